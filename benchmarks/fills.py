@@ -25,7 +25,7 @@ from benchmarks.strokes import write_cohort
 from benchmarks.windows import settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.edits.pair import EditedPair
-from napari_panoptic.viewer.widgets.desk import Desk, desk_of
+from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 
 REPEATS = 2
 FILL_LIMIT_MS = 150.0

@@ -40,8 +40,8 @@ from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.samples.nuclei import write_sample_cohort
-from napari_panoptic.viewer.widgets.desk import Desk
-from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+from napari_panoptic.viewer.desk.nuclei import Desk
+from napari_panoptic.viewer.panels.edits.panel import EditsPart
 
 SWITCHES, STROKES, ROUNDS = 1000, 10_000, 100
 LINES = 10

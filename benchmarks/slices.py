@@ -18,7 +18,7 @@ from scipy.ndimage import zoom
 
 from benchmarks.windows import PATIENCE_S
 from napari_panoptic.io.cohorts.raters import open_raters
-from napari_panoptic.viewer.widgets.rated_desk import RatedDesk, show_rated
+from napari_panoptic.viewer.desk.raters import RatedDesk, show_rated
 
 SHAPE = (100, 512, 512)
 RATERS = 5

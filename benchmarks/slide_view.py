@@ -31,7 +31,7 @@ from benchmarks.windows import PATIENCE_S, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.session import Session
-from napari_panoptic.viewer.widgets.desk import Desk, desk_of
+from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 
 TILE_PX = 512
 STEPS = (1, 4, 16)

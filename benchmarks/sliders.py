@@ -20,7 +20,7 @@ from benchmarks.strokes import write_cohort
 from benchmarks.windows import answer_ms, opened, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.viewer.widgets.desk import Desk
+from napari_panoptic.viewer.desk.nuclei import Desk
 
 TEAMS = 4
 LIMIT_MS = 50.0

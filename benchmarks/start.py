@@ -50,7 +50,7 @@ started = time.time()
 def watch():
     import napari
     from qtpy.QtWidgets import QApplication
-    from napari_panoptic.viewer.widgets.desk import desk_of
+    from napari_panoptic.viewer.desk.nuclei import desk_of
 
     viewer = napari.current_viewer()
     canvas = viewer.window._qt_viewer.canvas._scene_canvas
@@ -69,7 +69,7 @@ def watch():
 
 def is_coloured(viewer):
     # Layers are drawn in between, too, while they are being filled.
-    from napari_panoptic.viewer.widgets.desk import desk_of
+    from napari_panoptic.viewer.desk.nuclei import desk_of
     desk = desk_of(viewer)
     is_evaluated = desk.session is not None and desk.session.evaluation is not None
     return is_evaluated and not desk.link.scene.is_filling

@@ -22,7 +22,7 @@ import tifffile
 from benchmarks.cases import CLASSES, LARGE, MEDIUM, Size, label_pair
 from benchmarks.windows import opened, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.viewer.widgets.desk import Desk
+from napari_panoptic.viewer.desk.nuclei import Desk
 
 STROKES = 200
 LIMIT_MS = 12.0

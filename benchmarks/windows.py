@@ -8,7 +8,7 @@ import napari
 from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.viewer.widgets.desk import Desk, desk_of
+from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 
 PATIENCE_S = 300
 

@@ -363,7 +363,7 @@ def read_preferences(path: Path) -> None:
     """Look at what napari's settings could hold for this plugin."""
     import json
 
-    from napari_panoptic.viewer.preferences import Preferences
+    from napari_panoptic.viewer.state.preferences import Preferences
 
     try:
         values = json.loads(path.read_bytes())
@@ -437,7 +437,7 @@ def _store_goods() -> list[Any]:
 
 def _preferences_goods() -> list[Any]:
     # napari warns while it is imported: before any input is judged.
-    import napari_panoptic.viewer.preferences  # noqa: F401
+    import napari_panoptic.viewer.state.preferences  # noqa: F401
 
     return [
         {

@@ -25,14 +25,14 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.samples.detections import write_detection_sample
 from napari_panoptic.samples.nuclei import write_sample_cohort
 from napari_panoptic.samples.raters import write_raters_sample
-from napari_panoptic.viewer.comparison import ViewMode
+from napari_panoptic.viewer.desk.detections import DetectionDesk
+from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
+from napari_panoptic.viewer.desk.raters import show_rated
 from napari_panoptic.viewer.opening import AnyDesk, open_in
-from napari_panoptic.viewer.ranking_part import RankingPart
-from napari_panoptic.viewer.teams_part import TeamsPart
-from napari_panoptic.viewer.widgets.desk import Desk, desk_of
-from napari_panoptic.viewer.widgets.detection_desk import DetectionDesk
-from napari_panoptic.viewer.widgets.edits_panel import EditsPart
-from napari_panoptic.viewer.widgets.rated_desk import show_rated
+from napari_panoptic.viewer.panels.edits.panel import EditsPart
+from napari_panoptic.viewer.panels.ranking.part import RankingPart
+from napari_panoptic.viewer.panels.teams.comparison import ViewMode
+from napari_panoptic.viewer.panels.teams.part import TeamsPart
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 

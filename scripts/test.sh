@@ -13,16 +13,16 @@ step() {
 }
 
 # Two halves that take about as long, side by side, each with a display of its own where there is
-# none: all checks and the tests without a window, with those of slides and of teams side by
-# side; and the other windows.
+# none: all checks and the tests without a window, with those of layers and panels;
+# and the other windows.
 without_windows() {
     step "formatting" .venv/bin/ruff format --check .
     step "lint" .venv/bin/ruff check .
     step "types" .venv/bin/mypy
     step "import rules" .venv/bin/lint-imports
     step "tests" with_display .venv/bin/python -m pytest --ignore=tests/viewer
-    step "tests of slides and teams" with_display .venv/bin/python -m pytest \
-        tests/viewer/test_slide*.py tests/viewer/test_teams*.py
+    step "tests of layers and panels" with_display .venv/bin/python -m pytest \
+        tests/viewer/layers tests/viewer/panels
 }
 
 log=$(mktemp "${TMPDIR:-/tmp}/napari-panoptic-tests.XXXXXX")
@@ -32,8 +32,7 @@ others=$!
 status=0
 step "kernels" .venv/bin/python -m napari_panoptic.viewer.warm || status=$?
 step "tests of windows" with_display .venv/bin/python -m pytest tests/viewer \
-    --ignore-glob='*tests/viewer/test_slide*.py' --ignore-glob='*tests/viewer/test_teams*.py' ||
-    status=$?
+    --ignore=tests/viewer/layers --ignore=tests/viewer/panels || status=$?
 wait "$others" || status=$?
 cat "$log"
 rm -f "$log"

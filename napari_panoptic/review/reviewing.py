@@ -13,17 +13,17 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.file import (
     REVIEW_FILE,
     ReviewError,
     may_be_there,
     suggested_path,
 )
+from napari_panoptic.review.judged import Judged, Object, Subjects, judged_as_one
 from napari_panoptic.review.store import ReviewStore
-from napari_panoptic.review.verdicts import HistoryEntry, ReviewRecord, Verdict
-from napari_panoptic.viewer.judged import Judged, Object, Subjects, judged_as_one
-from napari_panoptic.viewer.review_watch import Looked, Place, Watch, look_for_file
+from napari_panoptic.review.verdicts import HistoryEntry, ReviewRecord
+from napari_panoptic.review.watch import Looked, Place, Watch, look_for_file
 
 LONGEST_WAIT_S = 0.4
 """How long the window waits at most while another one writes."""

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files import replaced_when_complete
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.file import (
     ReviewError,
     explained,
@@ -37,7 +37,6 @@ from napari_panoptic.review.verdicts import (
     HistoryEntry,
     ReviewerAgreement,
     ReviewRecord,
-    Verdict,
     csv_text,
     paired,
 )

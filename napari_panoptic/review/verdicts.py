@@ -10,9 +10,9 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
 from napari_panoptic.common.spreadsheets import inert
+from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.identity import Subject, matched, place_of
 from napari_panoptic.statistics.kappa import Kappa
 
@@ -31,15 +31,6 @@ CSV_COLUMNS = (
     "centroid_x_px",
     "area_px",
 )
-
-
-class Verdict(StrEnum):
-    """Which side is right about an object."""
-
-    ANNOTATION_RIGHT = "annotation-right"  # the prediction is wrong
-    PREDICTION_RIGHT = "prediction-right"  # the annotation is wrong
-    BOTH_WRONG = "both-wrong"  # something else is there
-    CANNOT_TELL = "cannot-tell"  # the image does not decide it
 
 
 @dataclass(frozen=True, kw_only=True)

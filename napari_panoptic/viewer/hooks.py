@@ -14,9 +14,9 @@ from napari_panoptic.detections.cohort import Frame
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.nuclei.values.cohort import Region, Task
 from napari_panoptic.samples.write import write_sample
-from napari_panoptic.viewer.desk_layers import IMAGE, ROLE, image_layer_data
+from napari_panoptic.viewer.layers.desk_layers import IMAGE, ROLE, image_layer_data
+from napari_panoptic.viewer.layers.owned import find_own, own_when_added
 from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, show_in
-from napari_panoptic.viewer.owned import find_own, own_when_added
 
 LayerData = tuple[Any, ...]
 SAMPLE_FOLDERS = {
@@ -46,8 +46,8 @@ def detection_sample_data() -> list[LayerData]:
 
 def raters_sample_data() -> list[LayerData]:
     """Open the sample cohort of several raters; as `sample_data`."""
-    from napari_panoptic.viewer.rated_scene import OWNER, picture_layer_data
-    from napari_panoptic.viewer.rated_work import load_picture
+    from napari_panoptic.viewer.jobs.rater_work import load_picture
+    from napari_panoptic.viewer.layers.rater_scene import OWNER, picture_layer_data
 
     cohort = _sample(Task.RATERS)
     structure = cohort.structures[0]

@@ -17,9 +17,9 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.pair import pair_of_files
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.values.cohort import Task
-from napari_panoptic.viewer.preferences import PREFERENCES
-from napari_panoptic.viewer.shown import show_error, shown
-from napari_panoptic.viewer.widgets.docks import unwrapped
+from napari_panoptic.viewer.desk.docks import unwrapped
+from napari_panoptic.viewer.kit.shown import show_error, shown
+from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 TITLE_END = " · napari-panoptic"
 """How the title of a window of this program's own ends, after the cohort's name."""
@@ -84,7 +84,7 @@ class DeskKind:
 
 def _nuclei() -> DeskKind:
     from napari_panoptic.io.cohorts.nuclei import open_cohort
-    from napari_panoptic.viewer.widgets.desk import Desk, desk_in, desk_of
+    from napari_panoptic.viewer.desk.nuclei import Desk, desk_in, desk_of
 
     def show(viewer: Any, cohort: Any, region: str | None) -> Desk:
         desk = desk_of(viewer)
@@ -99,7 +99,7 @@ def _nuclei() -> DeskKind:
 
 def _detections() -> DeskKind:
     from napari_panoptic.io.cohorts.detections import open_detection_cohort
-    from napari_panoptic.viewer.widgets.detection_desk import (
+    from napari_panoptic.viewer.desk.detections import (
         DetectionDesk,
         detection_desk_in,
         detection_desk_of,
@@ -118,7 +118,7 @@ def _detections() -> DeskKind:
 
 def _raters() -> DeskKind:
     from napari_panoptic.io.cohorts.raters import open_raters
-    from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in, show_rated
+    from napari_panoptic.viewer.desk.raters import rated_desk_in, show_rated
 
     def read(folder: Path, allow_outside: bool) -> Any:
         return open_raters(folder, allow_outside=allow_outside)

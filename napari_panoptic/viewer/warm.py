@@ -28,6 +28,11 @@ from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.kernels.drawing import outline_pixels
+from napari_panoptic.nuclei.display import marks, slide_layers
+from napari_panoptic.nuclei.display import object_layers as layers
+from napari_panoptic.nuclei.display.failure_cells import SMALLEST_CELL_PX, FailureCells
+from napari_panoptic.nuclei.display.styles import ColourBy
+from napari_panoptic.nuclei.display.team_pictures import cell_pictures
 from napari_panoptic.nuclei.edits.pair import IdWindow
 from napari_panoptic.nuclei.first_start import compile_beside
 from napari_panoptic.nuclei.session import Session
@@ -37,13 +42,9 @@ from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels
-from napari_panoptic.viewer import layers, marks, slide_layers
-from napari_panoptic.viewer.cell_pictures import cell_pictures
-from napari_panoptic.viewer.consensus_view import consensus_picture
-from napari_panoptic.viewer.edits import LayerValues, shows
-from napari_panoptic.viewer.failure_cells import SMALLEST_CELL_PX, FailureCells
-from napari_panoptic.viewer.shapes_ready import prepare_shapes
-from napari_panoptic.viewer.styles import ColourBy
+from napari_panoptic.viewer.editing.shapes_ready import prepare_shapes
+from napari_panoptic.viewer.layers.consensus_view import consensus_picture
+from napari_panoptic.viewer.layers.watch import LayerValues, shows
 
 PATIENCE_S = 180.0
 """The longest time that a worker waits for kernels."""

@@ -38,11 +38,10 @@ from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.saving import writable_forms, write_objects
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.report.plots import embed
 from napari_panoptic.review.identity import Fingerprint, Subject
 from napari_panoptic.review.store import ReviewStore
-from napari_panoptic.review.verdicts import Verdict
 from tests.support.small_cohort import REGIONS, write_cohort
 
 Tell = Callable[[int], None]

@@ -36,10 +36,10 @@ from napari_panoptic.report.nuclei.page import report_page
 from tests.support.one_by_one import robustness_of_results
 from tests.support.paths import REPOSITORY
 from tests.support.reports import report_on, without_team_in
+from tests.support.slides import HELD_UP_TO_PX as SLIDES_FROM_PX
+from tests.support.slides import TEAMS as SLIDE_TEAMS
+from tests.support.slides import write_slide_cohort
 from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
-from tests.viewer.slide_cases import HELD_UP_TO_PX as SLIDES_FROM_PX
-from tests.viewer.slide_cases import TEAMS as SLIDE_TEAMS
-from tests.viewer.slide_cases import write_slide_cohort
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.polygons.rasterize import MOST_PLANES
 from napari_panoptic.nuclei.cohort_report import CohortReport, ReportRequest, cohort_report
 from napari_panoptic.nuclei.crops import CropSource, cut
+from napari_panoptic.nuclei.display.object_layers import SELECTED, emphasis
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.explain.consensus import consensus
 from napari_panoptic.nuclei.explain.failure_groups import failure_groups
@@ -25,7 +26,6 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.nuclei.overlaps import overlaps_section, overlaps_table
 from napari_panoptic.report.page import fragment
-from napari_panoptic.viewer.layers import SELECTED, emphasis
 from tests.support.overlapping_cohort import TEAM, nucleus, write_overlapping
 
 FLAT = EvaluationSettings()

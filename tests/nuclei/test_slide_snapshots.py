@@ -18,7 +18,7 @@ from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, protocol
 from napari_panoptic.nuclei.values.vocabulary import Side
-from tests.viewer.slide_cases import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort
+from tests.support.slides import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort
 
 SETTINGS = EvaluationSettings()
 Pairs = dict[tuple[str, str], LabelPair]

@@ -27,7 +27,7 @@ from napari_panoptic.report.plots import Plot, Point
 from napari_panoptic.statistics.friedman import compare_teams, critical_difference
 from napari_panoptic.statistics.ranks import competition_ranks
 from tests.support.reports import HOSTILE_TEAMS
-from tests.viewer.vision import VISIONS, difference
+from tests.support.vision import VISIONS, difference
 
 TEAMS = ("alpha", "beta", "gamma")
 NAN = float("nan")

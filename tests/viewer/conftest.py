@@ -18,10 +18,11 @@ from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.samples.nuclei import write_sample_cohort
-from napari_panoptic.viewer import autosaving, cohort_work
-from napari_panoptic.viewer.desk_parts import PARTS
-from napari_panoptic.viewer.preferences import PREFERENCES, Preferences
-from napari_panoptic.viewer.widgets.desk import desk_of
+from napari_panoptic.viewer.desk.nuclei import desk_of
+from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.editing import autosaving
+from napari_panoptic.viewer.jobs import cohort_work
+from napari_panoptic.viewer.state.preferences import PREFERENCES, Preferences
 from tests.viewer.review_window import ReviewWindow
 
 PATIENCE_S = 240.0
@@ -160,7 +161,7 @@ def shown_parts():
 @pytest.fixture(scope="module")
 def open_desk(qapp, shown_cohort, shown_parts, wait_until, napari_application):  # noqa: ARG001
     """Open a desk once for all tests of a module."""
-    with patch("napari_panoptic.viewer.widgets.desk.PARTS", shown_parts):
+    with patch("napari_panoptic.viewer.desk.nuclei.PARTS", shown_parts):
         viewer = napari.Viewer()
         viewer.window.resize(1280, 800)
         desk = desk_of(viewer)
@@ -184,7 +185,7 @@ def review_viewer(qapp, tmp_path_factory, wait_until, napari_application):  # no
     teams = tuple(team for team in cohort.teams if team.name == "R&D's")
     cohort = replace(cohort, regions=cohort.regions[:2], teams=teams)
     parts = tuple(part for part in PARTS if part.title == "Review")
-    with patch("napari_panoptic.viewer.widgets.desk.PARTS", parts):
+    with patch("napari_panoptic.viewer.desk.nuclei.PARTS", parts):
         viewer = napari.Viewer()
         viewer.window.resize(1280, 800)
         window = ReviewWindow(viewer, cohort, wait_until)

@@ -5,10 +5,10 @@ from qtpy.QtGui import QTextDocument
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton, QLabel, QLineEdit, QProgressBar
 
+from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.store import ReviewStore
-from napari_panoptic.viewer.object_rows import ObjectFilter
-from napari_panoptic.viewer.widgets.desk import desk_of
+from napari_panoptic.viewer.desk.nuclei import desk_of
 from tests.viewer.finding import click, on_canvas
 
 ALT, PLAIN = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.NoModifier

@@ -8,9 +8,9 @@ import pytest
 from napari_panoptic.io.images import SLIDE_ENDINGS
 from napari_panoptic.nuclei.values.cohort import Task
 from napari_panoptic.viewer import hooks, opening
-from napari_panoptic.viewer.widgets.desk import Inspector, desk_in, desk_of, make_inspector
-from napari_panoptic.viewer.widgets.detection_desk import detection_desk_in
-from napari_panoptic.viewer.widgets.rated_desk import rated_desk_in
+from napari_panoptic.viewer.desk.detections import detection_desk_in
+from napari_panoptic.viewer.desk.nuclei import Inspector, desk_in, desk_of, make_inspector
+from napari_panoptic.viewer.desk.raters import rated_desk_in
 from tests.support.builders import noise, write_svs
 from tests.support.paths import REPOSITORY
 

@@ -10,11 +10,11 @@ from npe2 import PluginManager
 from skimage.io import imread
 
 from napari_panoptic.common.errors import CohortError, SettingsError
+from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.viewer import launch
-from napari_panoptic.viewer.preferences import PLUGIN
-from napari_panoptic.viewer.styles import STATUS_COLOURS
-from napari_panoptic.viewer.widgets.desk import desk_of
+from napari_panoptic.viewer.desk.nuclei import desk_of
+from napari_panoptic.viewer.state.preferences import PLUGIN
 from tests.support.sandbox import contents, sandbox
 
 OTHERS = ("napari", "vispy", "mesa_shader_cache", "qtshadercache", "fontconfig")
@@ -95,7 +95,7 @@ def test_a_window_needs_nothing_that_takes_long_to_import():
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
     )
-    assert "napari_panoptic.viewer.widgets.desk" in done.stdout.split()
+    assert "napari_panoptic.viewer.desk.nuclei" in done.stdout.split()
     assert not set(heavy) & set(done.stdout.split())
 
 

@@ -25,11 +25,14 @@ from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import load_region
-from napari_panoptic.viewer import failure_cells, layers, slide_layers, warm
+from napari_panoptic.nuclei.display import failure_cells
+from napari_panoptic.nuclei.display import object_layers as layers
+from napari_panoptic.nuclei.display import slide_layers
+from napari_panoptic.viewer import warm
 from napari_panoptic.kernels.drawing import outline_pixels
-from napari_panoptic.viewer.styles import ColourBy
+from napari_panoptic.nuclei.display.styles import ColourBy
 from tests.support.small_cohort import write_cohort
-from tests.viewer.slide_cases import random_pair, tiled
+from tests.support.slides import random_pair, tiled
 
 up = warm.WarmUp()
 up.finish()
@@ -230,7 +233,7 @@ def test_the_process_beside_ends_with_the_warm_up(monkeypatch):
 UNITS = """
 from unittest.mock import patch
 import pint
-from napari_panoptic.viewer import work
+from napari_panoptic.viewer.jobs import region_work as work
 
 kinds = []
 note = lambda: kinds.append(type(pint.get_application_registry().get()).__name__)

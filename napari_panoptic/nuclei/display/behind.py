@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from napari_panoptic.nuclei.display.object_rows import NONE_WORD, SIDE_WORDS, SIDES, ObjectFilter
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.viewer.object_rows import NONE_WORD, SIDE_WORDS, SIDES, ObjectFilter
 
 _REFERENCE = frozenset({SIDE_WORDS[SIDES.index(Side.REFERENCE)]})
 _PREDICTION = frozenset({SIDE_WORDS[SIDES.index(Side.PREDICTION)]})

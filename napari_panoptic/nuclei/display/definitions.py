@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.metrics import Counts, detection_counts
-from napari_panoptic.viewer.styles import count_text
 
 
 def absent_classes(counts: Counts) -> list[str]:

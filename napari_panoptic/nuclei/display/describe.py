@@ -6,12 +6,12 @@ import html
 from dataclasses import dataclass
 
 from napari_panoptic.common.text import visible
+from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from napari_panoptic.nuclei.values.windowed_labels import TiledLabels
-from napari_panoptic.viewer import styles
 
 
 @dataclass(frozen=True)

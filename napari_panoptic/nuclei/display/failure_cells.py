@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.palette import rgba_table
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
-from napari_panoptic.viewer import styles
 
 SMALLEST_CELL_PX = 64
 """Edge of the smallest square in which failures are counted."""

@@ -20,8 +20,7 @@ from napari_panoptic.nuclei.values.settings import (
     Overlaps,
     Restoration,
 )
-from napari_panoptic.nuclei.values.vocabulary import Status
-from napari_panoptic.review.verdicts import Verdict
+from napari_panoptic.nuclei.values.vocabulary import Status, Verdict
 
 NO_ANNOTATION = "no annotation"
 """In the place of a figure, where a region or frame has none."""

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.kernels import drawing
 from napari_panoptic.kernels.drawing import MARK, MARK_EDGE
+from napari_panoptic.nuclei.display.object_layers import Emphasis
 from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.viewer.layers import Emphasis
 
 MARK_COLOURS: tuple[tuple[float, float, float, float], ...] = (
     (0.0, 0.0, 0.0, 0.0),

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.kernels.drawing import HATCH_SPACING_PX, MAX_OBJECTS, outline_pixels
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.styles import ColourBy
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Placement
 from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.styles import ColourBy
 
 HATCH_RIM_PX = 2
 """Width of the outline of ambiguous areas."""

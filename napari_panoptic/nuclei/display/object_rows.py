@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.spreadsheets import inert
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.glossary import OBJECT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.nuclei.values.vocabulary import (
@@ -23,8 +25,6 @@ from napari_panoptic.nuclei.values.vocabulary import (
     Side,
     Status,
 )
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.glossary import OBJECT_MEANINGS, VERDICT_WORDS
 
 SIDES: tuple[Side, ...] = tuple(Side)
 SIDE_WORDS = ("ref", "pred")

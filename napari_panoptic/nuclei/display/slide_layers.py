@@ -19,6 +19,11 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.images import read_indexed
 from napari_panoptic.kernels import drawing as drawing_kernels
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.decoded_windows import DecodedWindows
+from napari_panoptic.nuclei.display.listed import DIMMED_ALPHA, Listed, Others
+from napari_panoptic.nuclei.display.object_layers import HATCH_RIM_PX, Emphasis, emphasis, hatching
+from napari_panoptic.nuclei.display.styles import ColourBy
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.palette import class_colours, rgba_table, status_colour_table
@@ -26,11 +31,6 @@ from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Status
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.decoded_windows import DecodedWindows
-from napari_panoptic.viewer.layers import HATCH_RIM_PX, Emphasis, emphasis, hatching
-from napari_panoptic.viewer.listed import DIMMED_ALPHA, Listed, Others
-from napari_panoptic.viewer.styles import ColourBy
 
 CHUNK_PX = 512
 """Edge of the parts in which a viewer is to ask for a level."""
@@ -404,7 +404,7 @@ def selected_rings(
     other
         The other side.
     ring_px
-        As in :func:`napari_panoptic.viewer.layers.emphasis`.
+        As in :func:`napari_panoptic.nuclei.display.object_layers.emphasis`.
 
     Returns
     -------

@@ -10,6 +10,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.nuclei.display.glossary import STATUS_MEANINGS as STATUS_MEANINGS
+
 # Defined there, and known here by the name that every panel uses.
 from napari_panoptic.nuclei.palette import ALPHA as ALPHA
 from napari_panoptic.nuclei.palette import STATUS_COLOURS as STATUS_COLOURS
@@ -20,7 +22,6 @@ from napari_panoptic.nuclei.palette import status_colour_table as status_colour_
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import CAUSE_MEANINGS as CAUSE_MEANINGS
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.viewer.glossary import STATUS_MEANINGS as STATUS_MEANINGS
 
 LUT_LENGTH = (1 << 16) - 1
 """Rows of a colour table: one per uint16 label, so that no label wraps onto another's colour.

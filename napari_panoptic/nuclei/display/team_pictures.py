@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.kernels import drawing as drawing_kernels
+from napari_panoptic.nuclei.display import marks, styles
+from napari_panoptic.nuclei.display import object_layers as drawing
+from napari_panoptic.nuclei.display.styles import ColourBy, Look
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer import layers as drawing
-from napari_panoptic.viewer import marks, styles
-from napari_panoptic.viewer.styles import ColourBy, Look
 
 FILLED_WIDTH = 2
 """Outline width of the reference where predictions are filled."""

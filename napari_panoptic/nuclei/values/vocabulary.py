@@ -23,6 +23,15 @@ class Status(StrEnum):
     IGNORED = "ignored"  # excluded by the ambiguous policy
 
 
+class Verdict(StrEnum):
+    """Which side is right about an object."""
+
+    ANNOTATION_RIGHT = "annotation-right"  # the prediction is wrong
+    PREDICTION_RIGHT = "prediction-right"  # the annotation is wrong
+    BOTH_WRONG = "both-wrong"  # something else is there
+    CANNOT_TELL = "cannot-tell"  # the image does not decide it
+
+
 class Cause(StrEnum):
     """Why an object is unmatched; the first that applies, in this order per side."""
 

@@ -18,32 +18,7 @@ from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.io.images import SlideImage
 from napari_panoptic.io.points import write_points
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.clicks import is_plain_click
-from napari_panoptic.viewer.detection_work import FrameReader, ReadFrame, StandingsFinder
-from napari_panoptic.viewer.gl_context import free_textures_in_own_context
-from napari_panoptic.viewer.kept_in_place import remove_desk_layers
-from napari_panoptic.viewer.keys import (
-    DETECTION_KEYS,
-    DETECTION_NAPARI_KEYS,
-    KEY_LIST,
-    TABLE_KEYS,
-)
-from napari_panoptic.viewer.opening import ask_for_folder
-from napari_panoptic.viewer.point_scene import PointScene, Tool
-from napari_panoptic.viewer.replacing import may_replace
-from napari_panoptic.viewer.shown import show_error, show_info, shown
-from napari_panoptic.viewer.timers import stop_timers
-from napari_panoptic.viewer.widgets.atypia_panel import AtypiaPanel
-from napari_panoptic.viewer.widgets.close_guard import CloseGuard
-from napari_panoptic.viewer.widgets.detection_panels import (
-    DetectionFigures,
-    DetectionLegend,
-    DetectionNavigator,
-    DetectionSettingsPanel,
-    DetectionTitle,
-    PointTable,
-)
-from napari_panoptic.viewer.widgets.docks import (
+from napari_panoptic.viewer.desk.docks import (
     DockedWidget,
     add_docks,
     after_layout,
@@ -58,11 +33,36 @@ from napari_panoptic.viewer.widgets.docks import (
     tab_behind,
     unwrapped,
 )
-from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
-from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
-from napari_panoptic.viewer.widgets.notes import NotesDialog
-from napari_panoptic.viewer.widgets.parts import show_in_front
-from napari_panoptic.viewer.widgets.window_before import WindowBefore
+from napari_panoptic.viewer.desk.gl_context import free_textures_in_own_context
+from napari_panoptic.viewer.desk.kept_sizes import KeptSizes
+from napari_panoptic.viewer.desk.window_before import WindowBefore
+from napari_panoptic.viewer.jobs.detection_work import FrameReader, ReadFrame, StandingsFinder
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.kit.clicks import is_plain_click
+from napari_panoptic.viewer.kit.close_guard import CloseGuard
+from napari_panoptic.viewer.kit.keys import (
+    DETECTION_KEYS,
+    DETECTION_NAPARI_KEYS,
+    KEY_LIST,
+    TABLE_KEYS,
+)
+from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
+from napari_panoptic.viewer.kit.replacing import may_replace
+from napari_panoptic.viewer.kit.shown import show_error, show_info, shown
+from napari_panoptic.viewer.kit.widgets import show_in_front
+from napari_panoptic.viewer.layers.kept_in_place import remove_desk_layers
+from napari_panoptic.viewer.layers.point_scene import PointScene, Tool
+from napari_panoptic.viewer.opening import ask_for_folder
+from napari_panoptic.viewer.panels.detections.atypia import AtypiaPanel
+from napari_panoptic.viewer.panels.detections.panels import (
+    DetectionFigures,
+    DetectionLegend,
+    DetectionNavigator,
+    DetectionSettingsPanel,
+    DetectionTitle,
+    PointTable,
+)
+from napari_panoptic.viewer.panels.notes import NotesDialog
 
 INSPECTOR = "Detections (Panoptic)"
 FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK, ATYPIA_DOCK = "Frames", "Figures", "Points", "Atypia"

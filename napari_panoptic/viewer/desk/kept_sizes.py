@@ -9,8 +9,8 @@ from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
-from napari_panoptic.viewer.timers import stop_timers
-from napari_panoptic.viewer.widgets.parts import is_in_sight
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.kit.widgets import is_in_sight
 
 REST_MS = 300
 """How long after the window's size the docks' sizes change in its wake."""

@@ -15,6 +15,17 @@ from qtpy.QtWidgets import QToolTip
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
+from napari_panoptic.nuclei.display.definitions import absent_text
+from napari_panoptic.nuclei.display.describe import ObjectFacts, hover_html, object_facts
+from napari_panoptic.nuclei.display.glossary import (
+    NO_ANNOTATION,
+    NO_ANNOTATION_MEANING,
+    NO_IMAGE_MEANING,
+)
+from napari_panoptic.nuclei.display.listed import Others
+from napari_panoptic.nuclei.display.object_layers import too_many_objects
+from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter, WorstFirst
+from napari_panoptic.nuclei.display.styles import ColourBy, Look, count_text
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.read_ahead import ReadAhead
 from napari_panoptic.nuclei.session import EditedEvaluation, Selection, Session
@@ -25,35 +36,28 @@ from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.nuclei.values.windowed_labels import TiledLabels, TiledPair
-from napari_panoptic.viewer import slide_words
-from napari_panoptic.viewer.clicks import is_plain_click
-from napari_panoptic.viewer.definitions import absent_text
-from napari_panoptic.viewer.describe import ObjectFacts, hover_html, object_facts
-from napari_panoptic.viewer.desk_part import DeskPart, Surroundings
-from napari_panoptic.viewer.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING, NO_IMAGE_MEANING
-from napari_panoptic.viewer.keys import DESK_KEYS
-from napari_panoptic.viewer.layers import too_many_objects
-from napari_panoptic.viewer.listed import Others
-from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, ObjectFilter, WorstFirst
-from napari_panoptic.viewer.preferences import PREFERENCES
-from napari_panoptic.viewer.scene import Scene
-from napari_panoptic.viewer.shown import show_error, show_info, show_warning
-from napari_panoptic.viewer.slide_view import SCALE_MEANING, SlideView
-from napari_panoptic.viewer.stand_in import Pointed
-from napari_panoptic.viewer.styles import ColourBy, Look, count_text
-from napari_panoptic.viewer.timers import stop_timers
+from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.kit.clicks import is_plain_click
+from napari_panoptic.viewer.kit.keys import DESK_KEYS
+from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
+from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
+from napari_panoptic.viewer.kit.widgets import bring_to_front, is_in_sight, show_in_front
+from napari_panoptic.viewer.layers.scene import Scene
+from napari_panoptic.viewer.layers.slide_view import SCALE_MEANING, SlideView
+from napari_panoptic.viewer.layers.stand_in import Pointed
+from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.metrics import EMPTY as NO_FIGURES
+from napari_panoptic.viewer.panels.metrics import MetricsPanel
+from napari_panoptic.viewer.panels.navigator import Navigator
+from napari_panoptic.viewer.panels.notes import NotesDialog
+from napari_panoptic.viewer.panels.objects.panel import EMPTY as NO_OBJECTS
+from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+from napari_panoptic.viewer.panels.part import DeskPart, Surroundings
+from napari_panoptic.viewer.panels.settings import SettingsPanel
+from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
+from napari_panoptic.viewer.state.preferences import PREFERENCES
 from napari_panoptic.viewer.warm import WARM_UP
-from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
-from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
-from napari_panoptic.viewer.widgets.metrics_panel import EMPTY as NO_FIGURES
-from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
-from napari_panoptic.viewer.widgets.navigator import Navigator
-from napari_panoptic.viewer.widgets.notes import NotesDialog
-from napari_panoptic.viewer.widgets.object_table import EMPTY as NO_OBJECTS
-from napari_panoptic.viewer.widgets.object_table import ObjectTable
-from napari_panoptic.viewer.widgets.parts import bring_to_front, is_in_sight, show_in_front
-from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
-from napari_panoptic.viewer.work import RegionLoader, SummaryWork
 
 HOVER_DELAY_MS = 120
 """How long the mouse rests before the tooltip of the object under it."""
@@ -392,19 +396,19 @@ class Link:
         bar.show_words("Evaluated tile by tile:")
         if team in snapshot.pending or self.loader.is_busy:
             bar.show_waiting("opening")
-            self._say_when_empty(slide_words.waiting("opening", 0.0))
+            self._say_when_empty(slide_texts.waiting("opening", 0.0))
         elif team is None or team in snapshot.tried:
             bar.show_done()
             is_kept = snapshot.settings.overlaps is Overlaps.KEEP
-            self._say_when_empty(slide_words.OVERLAPS if is_kept else None)
+            self._say_when_empty(slide_texts.OVERLAPS if is_kept else None)
         else:
             bar.show_stopped()
-            self._say_when_empty(slide_words.STOPPED)
+            self._say_when_empty(slide_texts.STOPPED)
 
     def _show_progress(self, share: float, saying: str) -> None:
         if self._session.snapshot is not None and self._session.snapshot.is_slide:
             self._panels.title.slide.show_waiting(saying, share)
-            self._say_when_empty(slide_words.waiting(saying, share))
+            self._say_when_empty(slide_texts.waiting(saying, share))
 
     def _say_when_empty(self, words: str | None) -> None:
         """Show why there are no figures and no objects; None for the general reasons."""

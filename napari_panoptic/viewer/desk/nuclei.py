@@ -11,21 +11,12 @@ from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QVBoxLayout, QWidget
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.read_ahead import ReadAhead
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.viewer.desk_part import DeskPart
-from napari_panoptic.viewer.desk_parts import PARTS
-from napari_panoptic.viewer.gl_context import free_textures_in_own_context
-from napari_panoptic.viewer.kept_in_place import remove_desk_layers
-from napari_panoptic.viewer.keys import Shortcut, key_sections
-from napari_panoptic.viewer.link import Link, Panels
-from napari_panoptic.viewer.listed import Others
-from napari_panoptic.viewer.opening import ask_for_folder, open_dropped
-from napari_panoptic.viewer.preferences import PREFERENCES
-from napari_panoptic.viewer.shown import PlainLabel
-from napari_panoptic.viewer.widgets.docks import (
+from napari_panoptic.viewer.desk.docks import (
     DockedWidget,
     add_docks,
     after_layout,
@@ -39,17 +30,26 @@ from napari_panoptic.viewer.widgets.docks import (
     tab_behind,
     unwrapped,
 )
-from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
-from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
-from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
-from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
-from napari_panoptic.viewer.widgets.navigator import Navigator
-from napari_panoptic.viewer.widgets.notes import NotesDialog
-from napari_panoptic.viewer.widgets.object_table import ObjectTable
-from napari_panoptic.viewer.widgets.parts import show_in_front
-from napari_panoptic.viewer.widgets.settings_panel import SettingsPanel
-from napari_panoptic.viewer.widgets.window_before import WindowBefore
-from napari_panoptic.viewer.work import warm_up
+from napari_panoptic.viewer.desk.gl_context import free_textures_in_own_context
+from napari_panoptic.viewer.desk.kept_sizes import KeptSizes
+from napari_panoptic.viewer.desk.link import Link, Panels
+from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.desk.window_before import WindowBefore
+from napari_panoptic.viewer.jobs.region_work import warm_up
+from napari_panoptic.viewer.kit.keys import Shortcut, key_sections
+from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
+from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.widgets import show_in_front
+from napari_panoptic.viewer.layers.kept_in_place import remove_desk_layers
+from napari_panoptic.viewer.opening import ask_for_folder, open_dropped
+from napari_panoptic.viewer.panels.metrics import MetricsPanel
+from napari_panoptic.viewer.panels.navigator import Navigator
+from napari_panoptic.viewer.panels.notes import NotesDialog
+from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+from napari_panoptic.viewer.panels.part import DeskPart
+from napari_panoptic.viewer.panels.settings import SettingsPanel
+from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
+from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 INSPECTOR = "Panoptic Inspector (Panoptic)"
 """Name of the main dock: the one that napari itself gives it from its menu."""

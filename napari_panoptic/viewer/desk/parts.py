@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from napari_panoptic.viewer.audit_part import AuditPart
-from napari_panoptic.viewer.desk_part import DeskPart
-from napari_panoptic.viewer.groups_part import GroupsPart
-from napari_panoptic.viewer.ranking_part import RankingPart
-from napari_panoptic.viewer.review_part import ReviewPart
-from napari_panoptic.viewer.teams_part import TeamsPart
-from napari_panoptic.viewer.widgets.edits_panel import EditsPart
-from napari_panoptic.viewer.widgets.gallery import GalleryPart
+from napari_panoptic.viewer.panels.audit.part import AuditPart
+from napari_panoptic.viewer.panels.edits.panel import EditsPart
+from napari_panoptic.viewer.panels.gallery.panel import GalleryPart
+from napari_panoptic.viewer.panels.groups.part import GroupsPart
+from napari_panoptic.viewer.panels.part import DeskPart
+from napari_panoptic.viewer.panels.ranking.part import RankingPart
+from napari_panoptic.viewer.panels.review.part import ReviewPart
+from napari_panoptic.viewer.panels.teams.part import TeamsPart
 
 PARTS: tuple[type[DeskPart], ...] = (
     GalleryPart,

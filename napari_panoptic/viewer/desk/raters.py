@@ -14,15 +14,9 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import english_list
 from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import MISSING, UNREADABLE, RatedResult, case_row
+from napari_panoptic.raters.slice_outlines import Shown
 from napari_panoptic.report.text import ratio
-from napari_panoptic.viewer.gl_context import free_textures_in_own_context
-from napari_panoptic.viewer.kept_in_place import remove_desk_layers
-from napari_panoptic.viewer.keys import KEY_LIST, Shortcut
-from napari_panoptic.viewer.opening import ask_for_folder
-from napari_panoptic.viewer.rated_outlines import Shown
-from napari_panoptic.viewer.rated_scene import RatedScene
-from napari_panoptic.viewer.rated_work import CaseLoader, CaseView, CohortScores, Wanted
-from napari_panoptic.viewer.widgets.docks import (
+from napari_panoptic.viewer.desk.docks import (
     add_docks,
     after_layout,
     give_corners_to_sides,
@@ -34,11 +28,18 @@ from napari_panoptic.viewer.widgets.docks import (
     share_left_column,
     unwrapped,
 )
-from napari_panoptic.viewer.widgets.kept_sizes import KeptSizes
-from napari_panoptic.viewer.widgets.keys_dialog import KeysDialog
-from napari_panoptic.viewer.widgets.notes import NotesDialog
-from napari_panoptic.viewer.widgets.parts import show_in_front
-from napari_panoptic.viewer.widgets.rated_panels import (
+from napari_panoptic.viewer.desk.gl_context import free_textures_in_own_context
+from napari_panoptic.viewer.desk.kept_sizes import KeptSizes
+from napari_panoptic.viewer.desk.window_before import WindowBefore
+from napari_panoptic.viewer.jobs.rater_work import CaseLoader, CaseView, CohortScores, Wanted
+from napari_panoptic.viewer.kit.keys import KEY_LIST, Shortcut
+from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
+from napari_panoptic.viewer.kit.widgets import show_in_front
+from napari_panoptic.viewer.layers.kept_in_place import remove_desk_layers
+from napari_panoptic.viewer.layers.rater_scene import RatedScene
+from napari_panoptic.viewer.opening import ask_for_folder
+from napari_panoptic.viewer.panels.notes import NotesDialog
+from napari_panoptic.viewer.panels.raters.panels import (
     COMPUTING,
     CasesPanel,
     LevelsPanel,
@@ -47,7 +48,6 @@ from napari_panoptic.viewer.widgets.rated_panels import (
     RatersPanel,
     SlicesPanel,
 )
-from napari_panoptic.viewer.widgets.window_before import WindowBefore
 
 CASES_DOCK = "Cases"
 LEVELS_DOCK, SLICES_DOCK, RATERS_DOCK = "Levels", "Slices", "Raters"

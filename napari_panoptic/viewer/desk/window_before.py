@@ -14,7 +14,7 @@ from qtpy.compat import isalive
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
-from napari_panoptic.viewer.widgets.docks import napari_docks
+from napari_panoptic.viewer.desk.docks import napari_docks
 
 _LEFT = Qt.DockWidgetArea.LeftDockWidgetArea
 _RIGHT = Qt.DockWidgetArea.RightDockWidgetArea

@@ -16,18 +16,18 @@ from superqt.utils import create_worker
 from napari_panoptic.io.formats.polygons.imagescope import traced_outlines
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
+from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.viewer.desk_layers import ROLE
-from napari_panoptic.viewer.desk_part import Surroundings
-from napari_panoptic.viewer.kept_in_place import keep_in_place
-from napari_panoptic.viewer.layers import PixelSize
-from napari_panoptic.viewer.live_edits import LiveEdits
-from napari_panoptic.viewer.owned import own, role_of
-from napari_panoptic.viewer.shapes_history import ShapesHistory
-from napari_panoptic.viewer.shapes_ready import are_shapes_ready, prepare_shapes
-from napari_panoptic.viewer.timers import stop_timers
-from napari_panoptic.viewer.workers import connect_worker
+from napari_panoptic.viewer.editing.live_edits import LiveEdits
+from napari_panoptic.viewer.editing.shapes_history import ShapesHistory
+from napari_panoptic.viewer.editing.shapes_ready import are_shapes_ready, prepare_shapes
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.layers.desk_layers import ROLE
+from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
+from napari_panoptic.viewer.layers.owned import own, role_of
+from napari_panoptic.viewer.panels.part import Surroundings
 
 NAME = "ambiguous areas (shapes)"
 SHAPES = "ambiguous shapes"

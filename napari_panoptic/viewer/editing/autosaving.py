@@ -16,9 +16,9 @@ from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.reading import choose_files
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.cohort import MaskFiles
-from napari_panoptic.viewer.live_edits import Copied, Drawn, LiveEdits
-from napari_panoptic.viewer.shown import show_warning
-from napari_panoptic.viewer.timers import stop_timers
+from napari_panoptic.viewer.editing.live_edits import Copied, Drawn, LiveEdits
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.kit.shown import show_warning
 
 AUTOSAVE_MS = 2000
 """How long after an edit it is written."""

@@ -18,6 +18,7 @@ from napari_panoptic.io.autosaves import EditedPart
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.saving import without_erased
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
+from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.edits.pair import IdWindow
 from napari_panoptic.nuclei.session import EditedEvaluation
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
@@ -25,11 +26,10 @@ from napari_panoptic.nuclei.values.cohort import MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.desk_part import Surroundings
-from napari_panoptic.viewer.edits import ClassChange, LayerValues, LayerWatch
-from napari_panoptic.viewer.layers import too_many_objects
-from napari_panoptic.viewer.shown import show_error, show_info, show_warning
-from napari_panoptic.viewer.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
+from napari_panoptic.viewer.layers.watch import ClassChange, LayerValues, LayerWatch
+from napari_panoptic.viewer.panels.part import Surroundings
 
 SMALL_PX = 4_000_000
 """Layers up to this size are compared whenever they are redrawn; larger ones only

@@ -30,8 +30,8 @@ from napari_panoptic.nuclei.cohort_report import (
     n_passes,
 )
 from napari_panoptic.nuclei.run import RegionDone
-from napari_panoptic.viewer.timers import stop_timers
-from napari_panoptic.viewer.workers import connect_worker
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.workers import connect_worker
 
 LOOK_EVERY_MS = 100
 KEPT_COHORTS = 4

@@ -20,7 +20,7 @@ from napari_panoptic.detections.evaluate import (
     load_frame,
 )
 from napari_panoptic.io.images import SlideImage, read_image
-from napari_panoptic.viewer.workers import connect_worker
+from napari_panoptic.viewer.jobs.workers import connect_worker
 
 TOLD_EVERY_S = 0.05
 """Interval between reports of the frames' figures, each of which refills the lists."""

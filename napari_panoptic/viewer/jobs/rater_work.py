@@ -25,8 +25,8 @@ from napari_panoptic.raters.evaluate import (
 )
 from napari_panoptic.raters.levels import Comparison, RaterAgreement, agreement, compare
 from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
-from napari_panoptic.viewer.rated_outlines import CasePicture, contrast
-from napari_panoptic.viewer.workers import connect_worker
+from napari_panoptic.raters.slice_outlines import CasePicture, contrast
+from napari_panoptic.viewer.jobs.workers import connect_worker
 
 BROKEN = "an unexpected error occurred; napari shows it"
 PICTURE_FIRST_VOXELS = 1 << 21

@@ -20,17 +20,17 @@ from qtpy.QtCore import Signal as QtSignal  # type: ignore[attr-defined]
 from superqt.utils import create_worker
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.display.object_rows import ObjectRows, WorstFirst
 from napari_panoptic.nuclei.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
 from napari_panoptic.nuclei.session import Request, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps
 from napari_panoptic.nuclei.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.viewer.object_rows import ObjectRows, WorstFirst
-from napari_panoptic.viewer.preferences import PREFERENCES
-from napari_panoptic.viewer.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.state.preferences import PREFERENCES
 from napari_panoptic.viewer.warm import WARM_UP
-from napari_panoptic.viewer.workers import connect_worker
 
 T = TypeVar("T")
 DRAWING_MS = 10

@@ -19,10 +19,10 @@ from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.review.judged import Judged, Subjects
+from napari_panoptic.review.reviewing import read_verdicts
 from napari_panoptic.review.store import ReviewStore
-from napari_panoptic.viewer.judged import Judged, Subjects
-from napari_panoptic.viewer.reviewing import read_verdicts
-from napari_panoptic.viewer.workers import connect_worker
+from napari_panoptic.viewer.jobs.workers import connect_worker
 
 FIGURES = ("pq", "sq", "dq", "detection_f1")
 """The figures that are shown before and after."""

@@ -14,9 +14,9 @@ from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.viewer.shown import shown
-from napari_panoptic.viewer.widgets.parts import is_desk_key, outline_icon
-from napari_panoptic.viewer.widgets.sortable_view import SortableView
+from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.kit.sortable_view import SortableView
+from napari_panoptic.viewer.kit.widgets import is_desk_key, outline_icon
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,12 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QAction, QKeyEvent, QMouseEvent  # type: ignore[attr-defined]
 from qtpy.QtWidgets import QMenu, QToolButton
 
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.nuclei.display.listed import Others
+from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, WorstFirst
 from napari_panoptic.nuclei.values.vocabulary import Cause, Status
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.viewer.listed import Others
-from napari_panoptic.viewer.object_rows import SIDE_WORDS, SIDES, WorstFirst
-from napari_panoptic.viewer.widgets.parts import opens_menu
+from napari_panoptic.viewer.kit.widgets import opens_menu
 
 _SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))
 _VERDICT_TEXTS = {VERDICT_WORDS[verdict]: text for verdict, text in VERDICT_MEANINGS.items()}

@@ -13,9 +13,9 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.viewer.keys import Shortcut
-from napari_panoptic.viewer.shown import PlainLabel
-from napari_panoptic.viewer.widgets.parts import heading
+from napari_panoptic.viewer.kit.keys import Shortcut
+from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.widgets import heading
 
 INTRO = "Keys work wherever the mouse is; in a text field, letters are letters."
 

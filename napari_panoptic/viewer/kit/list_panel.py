@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from qtpy.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
-from napari_panoptic.viewer.shown import PlainLabel
-from napari_panoptic.viewer.widgets.array_table import ArrayTable
+from napari_panoptic.viewer.kit.array_table import ArrayTable
+from napari_panoptic.viewer.kit.shown import PlainLabel
 
 MIN_LIST_PX = 92
 

@@ -52,7 +52,7 @@ class PlotView(QWidget):
             self._scroll.setWidget(QWidget())
             return
         # matplotlib takes long to import: only a plot needs it.
-        from napari_panoptic.viewer.widgets.plot_canvas import PlotCanvas
+        from napari_panoptic.viewer.kit.plot_canvas import PlotCanvas
 
         width, height = plot.figure.get_size_inches()
         plot.figure.set_dpi(DPI)

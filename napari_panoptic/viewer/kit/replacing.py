@@ -8,7 +8,7 @@ from pathlib import Path
 from qtpy.QtWidgets import QMessageBox, QWidget
 
 from napari_panoptic.common.text import english_list
-from napari_panoptic.viewer.shown import shown
+from napari_panoptic.viewer.kit.shown import shown
 
 
 def may_replace(parent: QWidget, files: Iterable[Path]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from qtpy.QtGui import QAction, QKeySequence  # type: ignore[attr-defined]
 from qtpy.QtWidgets import QPushButton, QToolButton, QWidget
 
-from napari_panoptic.viewer.keys import KEY_LIST
+from napari_panoptic.viewer.kit.keys import KEY_LIST
 
 
 class KeysButton(QToolButton):

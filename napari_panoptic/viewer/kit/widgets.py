@@ -38,7 +38,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 
 TISSUE: Rgb = (214, 178, 205)
 """Ground on which sample outlines are drawn, alike to stained tissue."""

@@ -15,12 +15,12 @@ from qtpy.QtWidgets import QFileDialog, QSizePolicy
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS
-from napari_panoptic.viewer.layer_features import own_columns
-from napari_panoptic.viewer.layer_sources import TWO_D, Choice
-from napari_panoptic.viewer.live_comparison import LiveComparison
-from napari_panoptic.viewer.owned import is_own
-from napari_panoptic.viewer.shown import shown
-from napari_panoptic.viewer.widgets.docks import dock_of, unwrapped
+from napari_panoptic.viewer.desk.docks import dock_of, unwrapped
+from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.layer_pair.features import own_columns
+from napari_panoptic.viewer.layer_pair.live import LiveComparison
+from napari_panoptic.viewer.layer_pair.sources import TWO_D, Choice
+from napari_panoptic.viewer.layers.owned import is_own
 
 ONE_CLASS = "one class"
 TABLE_FILE = "a table file"

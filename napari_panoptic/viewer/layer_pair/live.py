@@ -30,14 +30,14 @@ from napari_panoptic.nuclei.edits.pair import IdWindow
 from napari_panoptic.nuclei.session import Selection, Session
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer import layer_sources as sources
-from napari_panoptic.viewer.edits import boxes_of
-from napari_panoptic.viewer.layer_features import write_features
-from napari_panoptic.viewer.layer_sources import Choice
+from napari_panoptic.viewer.desk.docks import unwrapped
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.kit.shown import show_info, show_warning
+from napari_panoptic.viewer.layer_pair import sources
+from napari_panoptic.viewer.layer_pair.features import write_features
+from napari_panoptic.viewer.layer_pair.sources import Choice
+from napari_panoptic.viewer.layers.watch import boxes_of
 from napari_panoptic.viewer.opening import Opened, read_folder, show_in
-from napari_panoptic.viewer.shown import show_info, show_warning
-from napari_panoptic.viewer.timers import stop_timers
-from napari_panoptic.viewer.widgets.docks import unwrapped
 
 FOLLOW_MS = 16
 """How long after a change of a layer it is compared with what was seen last."""

@@ -22,7 +22,7 @@ from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.values.cohort import ONLY_CLASS, ClassScheme, Placement
-from napari_panoptic.viewer.ambiguous_shapes import WITH_AN_AREA, corners_of
+from napari_panoptic.viewer.editing.ambiguous_shapes import WITH_AN_AREA, corners_of
 
 TWO_D = "The program compares 2-D images; of stacks it compares the slice that is shown."
 _ONE_CLASS = ClassScheme((ONLY_CLASS,), ((255, 0, 0),))

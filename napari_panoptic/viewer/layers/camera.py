@@ -9,8 +9,8 @@ import numpy as np
 from napari.components import ViewerModel
 from numpy.typing import NDArray
 
-from napari_panoptic.viewer.in_one_go import moved_once
-from napari_panoptic.viewer.layers import PixelSize
+from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.viewer.layers.in_one_go import moved_once
 
 MARGIN = 0.02
 """Empty border around a region that fills the canvas, as a share of the canvas."""

@@ -13,21 +13,21 @@ from napari.layers import Labels
 from numpy.typing import NDArray
 
 from napari_panoptic.kernels import drawing as drawing_kernels
+from napari_panoptic.nuclei.display import marks, styles
+from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.nuclei.display.styles import Display, Look
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.consensus import Consensus, InventedPlace, consensus
 from napari_panoptic.nuclei.session import Selection, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.viewer import marks, styles
-from napari_panoptic.viewer.desk_layers import AMBIGUOUS, IMAGE, SELECTED
-from napari_panoptic.viewer.kept_in_place import keep_in_place
-from napari_panoptic.viewer.layers import PixelSize
-from napari_panoptic.viewer.owned import own
-from napari_panoptic.viewer.recolour import label_colours, set_colours
-from napari_panoptic.viewer.scene import Scene
-from napari_panoptic.viewer.stand_in import Pointed
-from napari_panoptic.viewer.styles import Display, Look
+from napari_panoptic.viewer.layers.desk_layers import AMBIGUOUS, IMAGE, SELECTED
+from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
+from napari_panoptic.viewer.layers.owned import own
+from napari_panoptic.viewer.layers.recolour import label_colours, set_colours
+from napari_panoptic.viewer.layers.scene import Scene
+from napari_panoptic.viewer.layers.stand_in import Pointed
 
 CONSENSUS_LAYER = "consensus of the teams"
 INVENTED_LAYER = "invented by several teams"

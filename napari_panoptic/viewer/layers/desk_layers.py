@@ -7,7 +7,7 @@ from typing import Any
 from napari.layers import Layer
 
 from napari_panoptic.io.images import SlideImage
-from napari_panoptic.viewer.layers import PixelSize
+from napari_panoptic.nuclei.display.object_layers import PixelSize
 
 ROLE = "napari-panoptic role"
 """Owner of the layers of the desks of nuclei and of detections (see `owned`)."""

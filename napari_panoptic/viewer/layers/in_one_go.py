@@ -16,8 +16,8 @@ import numpy as np
 from napari.layers import Layer
 from numpy.typing import NDArray
 
-from napari_panoptic.viewer.layers import PixelSize
-from napari_panoptic.viewer.recolour import refresh_held
+from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.viewer.layers.recolour import refresh_held
 
 
 @contextmanager

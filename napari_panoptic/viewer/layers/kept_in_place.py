@@ -7,7 +7,7 @@ from weakref import WeakSet
 
 from napari.layers import Layer
 
-from napari_panoptic.viewer.shown import show_info
+from napari_panoptic.viewer.kit.shown import show_info
 
 STAYS = (
     "Layers of this window stay where they are: moved, turned or stretched, a layer would show its "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from napari_panoptic.viewer.owned import is_own
+from napari_panoptic.viewer.layers.owned import is_own
 
 
 def take_unit(viewer: Any, unit: str) -> None:

@@ -10,12 +10,12 @@ from napari.components import ViewerModel
 from napari.layers import Labels
 from numpy.typing import NDArray
 
-from napari_panoptic.viewer.in_one_go import drawn_once, put_data
-from napari_panoptic.viewer.kept_in_place import keep_in_place
-from napari_panoptic.viewer.layers import PixelSize
-from napari_panoptic.viewer.marks import MARK_COLOURS
-from napari_panoptic.viewer.owned import own
-from napari_panoptic.viewer.recolour import label_colours
+from napari_panoptic.nuclei.display.marks import MARK_COLOURS
+from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.viewer.layers.in_one_go import drawn_once, put_data
+from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
+from napari_panoptic.viewer.layers.owned import own
+from napari_panoptic.viewer.layers.recolour import label_colours
 
 MARKS = "napari-panoptic marks"
 """Owner of the layers of marks (see `owned`)."""

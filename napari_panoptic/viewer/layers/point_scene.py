@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from napari_panoptic.detections.cohort import Points as PointValues
 from napari_panoptic.detections.pairing import JudgedPoints
 from napari_panoptic.io.images import SlideImage
+from napari_panoptic.nuclei.display.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 from napari_panoptic.nuclei.palette import rgba_table
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
-from napari_panoptic.viewer.camera import MARGIN
-from napari_panoptic.viewer.desk_layers import IMAGE, ROLE
-from napari_panoptic.viewer.in_one_go import drawn_once
-from napari_panoptic.viewer.kept_in_place import keep_in_place
-from napari_panoptic.viewer.left_behind import take_unit
-from napari_panoptic.viewer.owned import find_own, own, role_of
-from napari_panoptic.viewer.styles import NEUTRAL_COLOUR, STATUS_COLOURS
+from napari_panoptic.viewer.layers.camera import MARGIN
+from napari_panoptic.viewer.layers.desk_layers import IMAGE, ROLE
+from napari_panoptic.viewer.layers.in_one_go import drawn_once
+from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
+from napari_panoptic.viewer.layers.left_behind import take_unit
+from napari_panoptic.viewer.layers.owned import find_own, own, role_of
 
 NAMES = {Side.REFERENCE: "annotated points", Side.PREDICTION: "detections"}
 """Names of the layers, and their roles."""

@@ -17,11 +17,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.raters.cohort import RatersSettings
 from napari_panoptic.raters.outlines import DIVIDED_COLOUR
-from napari_panoptic.viewer.in_one_go import moved_once
-from napari_panoptic.viewer.kept_in_place import keep_in_place
-from napari_panoptic.viewer.left_behind import take_unit
-from napari_panoptic.viewer.owned import own, role_of
-from napari_panoptic.viewer.rated_outlines import (
+from napari_panoptic.raters.slice_outlines import (
     AheadOfHand,
     CasePicture,
     Look,
@@ -29,7 +25,11 @@ from napari_panoptic.viewer.rated_outlines import (
     Shown,
     SliceOutlines,
 )
-from napari_panoptic.viewer.recolour import refresh_held
+from napari_panoptic.viewer.layers.in_one_go import moved_once
+from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
+from napari_panoptic.viewer.layers.left_behind import take_unit
+from napari_panoptic.viewer.layers.owned import own, role_of
+from napari_panoptic.viewer.layers.recolour import refresh_held
 
 OWNER = "napari-panoptic-rated"
 """Owner of the layers of this view (see `owned`)."""

@@ -15,6 +15,10 @@ from napari.layers import Image, Labels, Layer
 from numpy.typing import NDArray
 
 from napari_panoptic.io.images import SlideImage
+from napari_panoptic.nuclei.display import object_layers as contents
+from napari_panoptic.nuclei.display.listed import Listed, Others
+from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.session import Selection
@@ -22,9 +26,9 @@ from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer import camera
-from napari_panoptic.viewer import layers as contents
-from napari_panoptic.viewer.desk_layers import (
+from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.layers import camera
+from napari_panoptic.viewer.layers.desk_layers import (
     AMBIGUOUS,
     IMAGE,
     REFERENCE,
@@ -33,18 +37,14 @@ from napari_panoptic.viewer.desk_layers import (
     image_layer_data,
     set_unless_so,
 )
-from napari_panoptic.viewer.edits import LayerValues, shows
-from napari_panoptic.viewer.fast_outlines import draw_outlines_fast
-from napari_panoptic.viewer.in_one_go import drawn_once, put_data
-from napari_panoptic.viewer.kept_in_place import keep_in_place
-from napari_panoptic.viewer.layers import PixelSize
-from napari_panoptic.viewer.left_behind import take_unit
-from napari_panoptic.viewer.listed import Listed, Others
-from napari_panoptic.viewer.owned import find_own, is_own, own, role_of
-from napari_panoptic.viewer.recolour import label_colours, set_colours
-from napari_panoptic.viewer.shown import shown
-from napari_panoptic.viewer.stand_in import Pointed, StandIn
-from napari_panoptic.viewer.styles import ColourBy, Display, Look
+from napari_panoptic.viewer.layers.fast_outlines import draw_outlines_fast
+from napari_panoptic.viewer.layers.in_one_go import drawn_once, put_data
+from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
+from napari_panoptic.viewer.layers.left_behind import take_unit
+from napari_panoptic.viewer.layers.owned import find_own, is_own, own, role_of
+from napari_panoptic.viewer.layers.recolour import label_colours, set_colours
+from napari_panoptic.viewer.layers.stand_in import Pointed, StandIn
+from napari_panoptic.viewer.layers.watch import LayerValues, shows
 
 _TEAM = "team: "
 

@@ -15,6 +15,24 @@ from psygnal import Signal
 from qtpy.QtCore import QObject
 from qtpy.QtCore import Signal as QtSignal  # type: ignore[attr-defined]
 
+from napari_panoptic.nuclei.display.failure_cells import (
+    FEW_OBJECTS,
+    SHARE_COLOURS,
+    FailureCells,
+    cell_px_at,
+    share_texts,
+)
+from napari_panoptic.nuclei.display.listed import Listed
+from napari_panoptic.nuclei.display.object_layers import EMPHASIS_COLOURS, HATCH_COLOUR, PixelSize
+from napari_panoptic.nuclei.display.slide_layers import (
+    LEVELS_FROM_PIXELS,
+    DrawnArea,
+    DrawnSide,
+    SideLook,
+    code_colours,
+    selected_rings,
+)
+from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look, count_text
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.nuclei.palette import hex_colour
@@ -23,32 +41,14 @@ from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import TiledArea, TiledLabels, TiledPair
-from napari_panoptic.viewer import camera
-from napari_panoptic.viewer.desk_layers import AMBIGUOUS, IMAGE, REFERENCE, SELECTED
-from napari_panoptic.viewer.failure_cells import (
-    FEW_OBJECTS,
-    SHARE_COLOURS,
-    FailureCells,
-    cell_px_at,
-    share_texts,
-)
-from napari_panoptic.viewer.kept_in_place import keep_in_place
-from napari_panoptic.viewer.layers import EMPHASIS_COLOURS, HATCH_COLOUR, PixelSize
-from napari_panoptic.viewer.listed import Listed
-from napari_panoptic.viewer.owned import own
-from napari_panoptic.viewer.recolour import label_colours
-from napari_panoptic.viewer.scene import Scene
-from napari_panoptic.viewer.shown import show_error, shown
-from napari_panoptic.viewer.slide_layers import (
-    LEVELS_FROM_PIXELS,
-    DrawnArea,
-    DrawnSide,
-    SideLook,
-    code_colours,
-    selected_rings,
-)
-from napari_panoptic.viewer.stand_in import Pointed
-from napari_panoptic.viewer.styles import ColourBy, Display, Look, count_text
+from napari_panoptic.viewer.kit.shown import show_error, shown
+from napari_panoptic.viewer.layers import camera
+from napari_panoptic.viewer.layers.desk_layers import AMBIGUOUS, IMAGE, REFERENCE, SELECTED
+from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
+from napari_panoptic.viewer.layers.owned import own
+from napari_panoptic.viewer.layers.recolour import label_colours
+from napari_panoptic.viewer.layers.scene import Scene
+from napari_panoptic.viewer.layers.stand_in import Pointed
 
 FAILURES = "failures"
 SMALLEST_ON_SCREEN_PX = 3.0

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from napari_panoptic.nuclei.display.styles import Look
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.styles import Look
 
 
 @dataclass(frozen=True)

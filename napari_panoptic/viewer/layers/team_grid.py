@@ -27,25 +27,26 @@ from napari.layers import Image, Labels, Layer
 from qtpy.QtCore import QTimer
 
 from napari_panoptic.common.text import shortened
+from napari_panoptic.nuclei.display import object_layers as drawing
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.nuclei.display.styles import Display, Look
+from napari_panoptic.nuclei.display.team_pictures import CellPictures, grid_shape, team_lut
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.session import Selection, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import Region, Rgb
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer import camera, styles
-from napari_panoptic.viewer import layers as drawing
-from napari_panoptic.viewer.cell_pictures import CellPictures, grid_shape, team_lut
-from napari_panoptic.viewer.desk_layers import image_layer_data, set_unless_so
-from napari_panoptic.viewer.kept_in_place import keep_in_place
-from napari_panoptic.viewer.layers import PixelSize
-from napari_panoptic.viewer.owned import disown, own, role_of
-from napari_panoptic.viewer.recolour import label_colours, set_colours
-from napari_panoptic.viewer.scene import Scene
-from napari_panoptic.viewer.shown import show_info, shown
-from napari_panoptic.viewer.stand_in import Pointed
-from napari_panoptic.viewer.styles import Display, Look
-from napari_panoptic.viewer.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.kit.shown import show_info, shown
+from napari_panoptic.viewer.layers import camera
+from napari_panoptic.viewer.layers.desk_layers import image_layer_data, set_unless_so
+from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
+from napari_panoptic.viewer.layers.owned import disown, own, role_of
+from napari_panoptic.viewer.layers.recolour import label_colours, set_colours
+from napari_panoptic.viewer.layers.scene import Scene
+from napari_panoptic.viewer.layers.stand_in import Pointed
 
 MAX_TEAMS = 6
 """The largest number of cells that can be read on one screen."""

@@ -23,8 +23,8 @@ from qtpy.QtCore import QTimer
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.edits.pair import IdWindow
 from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.viewer.recolour import refresh_held
-from napari_panoptic.viewer.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.layers.recolour import refresh_held
 
 Box = tuple[int, int, int, int]
 

@@ -15,24 +15,32 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS, detection_counts
-from napari_panoptic.nuclei.palette import class_colours
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
-from napari_panoptic.viewer.behind import (
+from napari_panoptic.nuclei.display.behind import (
     behind_cell,
     behind_class,
     behind_column,
     behind_figure,
     behind_row,
 )
-from napari_panoptic.viewer.definitions import absent_classes, by_class_sentence, mean_sentence
-from napari_panoptic.viewer.glossary import COUNT_MEANINGS, FIGURE_MEANINGS, UNDEFINED_BECAUSE
-from napari_panoptic.viewer.object_rows import ObjectFilter
-from napari_panoptic.viewer.shown import PlainLabel
-from napari_panoptic.viewer.styles import count_text, decimal_text, length_text, ratio_text
-from napari_panoptic.viewer.widgets.parts import Cell, Figure, FigureTable, heading
+from napari_panoptic.nuclei.display.definitions import (
+    absent_classes,
+    by_class_sentence,
+    mean_sentence,
+)
+from napari_panoptic.nuclei.display.glossary import (
+    COUNT_MEANINGS,
+    FIGURE_MEANINGS,
+    UNDEFINED_BECAUSE,
+)
+from napari_panoptic.nuclei.display.object_rows import ObjectFilter
+from napari_panoptic.nuclei.display.styles import count_text, decimal_text, length_text, ratio_text
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS, detection_counts
+from napari_panoptic.nuclei.palette import class_colours
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.widgets import Cell, Figure, FigureTable, heading
 
 _HEADLINES = ("pq", "sq", "dq")
 _DETECTION = tuple(name for name in METRIC_NAMES if name.startswith("detection_"))

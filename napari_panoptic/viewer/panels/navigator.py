@@ -25,19 +25,19 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.metrics import Counts, unit_metrics
-from napari_panoptic.nuclei.summary import RegionSummary
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.vocabulary import Status
-from napari_panoptic.viewer.glossary import (
+from napari_panoptic.nuclei.display.glossary import (
     FIGURE_MEANINGS,
     NO_ANNOTATION,
     NO_ANNOTATION_MEANING,
     STATUS_MEANINGS,
 )
-from napari_panoptic.viewer.shown import PlainLabel, shown
-from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text
-from napari_panoptic.viewer.widgets.parts import is_desk_key
+from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
+from napari_panoptic.nuclei.metrics import Counts, unit_metrics
+from napari_panoptic.nuclei.summary import RegionSummary
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.vocabulary import Status
+from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.widgets import is_desk_key
 
 Summaries = Mapping[tuple[str, str], RegionSummary]
 

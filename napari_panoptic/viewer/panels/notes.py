@@ -17,9 +17,9 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.viewer.glossary import FINDING_WORDS
-from napari_panoptic.viewer.shown import PlainLabel, shown
-from napari_panoptic.viewer.styles import count_text
+from napari_panoptic.nuclei.display.glossary import FINDING_WORDS
+from napari_panoptic.nuclei.display.styles import count_text
+from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 
 _HEADER = ("What", "How many", "Team", "Details")
 _OF_NEITHER = (

@@ -11,10 +11,10 @@ from psygnal import SignalInstance
 from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.nuclei.session import Session
-from napari_panoptic.viewer.keys import Shortcut
+from napari_panoptic.viewer.kit.keys import Shortcut
 
 if TYPE_CHECKING:
-    from napari_panoptic.viewer.link import Link
+    from napari_panoptic.viewer.desk.link import Link
 
 Connections = list[tuple[SignalInstance, Callable[..., None]]]
 

@@ -22,11 +22,11 @@ from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
-from napari_panoptic.viewer.mark_layer import MarkLayer
-from napari_panoptic.viewer.shown import show_error
-from napari_panoptic.viewer.widgets.parts import dock_of, is_in_sight
-from napari_panoptic.viewer.workers import connect_worker
+from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.kit.shown import show_error
+from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
+from napari_panoptic.viewer.layers.mark_layer import MarkLayer
+from napari_panoptic.viewer.panels.part import Connections, DeskPart, Surroundings
 
 T = TypeVar("T")
 EDIT_REST_MS = 150

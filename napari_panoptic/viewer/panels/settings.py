@@ -24,6 +24,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.io.formats.registry import known_forms
+from napari_panoptic.nuclei.display.glossary import OVERLAPS_MEANINGS, SETTING_MEANINGS
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import (
     AmbiguousPolicy,
@@ -33,9 +34,8 @@ from napari_panoptic.nuclei.values.settings import (
     Overlaps,
     Restoration,
 )
-from napari_panoptic.viewer.glossary import OVERLAPS_MEANINGS, SETTING_MEANINGS
-from napari_panoptic.viewer.shown import PlainLabel, shown
-from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO
+from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO
 
 _TITLES: Mapping[str, tuple[str, str]] = {
     "restoration": ("Restore", "How objects are recovered from colour-coded masks."),

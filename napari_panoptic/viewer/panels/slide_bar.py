@@ -5,7 +5,7 @@ from __future__ import annotations
 from psygnal import Signal
 from qtpy.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QSizePolicy, QWidget
 
-from napari_panoptic.viewer.shown import RichLabel
+from napari_panoptic.viewer.kit.shown import RichLabel
 
 STOP, EVALUATE = "stop", "evaluate"
 _STEPS = 1000

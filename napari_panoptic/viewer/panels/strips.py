@@ -20,19 +20,19 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.describe import ObjectFacts
+from napari_panoptic.nuclei.display.glossary import FIGURE_MEANINGS
+from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.describe import ObjectFacts
-from napari_panoptic.viewer.glossary import FIGURE_MEANINGS
-from napari_panoptic.viewer.keys import DESK_KEYS, KEY_LIST
-from napari_panoptic.viewer.shown import RichLabel
-from napari_panoptic.viewer.styles import ColourBy, Display, Look
-from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, ElidedLabel, heading, outline_icon
-from napari_panoptic.viewer.widgets.slide_bar import SlideBar
-from napari_panoptic.viewer.widgets.strip_buttons import KeysButton, NotesButton
+from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
+from napari_panoptic.viewer.kit.shown import RichLabel
+from napari_panoptic.viewer.kit.strip_buttons import KeysButton, NotesButton
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, ElidedLabel, heading, outline_icon
+from napari_panoptic.viewer.panels.slide_bar import SlideBar
 
 PATIENCE_MS = 150
 """How long something is being loaded before the title says so."""

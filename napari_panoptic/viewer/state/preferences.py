@@ -16,9 +16,9 @@ from typing import Any
 
 from napari.settings import get_plugin_settings
 
-from napari_panoptic.viewer.listed import Others
-from napari_panoptic.viewer.object_rows import COLUMNS, WorstFirst
-from napari_panoptic.viewer.styles import ColourBy, Display, Look
+from napari_panoptic.nuclei.display.listed import Others
+from napari_panoptic.nuclei.display.object_rows import COLUMNS, WorstFirst
+from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 
 PLUGIN = "napari-panoptic"
 _LOGGER = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from qtpy.QtWidgets import QApplication, QLabel
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.viewer.opening import open_in
-from napari_panoptic.viewer.widgets import desk as desk_module
+from napari_panoptic.viewer.desk import nuclei as desk_module
 
 desk_module.PARTS = ()  # the panels beside the table have no part in this
 

@@ -2,8 +2,7 @@
 
 from qtpy.QtCore import Qt
 
-from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.review.verdicts import Verdict
+from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 
 
 def judge_all(review):

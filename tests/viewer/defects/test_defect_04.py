@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from napari.layers import Layer
 
+from napari_panoptic.nuclei.display.styles import ColourBy, Look
 from napari_panoptic.viewer.opening import open_in
-from napari_panoptic.viewer.styles import ColourBy, Look
 from tests.viewer.finding import FIRST, SECOND
 
 

@@ -16,9 +16,9 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.saving import read_objects
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer import autosaving
-from napari_panoptic.viewer.widgets.desk import desk_of
-from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+from napari_panoptic.viewer.desk.nuclei import desk_of
+from napari_panoptic.viewer.editing import autosaving
+from napari_panoptic.viewer.panels.edits.panel import EditsPart
 from tests.support.small_cohort import write_cohort
 
 YES = QMessageBox.StandardButton.Yes

@@ -4,15 +4,15 @@ from unittest.mock import patch
 
 import pytest
 
-from napari_panoptic.viewer.comparison import ViewMode
-from napari_panoptic.viewer.teams_part import TeamsPart
-from napari_panoptic.viewer.widgets.desk import desk_of
+from napari_panoptic.viewer.desk.nuclei import desk_of
+from napari_panoptic.viewer.panels.teams.comparison import ViewMode
+from napari_panoptic.viewer.panels.teams.part import TeamsPart
 
 
 @pytest.fixture
 def desk(make_napari_viewer, cohort, close_desk, wait_until):
     viewer = make_napari_viewer(show=True)
-    with patch("napari_panoptic.viewer.widgets.desk.PARTS", (TeamsPart,)):
+    with patch("napari_panoptic.viewer.desk.nuclei.PARTS", (TeamsPart,)):
         desk = desk_of(viewer)
     desk.show_cohort(cohort)
     wait_until(lambda: desk.is_settled)

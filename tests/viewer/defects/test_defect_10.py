@@ -8,7 +8,7 @@ CLOSED_EARLY = """
 from napari.qt import get_qapp
 from qtpy.QtCore import QTimer
 from napari_panoptic.viewer.launch import run_view
-from napari_panoptic.viewer.widgets.desk import desk_in
+from napari_panoptic.viewer.desk.nuclei import desk_in
 
 application, closed = get_qapp(), []
 

@@ -13,10 +13,10 @@ from qtpy.QtGui import QMouseEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
-from napari_panoptic.viewer import ambiguous_shapes
-from napari_panoptic.viewer.shapes_history import ShapesHistory
-from napari_panoptic.viewer.shapes_ready import prepare_shapes
-from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+from napari_panoptic.viewer.editing import ambiguous_shapes
+from napari_panoptic.viewer.editing.shapes_history import ShapesHistory
+from napari_panoptic.viewer.editing.shapes_ready import prepare_shapes
+from napari_panoptic.viewer.panels.edits.panel import EditsPart
 from tests.viewer.finding import on_canvas
 
 LEFT = Qt.MouseButton.LeftButton

@@ -2,9 +2,9 @@
 
 from qtpy.QtCore import Qt
 
+from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.store import ReviewStore
-from napari_panoptic.viewer.object_rows import ObjectFilter
 
 
 def test_defect_14_names_are_shown_as_they_are_written(review):

@@ -6,8 +6,8 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget
 
 from napari_panoptic.samples.raters import write_raters_sample
+from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.opening import open_in
-from napari_panoptic.viewer.widgets.desk import desk_of
 from tests.support.small_cohort import write_cohort
 
 

@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 from qtpy.QtCore import Qt
 
-from napari_panoptic.viewer.object_rows import ObjectFilter
-from napari_panoptic.viewer.preferences import PREFERENCES
+from napari_panoptic.nuclei.display.object_rows import ObjectFilter
+from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 

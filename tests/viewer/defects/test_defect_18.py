@@ -8,10 +8,10 @@ from qtpy.QtWidgets import QTreeWidget
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.widgets.legend import LegendStrip, TitleStrip
-from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
-from napari_panoptic.viewer.widgets.navigator import Navigator
-from tests.viewer.cases import SCHEME
+from napari_panoptic.viewer.panels.metrics import MetricsPanel
+from napari_panoptic.viewer.panels.navigator import Navigator
+from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
+from tests.support.small_pairs import SCHEME
 
 
 def pair(reference_classes, prediction_classes):

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from qtpy.QtCore import QSize
 
+from napari_panoptic.nuclei.display.object_layers import object_lut
+from napari_panoptic.nuclei.display.slide_layers import code_colours
+from napari_panoptic.nuclei.display.styles import FAILURES, ColourBy
 from napari_panoptic.nuclei.palette import STATUS_COLOURS, class_colours
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.viewer.layers import object_lut
-from napari_panoptic.viewer.slide_layers import code_colours
-from napari_panoptic.viewer.styles import FAILURES, ColourBy
-from napari_panoptic.viewer.widgets.legend import class_chips
-from napari_panoptic.viewer.widgets.metrics_panel import MetricsPanel
-from tests.viewer.cases import SCHEME, four_fates
-from tests.viewer.vision import VISIONS, difference
+from napari_panoptic.viewer.panels.metrics import MetricsPanel
+from napari_panoptic.viewer.panels.strips import class_chips
+from tests.support.small_pairs import SCHEME, four_fates
+from tests.support.vision import VISIONS, difference
 
 LEAST, LEAST_OF_CLASSES = 20.0, 10.0
 MOST = 8

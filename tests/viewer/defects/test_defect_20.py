@@ -7,15 +7,15 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QLabel, QMenu, QToolButton, QWidget
 
 from napari_panoptic.nuclei.palette import TEAM_COLOURS
+from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.report.plots.theme import Drawing, png_bytes
-from napari_panoptic.review.verdicts import Verdict
-from napari_panoptic.viewer.widgets.choice_menus import FilterMenu
-from napari_panoptic.viewer.widgets.desk import desk_of
-from napari_panoptic.viewer.widgets.object_table import ObjectTable
-from napari_panoptic.viewer.widgets.parts import dock_of, is_in_sight
-from napari_panoptic.viewer.widgets.plot_view import PlotView
-from napari_panoptic.viewer.widgets.teams_panel import TeamsPanel
-from tests.viewer.cases import four_fates
+from napari_panoptic.viewer.desk.nuclei import desk_of
+from napari_panoptic.viewer.kit.choice_menus import FilterMenu
+from napari_panoptic.viewer.kit.plot_view import PlotView
+from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
+from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+from napari_panoptic.viewer.panels.teams.panel import TeamsPanel
+from tests.support.small_pairs import four_fates
 
 LEFT, ALT = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.AltModifier
 CAPTIONS = ("PQ", "SQ", "DQ", "Matched", "Precision", "Recall")

@@ -4,7 +4,7 @@ import gc
 
 from qtpy.QtCore import QTimer
 
-from napari_panoptic.viewer.comparison import ViewMode
+from napari_panoptic.viewer.panels.teams.comparison import ViewMode
 
 
 def test_defect_22_no_timer_of_the_review_outlives_its_cohort(desk):

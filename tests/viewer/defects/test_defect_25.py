@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+from napari_panoptic.viewer.panels.edits.panel import EditsPart
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import numpy as np
 
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+from napari_panoptic.viewer.panels.edits.panel import EditsPart
 
 
 def test_defect_26_an_undone_edit_shows_the_files_as_they_are_restored_now(desk, wait_until):

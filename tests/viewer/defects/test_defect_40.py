@@ -1,7 +1,7 @@
 """A deeply nested table of class names does not keep a region from being shown."""
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.viewer.widgets.desk import desk_of
+from napari_panoptic.viewer.desk.nuclei import desk_of
 from tests.defects.test_defect_40 import cohort_with_type_info
 
 

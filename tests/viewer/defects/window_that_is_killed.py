@@ -9,8 +9,8 @@ from qtpy.QtCore import QTimer
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.widgets.desk import desk_of
-from napari_panoptic.viewer.widgets.edits_panel import EditsPart
+from napari_panoptic.viewer.desk.nuclei import desk_of
+from napari_panoptic.viewer.panels.edits.panel import EditsPart
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.policy_audit import PolicyAudit, audit_policies, spill_table
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.part_work import Material
+from napari_panoptic.viewer.panels.seen_part import Material
 
 
 @dataclass(frozen=True, eq=False)

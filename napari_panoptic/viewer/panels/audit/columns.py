@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.styles import count_text, signed_text
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.styles import count_text, signed_text
-from napari_panoptic.viewer.widgets.array_table import Column
-from napari_panoptic.viewer.widgets.parts import share_text
+from napari_panoptic.viewer.kit.array_table import Column
+from napari_panoptic.viewer.kit.widgets import share_text
 
 _SIDE_WORDS = {str(Side.REFERENCE): "ref.", str(Side.PREDICTION): "pred."}
 

@@ -21,16 +21,21 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.nuclei.display.glossary import SETTING_MEANINGS
+from napari_panoptic.nuclei.display.styles import (
+    count_text,
+    ratio_text,
+    signed_count_text,
+    signed_text,
+)
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.audited import Audited
-from napari_panoptic.viewer.glossary import SETTING_MEANINGS
-from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
-from napari_panoptic.viewer.styles import count_text, ratio_text, signed_count_text, signed_text
-from napari_panoptic.viewer.widgets.audit_columns import object_columns, spill_columns
-from napari_panoptic.viewer.widgets.list_panel import ListPanel
-from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable
+from napari_panoptic.viewer.kit.list_panel import ListPanel
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable
+from napari_panoptic.viewer.panels.audit.audited import Audited
+from napari_panoptic.viewer.panels.audit.columns import object_columns, spill_columns
 
 EMPTY = (
     "Nothing to audit. Without a cohort: open one. Otherwise this region has no annotation, or "

@@ -8,15 +8,16 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.nuclei.display import marks
+from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer import marks, slide_words
-from napari_panoptic.viewer.audited import Audited, audited
-from napari_panoptic.viewer.desk_part import Connections, Surroundings
-from napari_panoptic.viewer.layers import PixelSize
-from napari_panoptic.viewer.part_work import Latest, Material, TeamPart
-from napari_panoptic.viewer.slide_words import on_slide
-from napari_panoptic.viewer.widgets.audit_panel import EMPTY, AuditPanel
+from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.audit.audited import Audited, audited
+from napari_panoptic.viewer.panels.audit.panel import EMPTY, AuditPanel
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
+from napari_panoptic.viewer.panels.seen_part import Latest, Material, TeamPart
+from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 MARKS_LAYER = "audited objects"
 
@@ -83,7 +84,7 @@ class AuditPart(TeamPart[Audited]):
     def show(self, value: Audited | None) -> None:
         """List what the choice of a policy changes."""
         snapshot = None if self.around is None else self.around.session.snapshot
-        self._panel.show_audit(value, empty=on_slide(snapshot, slide_words.AUDIT, EMPTY))
+        self._panel.show_audit(value, empty=on_slide(snapshot, slide_texts.AUDIT, EMPTY))
         if value is not None and self.around is not None:
             self._panel.show_selection(self.around.session.selection)
 

@@ -19,11 +19,11 @@ from napari_panoptic.detections.atypia import (
     LoadedScores,
 )
 from napari_panoptic.detections.session import DetectionSession
-from napari_panoptic.viewer.glossary import ATYPIA_MEANINGS
-from napari_panoptic.viewer.shown import PlainLabel, shown
-from napari_panoptic.viewer.styles import UNDEFINED, count_text, points_text, ratio_text
-from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
-from napari_panoptic.viewer.widgets.navigator import NAME_ROLE, figure_tree, fill_item
+from napari_panoptic.nuclei.display.glossary import ATYPIA_MEANINGS
+from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, points_text, ratio_text
+from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.panels.navigator import NAME_ROLE, figure_tree, fill_item
 
 _TEAM_HEADER = {
     "Team": "The team; click to list its scores.",

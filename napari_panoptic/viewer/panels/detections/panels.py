@@ -35,28 +35,20 @@ from napari_panoptic.detections.pairing import (
     DetectionSettings,
 )
 from napari_panoptic.detections.session import DetectionSession
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.glossary import (
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.glossary import (
     DETECTION_MEANINGS,
     NO_ANNOTATION,
     POINT_STATUS_MEANINGS,
 )
-from napari_panoptic.viewer.keys import DETECTION_KEYS, KEY_LIST, key_text
-from napari_panoptic.viewer.point_scene import Tool
-from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
-from napari_panoptic.viewer.styles import UNDEFINED, count_text, decimal_text, ratio_text
-from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
-from napari_panoptic.viewer.widgets.curve_view import CurveView
-from napari_panoptic.viewer.widgets.navigator import (
-    NAME_ROLE,
-    figure_tree,
-    fill_item,
-    list_by_patient,
-    measured_once,
-)
-from napari_panoptic.viewer.widgets.parts import (
+from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, decimal_text, ratio_text
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.keys import DETECTION_KEYS, KEY_LIST, key_text
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.kit.strip_buttons import KeysButton, NotesButton
+from napari_panoptic.viewer.kit.widgets import (
     COMPACT_COMBO,
     TISSUE,
     Cell,
@@ -65,7 +57,15 @@ from napari_panoptic.viewer.widgets.parts import (
     heading,
     qcolor,
 )
-from napari_panoptic.viewer.widgets.strip_buttons import KeysButton, NotesButton
+from napari_panoptic.viewer.layers.point_scene import Tool
+from napari_panoptic.viewer.panels.detections.curve import CurveView
+from napari_panoptic.viewer.panels.navigator import (
+    NAME_ROLE,
+    figure_tree,
+    fill_item,
+    list_by_patient,
+    measured_once,
+)
 
 _FAILURES = {"FN": POINT_STATUS_MEANINGS[Status.FN], "FP": POINT_STATUS_MEANINGS[Status.FP]}
 _FRAME_HEADER = {

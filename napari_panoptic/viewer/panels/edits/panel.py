@@ -44,25 +44,26 @@ from napari_panoptic.io.formats.saving import (
     writable_forms,
     write_objects,
 )
+from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.nuclei.session import EditedEvaluation
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer import slide_words, styles
-from napari_panoptic.viewer.ambiguous_shapes import AmbiguousShapes
-from napari_panoptic.viewer.autosaving import Autosaver
-from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
-from napari_panoptic.viewer.keys import Shortcut
-from napari_panoptic.viewer.live_edits import Copied, LiveEdits
-from napari_panoptic.viewer.replacing import may_replace
-from napari_panoptic.viewer.shown import PlainLabel, show_error, show_info, show_warning, shown
-from napari_panoptic.viewer.slide_words import on_slide
-from napari_panoptic.viewer.timers import stop_timers
-from napari_panoptic.viewer.widgets.close_guard import CloseGuard
-from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable, separator
-from napari_panoptic.viewer.workers import connect_worker
+from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes
+from napari_panoptic.viewer.editing.autosaving import Autosaver
+from napari_panoptic.viewer.editing.live_edits import Copied, LiveEdits
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.kit.close_guard import CloseGuard
+from napari_panoptic.viewer.kit.keys import Shortcut
+from napari_panoptic.viewer.kit.replacing import may_replace
+from napari_panoptic.viewer.kit.shown import PlainLabel, show_error, show_info, show_warning, shown
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable, separator
+from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.part import Connections, DeskPart, Surroundings
+from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 FOLLOW_MS = 60
 """How long after an edit the comparison follows."""
@@ -787,7 +788,7 @@ class EditsPart(DeskPart):
         if self.shapes is not None and self.shapes.is_preparing:
             return PREPARING
         if self.around.session.evaluation is None:
-            return on_slide(self.around.session.snapshot, slide_words.EDITS, NO_REGION)
+            return on_slide(self.around.session.snapshot, slide_texts.EDITS, NO_REGION)
         if not copies or self.edits is None:
             shown = self.around.session.snapshot
             is_kept = shown is not None and shown.keeps_overlaps

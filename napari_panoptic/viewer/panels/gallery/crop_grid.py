@@ -27,8 +27,8 @@ from qtpy.QtGui import (
 )
 from qtpy.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.widgets.parts import is_desk_key, is_in_sight, qcolor, viewport_of
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.viewer.kit.widgets import is_desk_key, is_in_sight, qcolor, viewport_of
 
 CROP_POINTS = 112
 """Width of a crop on the screen."""

@@ -22,19 +22,20 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.crops import FIELD_STEP_PX, Crop, CropSource, bounded_field_px, cut
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.describe import hover_html, object_facts
+from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
-from napari_panoptic.viewer import slide_words, styles
-from napari_panoptic.viewer.describe import hover_html, object_facts
-from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
-from napari_panoptic.viewer.object_rows import ObjectFilter
-from napari_panoptic.viewer.shown import PlainLabel
-from napari_panoptic.viewer.slide_words import on_slide
-from napari_panoptic.viewer.widgets.crop_grid import Caption, Contents, CropGrid, Group
-from napari_panoptic.viewer.widgets.object_table import ObjectTable
-from napari_panoptic.viewer.widgets.parts import ElidedLabel, is_in_sight
+from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, is_in_sight
+from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.gallery.crop_grid import Caption, Contents, CropGrid, Group
+from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+from napari_panoptic.viewer.panels.part import Connections, DeskPart, Surroundings
+from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 EDIT_REST_MS = 150
 """How long the hand rests before crops follow an edit."""
@@ -159,7 +160,7 @@ class GalleryPart(DeskPart):
         if self._source is None or self.around is None:
             self._panel.view.show_contents(Contents())
             snapshot = None if self.around is None else self.around.session.snapshot
-            self._say(on_slide(snapshot, slide_words.GALLERY, NO_COHORT), 0)
+            self._say(on_slide(snapshot, slide_texts.GALLERY, NO_COHORT), 0)
             return
         self._begin_anew_or_rest(before, self._source)
         groups = _groups(self._table)

@@ -8,18 +8,18 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.glossary import GROUP_MEANINGS
+from napari_panoptic.nuclei.display.styles import count_text, signed_text
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,
 )
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import STATUSES
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.glossary import GROUP_MEANINGS
-from napari_panoptic.viewer.grouped import Grouped
-from napari_panoptic.viewer.styles import count_text, signed_text
-from napari_panoptic.viewer.widgets.array_table import Column
-from napari_panoptic.viewer.widgets.parts import share_text
+from napari_panoptic.viewer.kit.array_table import Column
+from napari_panoptic.viewer.kit.widgets import share_text
+from napari_panoptic.viewer.panels.groups.grouped import Grouped
 
 REFERENCE_COLUMNS = (0, 2)
 

@@ -12,7 +12,7 @@ from napari_panoptic.nuclei.explain.failure_groups import (
 )
 from napari_panoptic.nuclei.metrics import Metrics, unit_metrics
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
-from napari_panoptic.viewer.part_work import Material
+from napari_panoptic.viewer.panels.seen_part import Material
 
 
 @dataclass(frozen=True, eq=False)

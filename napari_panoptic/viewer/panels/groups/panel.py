@@ -15,6 +15,9 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.nuclei.display.glossary import GROUP_MEANINGS
+from napari_panoptic.nuclei.display.styles import count_text, ratio_text, signed_text
+from napari_panoptic.nuclei.explain.cohort_losses import LossesSoFar
 from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,
     GroupKind,
@@ -22,19 +25,16 @@ from napari_panoptic.nuclei.explain.failure_groups import (
 )
 from napari_panoptic.nuclei.metrics import unit_metrics
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.cohort_losses import LossesSoFar
-from napari_panoptic.viewer.glossary import GROUP_MEANINGS
-from napari_panoptic.viewer.grouped import Grouped
-from napari_panoptic.viewer.shown import PlainLabel, RichLabel
-from napari_panoptic.viewer.styles import count_text, ratio_text, signed_text
-from napari_panoptic.viewer.widgets.array_table import ArrayTable
-from napari_panoptic.viewer.widgets.groups_columns import (
+from napari_panoptic.viewer.kit.array_table import ArrayTable
+from napari_panoptic.viewer.kit.list_panel import ListPanel
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable
+from napari_panoptic.viewer.panels.groups.columns import (
     REFERENCE_COLUMNS,
     group_columns,
     member_columns,
 )
-from napari_panoptic.viewer.widgets.list_panel import ListPanel
-from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable
+from napari_panoptic.viewer.panels.groups.grouped import Grouped
 
 EMPTY = (
     "No groups to show. Without a cohort: open one. Otherwise this region has no annotation, or "

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from napari_panoptic.nuclei.display import marks
+from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.nuclei.explain.cohort_losses import LossesSoFar, cohort_losses
 from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,
 )
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer import camera, marks, slide_words
-from napari_panoptic.viewer.cohort_losses import LossesSoFar, cohort_losses
-from napari_panoptic.viewer.desk_part import Connections, Surroundings
-from napari_panoptic.viewer.grouped import Grouped, grouped
-from napari_panoptic.viewer.layers import PixelSize
-from napari_panoptic.viewer.part_work import Material, Stream, TeamPart
-from napari_panoptic.viewer.slide_words import on_slide
-from napari_panoptic.viewer.widgets.groups_panel import EMPTY, GroupsPanel
+from napari_panoptic.viewer.layers import camera
+from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.groups.grouped import Grouped, grouped
+from napari_panoptic.viewer.panels.groups.panel import EMPTY, GroupsPanel
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
+from napari_panoptic.viewer.panels.seen_part import Material, Stream, TeamPart
+from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 GROUP_LAYER = "failure group"
 SHARED_PIXELS = (
@@ -102,7 +104,7 @@ class GroupsPart(TeamPart[Grouped]):
         self._outlined = None
         snapshot = None if self.around is None else self.around.session.snapshot
         keeps = snapshot is not None and snapshot.keeps_overlaps
-        empty = SHARED_PIXELS if keeps else on_slide(snapshot, slide_words.GROUPS, EMPTY)
+        empty = SHARED_PIXELS if keeps else on_slide(snapshot, slide_texts.GROUPS, EMPTY)
         self._panel.show_groups(value, empty=empty)
         if self.around is not None:
             self._on_selection(self.around.session.selection)

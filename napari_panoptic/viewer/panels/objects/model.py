@@ -9,11 +9,17 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
 from qtpy.QtGui import QIcon
 
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.object_rows import (
+    COLUMNS,
+    Kind,
+    ObjectFilter,
+    ObjectRows,
+    WorstFirst,
+)
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.object_rows import COLUMNS, Kind, ObjectFilter, ObjectRows, WorstFirst
-from napari_panoptic.viewer.shown import shown
-from napari_panoptic.viewer.widgets.parts import swatch_icon
+from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.kit.widgets import swatch_icon
 
 _SWATCH_PX = 16
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

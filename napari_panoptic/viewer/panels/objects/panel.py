@@ -18,12 +18,10 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.glossary import VERDICT_WORDS
-from napari_panoptic.viewer.listed import Listed, Others
-from napari_panoptic.viewer.object_rows import (
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.glossary import VERDICT_WORDS
+from napari_panoptic.nuclei.display.listed import Listed, Others
+from napari_panoptic.nuclei.display.object_rows import (
     COLUMNS,
     SIDE_WORDS,
     GivenVerdicts,
@@ -32,12 +30,14 @@ from napari_panoptic.viewer.object_rows import (
     ObjectRows,
     WorstFirst,
 )
-from napari_panoptic.viewer.shown import PlainLabel, shown
-from napari_panoptic.viewer.widgets.choice_menus import ChoiceMenu, FilterMenu, TickMenu
-from napari_panoptic.viewer.widgets.flow_bar import FlowBar
-from napari_panoptic.viewer.widgets.object_table_model import ObjectTableModel
-from napari_panoptic.viewer.widgets.parts import is_desk_key, opens_menu, viewport_of
-from napari_panoptic.viewer.widgets.sortable_view import SortableView
+from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
+from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu, TickMenu
+from napari_panoptic.viewer.kit.flow_bar import FlowBar
+from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.sortable_view import SortableView
+from napari_panoptic.viewer.kit.widgets import is_desk_key, opens_menu, viewport_of
+from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
 
 EMPTY = (
     "No objects to list. Without a cohort: open one. Otherwise nothing is annotated or predicted "

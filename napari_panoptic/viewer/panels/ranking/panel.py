@@ -21,6 +21,7 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, AggregationTable
 from napari_panoptic.nuclei.cohort_report import n_passes
+from napari_panoptic.nuclei.display.styles import count_text, ratio_text
 from napari_panoptic.nuclei.protocols import Difference, ProtocolTable
 from napari_panoptic.nuclei.values.settings import (
     CHALLENGE_PROTOCOL,
@@ -28,11 +29,10 @@ from napari_panoptic.nuclei.values.settings import (
     DEFAULT_PROTOCOL,
 )
 from napari_panoptic.statistics.teams import TeamStatistics
-from napari_panoptic.viewer.shown import PlainLabel
-from napari_panoptic.viewer.styles import count_text, ratio_text
-from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
-from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, Cell, FigureTable
-from napari_panoptic.viewer.widgets.plot_view import PlotView
+from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.plot_view import PlotView
+from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot

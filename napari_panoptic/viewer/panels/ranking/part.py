@@ -26,12 +26,12 @@ from napari_panoptic.nuclei.values.settings import (
     protocol,
 )
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer import slide_words
-from napari_panoptic.viewer.cohort_work import CohortWork
-from napari_panoptic.viewer.desk_part import Connections, Surroundings
-from napari_panoptic.viewer.part_work import Latest, SeenPart
-from napari_panoptic.viewer.shown import show_error, show_info
-from napari_panoptic.viewer.widgets.ranking_panel import (
+from napari_panoptic.viewer.jobs.cohort_work import CohortWork
+from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.kit.shown import show_error, show_info
+from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
+from napari_panoptic.viewer.panels.ranking.panel import (
     HINT,
     OF_OTHERS,
     OF_REGION,
@@ -39,7 +39,7 @@ from napari_panoptic.viewer.widgets.ranking_panel import (
     View,
     going_on,
 )
-from napari_panoptic.viewer.workers import connect_worker
+from napari_panoptic.viewer.panels.seen_part import Latest, SeenPart
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot, Point
@@ -214,7 +214,7 @@ class RankingPart(SeenPart):
                 if view in (View.PATIENTS, View.QUALITY, View.DETECTION)
                 else ""
             )
-            from napari_panoptic.viewer.ranking_plots import cohort_plot
+            from napari_panoptic.viewer.panels.ranking.plots import cohort_plot
 
             panel.show_plot(cohort_plot(view, found), note)
 
@@ -291,7 +291,7 @@ class RankingPart(SeenPart):
             return
         if session.snapshot.is_slide:
             self._forget_region()
-            self._panel.show_hint(slide_words.CURVE)
+            self._panel.show_hint(slide_texts.CURVE)
             return
         if view is View.ALIGNMENT:
             # As in the files: what is edited changes under a worker's hands.
@@ -391,7 +391,7 @@ def _metadata(cohort: Cohort) -> tuple[Metadata | None, PanopticError | None]:
 
 
 def _alignment_plot(evaluation: Evaluation) -> Plot:
-    from napari_panoptic.viewer.ranking_plots import alignment_plot
+    from napari_panoptic.viewer.panels.ranking.plots import alignment_plot
 
     return alignment_plot(evaluation)
 
@@ -403,6 +403,6 @@ def _region_curve(
     source: Source | None,
     view: View,
 ) -> Plot:
-    from napari_panoptic.viewer.ranking_plots import region_curve
+    from napari_panoptic.viewer.panels.ranking.plots import region_curve
 
     return region_curve(cohort, region_name, settings, source, view)

@@ -16,7 +16,7 @@ from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.tables import confusion_table, patients_table
 from napari_panoptic.report.plots import Plot
 from napari_panoptic.report.plots.region import alignment_curves
-from napari_panoptic.viewer.widgets.ranking_panel import View
+from napari_panoptic.viewer.panels.ranking.panel import View
 
 
 def alignment_plot(evaluation: Evaluation) -> Plot:

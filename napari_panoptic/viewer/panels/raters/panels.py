@@ -37,11 +37,12 @@ from napari_panoptic.raters.outlines import (
     level_colours,
     rater_colour,
 )
+from napari_panoptic.raters.slice_outlines import Shown
 from napari_panoptic.report.text import UNDEFINED, count, ratio
-from napari_panoptic.viewer.rated_outlines import Shown
-from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
-from napari_panoptic.viewer.widgets.array_table import ArrayTable, Column
-from napari_panoptic.viewer.widgets.parts import (
+from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.kit.strip_buttons import KeysButton, NotesButton
+from napari_panoptic.viewer.kit.widgets import (
     COMPACT_COMBO,
     Cell,
     ElidedLabel,
@@ -49,11 +50,10 @@ from napari_panoptic.viewer.widgets.parts import (
     FigureTable,
     heading,
 )
-from napari_panoptic.viewer.widgets.rated_strips import SliceStrip, SpreadStrip
-from napari_panoptic.viewer.widgets.strip_buttons import KeysButton, NotesButton
+from napari_panoptic.viewer.panels.raters.strips import SliceStrip, SpreadStrip
 
 if TYPE_CHECKING:
-    from napari_panoptic.viewer.widgets.rated_desk import RatedDesk
+    from napari_panoptic.viewer.desk.raters import RatedDesk
 
 STANDING_WORDS = {
     Standing.BELOW: "below",

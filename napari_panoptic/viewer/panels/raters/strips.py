@@ -13,8 +13,8 @@ from qtpy.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygo
 from qtpy.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.viewer.shown import shown
-from napari_panoptic.viewer.widgets.parts import qcolor
+from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.kit.widgets import qcolor
 
 _MARGIN = 26
 _TEAM: Rgb = (255, 150, 40)

@@ -19,11 +19,12 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.review.verdicts import HistoryEntry, ReviewerAgreement, ReviewRecord, Verdict
-from napari_panoptic.viewer.glossary import KAPPA_MEANING, VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.viewer.shown import PlainLabel, shown
-from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text
-from napari_panoptic.viewer.widgets.parts import Cell, FigureTable
+from napari_panoptic.nuclei.display.glossary import KAPPA_MEANING, VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
+from napari_panoptic.nuclei.values.vocabulary import Verdict
+from napari_panoptic.review.verdicts import HistoryEntry, ReviewerAgreement, ReviewRecord
+from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.widgets import Cell, FigureTable
 
 NO_HISTORY = "You have given no verdict on this object yet."
 TOO_FEW = (

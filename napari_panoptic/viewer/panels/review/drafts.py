@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.viewer.preferences import PREFERENCES
+from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 ObjectName = tuple[str, str, str, str, int]
 """Reviewer, region, team, side and id of an object."""

@@ -28,14 +28,15 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
-from napari_panoptic.review.verdicts import ReviewRecord, Share, Verdict
-from napari_panoptic.viewer.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.viewer.judged import VERDICTS
-from napari_panoptic.viewer.keys import key_text
-from napari_panoptic.viewer.shown import PlainLabel, shown
-from napari_panoptic.viewer.styles import UNDEFINED, count_text, ratio_text
-from napari_panoptic.viewer.widgets.parts import (
+from napari_panoptic.nuclei.values.vocabulary import Verdict
+from napari_panoptic.review.judged import VERDICTS
+from napari_panoptic.review.verdicts import ReviewRecord, Share
+from napari_panoptic.viewer.kit.keys import key_text
+from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.widgets import (
     Cell,
     ElidedLabel,
     FigureTable,

@@ -17,45 +17,45 @@ from superqt.utils import create_worker
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, write_geojson
+from napari_panoptic.nuclei.display.glossary import VERDICT_WORDS
+from napari_panoptic.nuclei.display.object_rows import SIDES, GivenVerdicts
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.session import EditedEvaluation, Selection
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Verdict
 from napari_panoptic.review.file import ReviewError, may_be_there
-from napari_panoptic.review.verdicts import ReviewerAgreement, ReviewRecord, Share, Verdict
-from napari_panoptic.viewer import slide_words
-from napari_panoptic.viewer.camera import focus_canvas
-from napari_panoptic.viewer.desk_part import Connections, DeskPart, Surroundings
-from napari_panoptic.viewer.drafts import Drafts, ObjectName
-from napari_panoptic.viewer.glossary import VERDICT_WORDS
-from napari_panoptic.viewer.judged import NO_VERDICT, VERDICTS, Judged, Object, judged_as_one
-from napari_panoptic.viewer.keys import Shortcut
-from napari_panoptic.viewer.object_rows import SIDES, GivenVerdicts
-from napari_panoptic.viewer.part_work import Sight
-from napari_panoptic.viewer.preferences import PREFERENCES
-from napari_panoptic.viewer.review_watch import Looked
-from napari_panoptic.viewer.review_work import (
+from napari_panoptic.review.judged import NO_VERDICT, VERDICTS, Judged, Object, judged_as_one
+from napari_panoptic.review.reviewing import Reviewing, usual_place
+from napari_panoptic.review.verdicts import ReviewerAgreement, ReviewRecord, Share
+from napari_panoptic.review.watch import Looked
+from napari_panoptic.viewer.jobs.review_work import (
     ReviewLines,
     Task,
     figures_of,
     line_of,
     line_without_verdicts,
 )
-from napari_panoptic.viewer.reviewing import Reviewing, usual_place
-from napari_panoptic.viewer.shown import show_error, show_info, show_warning
-from napari_panoptic.viewer.slide_words import on_slide
-from napari_panoptic.viewer.timers import stop_timers
-from napari_panoptic.viewer.widgets.parts import show_in_front
-from napari_panoptic.viewer.widgets.review_dialogs import CompareDialog, HistoryDialog
-from napari_panoptic.viewer.widgets.review_panel import (
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.kit.keys import Shortcut
+from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
+from napari_panoptic.viewer.kit.widgets import show_in_front
+from napari_panoptic.viewer.layers.camera import focus_canvas
+from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.part import Connections, DeskPart, Surroundings
+from napari_panoptic.viewer.panels.review.dialogs import CompareDialog, HistoryDialog
+from napari_panoptic.viewer.panels.review.drafts import Drafts, ObjectName
+from napari_panoptic.viewer.panels.review.panel import (
     NOTHING_TO_JUDGE,
     UNDO_KEY,
     VERDICT_KEYS,
     BeforeAfter,
     ReviewPanel,
 )
-from napari_panoptic.viewer.workers import connect_worker
+from napari_panoptic.viewer.panels.seen_part import Sight
+from napari_panoptic.viewer.panels.slide_texts import on_slide
+from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 POLL_MS = 1000
 """How often the file is looked at for what other windows did."""
@@ -681,7 +681,7 @@ class ReviewPart(DeskPart):
         if chosen is None or session.evaluation is None:
             hint = None
             if session.evaluation is None:
-                hint = on_slide(session.snapshot, slide_words.REVIEW, NOTHING_TO_JUDGE)
+                hint = on_slide(session.snapshot, slide_texts.REVIEW, NOTHING_TO_JUDGE)
             self.panel.show_object(None, None, hint=hint)
             self._shown_object = None
             return

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.text import shortened
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.styles import count_text, ratio_text
 from napari_panoptic.nuclei.explain.consensus import Consensus, InventedPlace
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Status
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.comparison import Comparison
-from napari_panoptic.viewer.consensus_view import (
+from napari_panoptic.viewer.kit.array_table import Column
+from napari_panoptic.viewer.layers.consensus_view import (
     INVENTED_COLOUR,
 )
-from napari_panoptic.viewer.styles import count_text, ratio_text
-from napari_panoptic.viewer.widgets.array_table import Column
+from napari_panoptic.viewer.panels.teams.comparison import Comparison
 
 SHORT_WORDS: Mapping[Status, str] = {**styles.STATUS_WORDS, Status.MISCLASSIFIED: "mis."}
 """Statuses in narrow columns; the tooltip has the whole sentence."""

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from napari_panoptic.nuclei.display.team_pictures import CellPictures, cell_pictures
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.consensus import Consensus, consensus
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
-from napari_panoptic.viewer.cell_pictures import CellPictures, cell_pictures
-from napari_panoptic.viewer.consensus_view import (
+from napari_panoptic.viewer.layers.consensus_view import (
     ConsensusPicture,
     consensus_picture,
 )
-from napari_panoptic.viewer.part_work import Material
+from napari_panoptic.viewer.panels.seen_part import Material
 
 
 class ViewMode(StrEnum):

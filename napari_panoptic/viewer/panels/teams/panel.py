@@ -21,30 +21,30 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.consensus import InventedPlace
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer import styles
-from napari_panoptic.viewer.comparison import Comparison, ViewMode
-from napari_panoptic.viewer.consensus_view import (
+from napari_panoptic.viewer.kit.array_table import ArrayTable
+from napari_panoptic.viewer.kit.choice_menus import TickMenu
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, opens_menu
+from napari_panoptic.viewer.layers.consensus_view import (
     INVENTED_COLOUR,
     SEVERAL,
     Count,
     level_colours,
 )
-from napari_panoptic.viewer.shown import PlainLabel, RichLabel, shown
-from napari_panoptic.viewer.styles import count_text
-from napari_panoptic.viewer.team_grid import MAX_TEAMS
-from napari_panoptic.viewer.widgets.array_table import ArrayTable
-from napari_panoptic.viewer.widgets.choice_menus import TickMenu
-from napari_panoptic.viewer.widgets.parts import COMPACT_COMBO, opens_menu
-from napari_panoptic.viewer.widgets.teams_columns import (
+from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS
+from napari_panoptic.viewer.panels.teams.columns import (
     object_columns,
     object_sentence,
     place_columns,
     place_sentence,
 )
+from napari_panoptic.viewer.panels.teams.comparison import Comparison, ViewMode
 
 EMPTY = (
     "Nothing to compare. Without a cohort: open one. Otherwise this region has no annotation, or "

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from napari_panoptic.nuclei.explain.consensus import InventedPlace
 from napari_panoptic.nuclei.palette import class_colours
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer import slide_words
-from napari_panoptic.viewer.comparison import Comparison, ViewMode, compared
-from napari_panoptic.viewer.consensus_view import (
+from napari_panoptic.viewer.kit.keys import Shortcut
+from napari_panoptic.viewer.layers.consensus_view import (
     ConsensusView,
     Count,
 )
-from napari_panoptic.viewer.desk_part import Connections, Surroundings
-from napari_panoptic.viewer.keys import Shortcut
-from napari_panoptic.viewer.part_work import Latest, SeenPart, material
-from napari_panoptic.viewer.slide_words import on_slide
-from napari_panoptic.viewer.team_grid import MAX_TEAMS, TeamGrid
-from napari_panoptic.viewer.widgets.teams_panel import EMPTY, TeamsPanel
+from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
+from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.part import Connections, Surroundings
+from napari_panoptic.viewer.panels.seen_part import Latest, SeenPart, material
+from napari_panoptic.viewer.panels.slide_texts import on_slide
+from napari_panoptic.viewer.panels.teams.comparison import Comparison, ViewMode, compared
+from napari_panoptic.viewer.panels.teams.panel import EMPTY, TeamsPanel
 
 
 class TeamsPart(SeenPart):
@@ -142,7 +142,7 @@ class TeamsPart(SeenPart):
             self._latest.drop()
             self._comparison = None
             self._left()
-            self._panel.show_comparison(None, empty=on_slide(snapshot, slide_words.TEAMS, EMPTY))
+            self._panel.show_comparison(None, empty=on_slide(snapshot, slide_texts.TEAMS, EMPTY))
             return
         mode, grid = self._mode, self._grid
         if mode is ViewMode.GRID and not grid.is_on:

@@ -1,0 +1,65 @@
+from napari_panoptic.nuclei.display.describe import hover_html, object_facts
+from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
+from tests.support.small_pairs import four_fates
+
+
+def facts_of(side, row, *, mpp=0.5, evaluated=True):
+    evaluation = four_fates(mpp)
+    labels = evaluation.pair.reference if side is Side.REFERENCE else evaluation.pair.prediction
+    return object_facts(
+        labels,
+        evaluation.outcomes if evaluated else None,
+        side,
+        row,
+        side_name="reference" if side is Side.REFERENCE else "a team",
+    )
+
+
+def test_a_match_tells_partner_and_distances():
+    facts = facts_of(Side.REFERENCE, 0)
+    assert facts.title == "reference 11 · Round"
+    assert facts.verdict == "TP"
+    assert facts.figures() == [
+        ("Partner", "21 · Round"),
+        ("IoU", "0.900"),
+        ("HD", "1.0\u2009px (0.5\u2009µm)"),
+        ("Area", "100\u2009px"),
+    ]
+
+
+def test_distances_stay_in_pixels_where_the_pixel_size_is_unknown():
+    assert ("HD", "1.0\u2009px") in facts_of(Side.REFERENCE, 0, mpp=None).figures()
+
+
+def test_a_misclassified_object_tells_the_other_class():
+    assert facts_of(Side.REFERENCE, 1).verdict == "misclassified: predicted as Long"
+    assert facts_of(Side.PREDICTION, 1).verdict == "misclassified: annotated as Round"
+
+
+def test_a_failure_tells_its_cause():
+    facts = facts_of(Side.PREDICTION, 2)
+    assert (facts.status, facts.cause) == (Status.FP, Cause.SPURIOUS)
+    assert facts.verdict == "FP: spurious"
+    assert facts.explanation == "There is no annotated nucleus here."
+    # Neither partner nor distance: nothing is cut off in a narrow window for two dashes.
+    assert facts.figures() == [("Best IoU", "0.000"), ("Area", "64\u2009px")]
+
+
+def test_an_ignored_object_has_no_iou():
+    facts = facts_of(Side.REFERENCE, 3)
+    assert facts.verdict == "ignored"
+    assert ("Best IoU", "–") in facts.figures()
+
+
+def test_without_evaluation_only_identity_is_told():
+    facts = facts_of(Side.REFERENCE, 0, evaluated=False)
+    assert facts.verdict == "not evaluated"
+    assert facts.figures() == []
+
+
+def test_hover_escapes_names():
+    evaluation = four_fates()
+    facts = object_facts(
+        evaluation.pair.prediction, evaluation.outcomes, Side.PREDICTION, 0, side_name="<b>&"
+    )
+    assert "&lt;b&gt;&amp; 21" in hover_html(facts)

@@ -1,0 +1,381 @@
+"""A desk that is opened, filled, disturbed and closed; a new window for each test."""
+
+import numpy as np
+import pytest
+from napari._vispy import canvas as canvas_module
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QDockWidget, QMessageBox
+
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.nuclei.display.glossary import (
+    NO_ANNOTATION,
+    NO_ANNOTATION_MEANING,
+    NO_IMAGE_MEANING,
+)
+from napari_panoptic.nuclei.display.listed import Others
+from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
+from napari_panoptic.nuclei.display.styles import Look
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer import opening
+from napari_panoptic.viewer.desk.nuclei import desk_of
+from napari_panoptic.viewer.jobs import region_work as work
+from napari_panoptic.viewer.kit.widgets import dock_of
+from napari_panoptic.viewer.panels.edits.panel import EditsPart
+from tests.viewer.finding import FIRST, SECOND
+
+
+@pytest.fixture
+def viewer(desk):
+    return desk._viewer
+
+
+@pytest.fixture
+def canvas(viewer):
+    return viewer.window._qt_viewer.canvas.native
+
+
+class TestChanging:
+    def test_restoration_changes_the_masks_shown(self, desk, viewer, wait_until):
+        team = desk.session.team
+        before = np.count_nonzero(viewer.layers[team].data)
+        combo = desk.panels.settings.combo("restoration")
+        combo.setCurrentIndex(combo.findText("border-dilated"))
+        wait_until(lambda: desk.is_settled)
+        assert np.count_nonzero(viewer.layers[team].data) > before
+
+    def test_layers_are_reused_for_another_region(self, desk, viewer, wait_until):
+        before = list(viewer.layers)
+        desk.panels.navigator.choose_region(SECOND)
+        wait_until(lambda: desk.is_settled)
+        assert list(viewer.layers) == before
+        shape = desk.session.snapshot.shape
+        # Layers out of sight follow when nothing else is to be done.
+        wait_until(lambda: all(layer.data.shape[:2] == shape for layer in viewer.layers))
+
+    def test_only_the_newest_of_many_requests_is_shown(self, desk, wait_until):
+        shown = []
+        desk.session.region_changed.connect(lambda snapshot: shown.append(snapshot.region.name))
+        for _ in range(4):
+            desk.link._on_next_region()
+        wait_until(lambda: desk.is_settled)
+        # At once where it was read ahead, else with the team that is looked at before the others.
+        last = desk.session.cohort.regions[4].name
+        assert shown in ([last], [last, last])
+
+    def test_an_outlined_region_that_cannot_be_read_is_told(self, desk, wait_until, monkeypatch):
+        from napari_panoptic.common.errors import PanopticError
+        from napari_panoptic.viewer.desk import link
+
+        def fail(*_args, **_kwargs):
+            raise PanopticError("the disk is on fire")
+
+        told = []
+        monkeypatch.setattr(work, "load_in_steps", fail)
+        monkeypatch.setattr(link, "show_error", told.append)
+        desk.panels.navigator.choose_region(SECOND)
+        wait_until(lambda: desk.is_settled)
+        assert told == ["the disk is on fire"]
+        assert desk.session.snapshot.region.name == FIRST
+        assert FIRST in desk.panels.title.title()
+
+
+class TestManners:
+    def test_layers_of_others_are_left_alone(self, desk, viewer, wait_until):
+        mine = viewer.add_points([[1, 2]], name="reference")
+        desk.panels.navigator.choose_region(SECOND)
+        wait_until(lambda: desk.is_settled)
+        assert mine in viewer.layers
+        assert mine.data.tolist() == [[1, 2]]
+        assert mine.visible
+
+    def test_a_deleted_layer_comes_back_with_the_next_region(self, desk, viewer, wait_until):
+        viewer.layers.remove("reference")
+        desk.session.select_row(Side.REFERENCE, 0)
+        desk.panels.navigator.choose_region(SECOND)
+        wait_until(lambda: desk.is_settled)
+        names = [layer.name for layer in viewer.layers]
+        assert names.index("image") < names.index("reference") < names.index("merger")
+
+    def test_a_closed_eye_stays_closed_until_the_display_changes(
+        self, desk, viewer, canvas, wait_until
+    ):
+        viewer.layers["reference"].visible = False
+        desk.panels.navigator.choose_region(SECOND)
+        wait_until(lambda: desk.is_settled)
+        assert not viewer.layers["reference"].visible
+        QTest.keyClick(canvas, Qt.Key.Key_H)
+        assert viewer.layers["reference"].visible
+
+    def test_masks_cannot_be_painted_by_accident(self, desk, viewer, wait_until):
+        desk.panels.navigator.choose_region(SECOND)
+        wait_until(lambda: desk.is_settled)
+        assert not any(viewer.layers[name].editable for name in ("reference", "merger"))
+
+    def test_closing_the_desk_undoes_everything(self, desk, viewer):
+        session, link = desk.session, desk.link
+        desk.close()
+        assert len(session.region_changed) == 0
+        assert len(session.selection_changed) == 0
+        assert link._on_press not in viewer.mouse_drag_callbacks
+        assert link._on_move not in viewer.mouse_move_callbacks
+        assert desk._docks == {}
+        assert not viewer.window.dock_widgets
+        assert list(viewer.layers) == []
+
+    def test_closing_the_desk_puts_the_docks_of_napari_back(self, desk):
+        window = desk._inspector.window()
+        layer_list = next(
+            dock for dock in window.findChildren(QDockWidget) if dock.objectName() == "layer list"
+        )
+        assert window.tabifiedDockWidgets(layer_list) != []
+        desk.close()
+        assert window.tabifiedDockWidgets(layer_list) == []
+
+    def test_the_desk_closes_with_its_main_dock(self, desk, viewer):
+        session = desk.session
+        viewer.window.remove_dock_widget(desk._inspector)
+        assert len(session.region_changed) == 0
+        assert not viewer.window.dock_widgets
+
+    def test_a_desk_opened_again_makes_the_same_layers(
+        self, close_desk, desk, viewer, cohort, wait_until
+    ):
+        names = [layer.name for layer in viewer.layers]
+        desk.close()
+        again = desk_of(viewer)
+        again.show_cohort(cohort)
+        wait_until(lambda: again.is_settled)
+        assert [layer.name for layer in viewer.layers] == names
+        close_desk(again)
+
+    def test_another_cohort_replaces_the_first(self, desk, viewer, cohort, wait_until, monkeypatch):
+        from dataclasses import replace
+
+        warned = []
+        monkeypatch.setattr(canvas_module, "show_warning", warned.append)
+        smaller = replace(cohort, name="smaller", teams=cohort.teams[:1])
+        first = desk.session
+        desk.show_cohort(smaller)
+        assert "being read" in desk.panels.metrics.message_text()
+        wait_until(lambda: desk.is_settled)
+        assert len(first.region_changed) == 0
+        assert [layer.name for layer in viewer.layers] == ["image", "reference", "careful"]
+
+        # Without an image nothing tells the size of a pixel: layers change their unit at once.
+        without = replace(cohort, regions=(replace(cohort.regions[0], image=None),))
+        desk.show_cohort(without)
+        wait_until(lambda: desk.is_settled)
+        assert {str(layer.units[0]) for layer in viewer.layers} == {"pixel"}
+        desk.show_cohort(cohort)
+        wait_until(lambda: desk.is_settled)
+        assert {str(layer.units[0]) for layer in viewer.layers} == {"micrometer"}
+        assert warned == []
+
+
+def test_a_window_closed_in_the_middle_of_work_leaks_nothing(
+    make_napari_viewer, cohort, wait_until
+):
+    viewer = make_napari_viewer(show=True, strict_qt="raise")
+    desk = desk_of(viewer)
+    desk.show_cohort(cohort)
+    session, loader, summary = desk.session, desk.link.loader, desk.link.summary
+    assert loader.is_busy
+    viewer.close()
+    wait_until(lambda: not loader.is_busy and not summary.is_busy)
+    wait_until(lambda: desk.link is None)
+    assert session.snapshot is None
+    assert len(session.region_changed) == 0
+
+
+def test_a_folder_is_opened_in_the_background(
+    close_desk, make_napari_viewer, sample_folder, wait_until, monkeypatch, tmp_path
+):
+    desk = desk_of(make_napari_viewer())
+    told = []
+    monkeypatch.setattr(opening, "show_error", told.append)
+    opening.open_in_background(desk._viewer, tmp_path)
+    wait_until(lambda: told)
+    assert str(tmp_path) in told[0]
+    opening.open_in_background(desk._viewer, sample_folder)
+    wait_until(lambda: desk.session is not None and desk.is_settled)
+    assert desk.session.snapshot.region.name == FIRST
+    close_desk(desk)
+
+
+def test_a_region_without_image_or_annotation_is_still_shown(
+    close_desk, make_napari_viewer, cohort, wait_until
+):
+    from dataclasses import replace
+
+    first = cohort.regions[0]
+    regions = (replace(first, image=None), replace(cohort.regions[1], reference=None))
+    findings = (
+        Finding(FindingKind.EXTRA, "files of regions that are not there"),
+        Finding(FindingKind.MISSING, "another region lacks something"),
+        Finding(FindingKind.MISSING, "a folder is empty", path=cohort.root / "late", team="late"),
+    )
+    desk = desk_of(make_napari_viewer())
+    desk.show_cohort(replace(cohort, regions=regions, findings=findings))
+    wait_until(lambda: desk.is_settled)
+    viewer = desk._viewer
+    assert "image" not in viewer.layers
+    assert "reference" in viewer.layers
+    said = [NO_IMAGE_MEANING, findings[0].message, findings[2].message]
+    assert desk.panels.notes.lines()[-3:] == said
+    assert desk.panels.notes.words()[-3:] == [
+        ("missing", ""),
+        ("not used", ""),
+        ("missing", "late"),
+    ]
+    desk.link._on_next_region()
+    wait_until(lambda: desk.is_settled)
+    assert viewer.layers["image"].visible
+    assert "reference" not in viewer.layers
+    assert f"({NO_ANNOTATION})" in desk.panels.title.title()
+    told = desk.panels.notes.lines()
+    assert told[-3:] == [NO_ANNOTATION_MEANING, *said[1:]]
+    assert desk.panels.title.notes_text() == f"⚠ {len(told)} notes"
+    assert not desk.panels.metrics.is_showing_figures()
+    assert "choose another region" in desk.panels.metrics.message_text()
+    assert desk.panels.navigator.region_text(SECOND, 1) == NO_ANNOTATION
+    assert desk.panels.navigator.region_tooltip(SECOND, 1) == NO_ANNOTATION_MEANING
+    assert desk.panels.navigator.team_text("careful", 2) == NO_ANNOTATION
+    close_desk(desk)
+
+
+def test_columns_have_their_widths_again_when_the_window_has(desk, viewer, wait_until):
+    window = viewer.window._qt_window
+    own, cohort = dock_of(desk.panels.settings), desk._docks["Cohort"]
+
+    def rest():
+        QTest.qWait(50)
+        wait_until(lambda: desk._sizes.is_at_rest)
+        return own.width(), cohort.width(), cohort.height()
+
+    def resize(width, height):
+        window.resize(width, height)
+        return rest()
+
+    before = rest()
+    assert resize(900, 500)[0] < before[0]
+    assert resize(1280, 800) == before
+    window.resizeDocks([own], [before[0] + 40], Qt.Orientation.Horizontal)  # as by a hand
+    wider = rest()
+    assert wider[0] > before[0]
+    assert resize(900, 500)[0] < before[0]
+    assert resize(1280, 800) == wider
+
+
+def test_loading_again_reads_only_what_changed(cohort, desk):
+    snapshot = desk.session.snapshot
+    again = load_region(
+        cohort, FIRST, desk.session.settings.replaced(iou_threshold=0.6), previous=snapshot
+    )
+    assert again.reference is snapshot.reference
+
+
+@pytest.fixture
+def question(monkeypatch):
+    """Answer the question about unsaved edits; gives the answer and how often it was asked."""
+    state = {"answer": "Cancel", "asked": 0}
+
+    def answer(box):
+        state["asked"] += 1
+        next(b for b in box.buttons() if b.text() == state["answer"]).click()
+
+    monkeypatch.setattr(QMessageBox, "exec", answer)
+    return state
+
+
+class TestCrosses:
+    """The crosses in the titles of the docks, clicked with the mouse."""
+
+    @pytest.fixture
+    def edits(self, desk, viewer, wait_until):
+        """Give the edits panel with an edit that is not saved."""
+        part = next(part for part in desk.parts if isinstance(part, EditsPart))
+        part.edits.set_on(True)
+        layer = viewer.layers["careful"]
+        layer.data[:100] = 0
+        layer.refresh()
+        wait_until(lambda: part.edits.unsaved and desk.is_settled)
+        return part
+
+    @pytest.mark.parametrize("answer", ["Cancel", "Discard"])
+    def test_the_desk_asks_before_edits_are_lost(self, desk, viewer, edits, question, answer):
+        question["answer"] = answer
+        click_cross(dock_around(desk._inspector))
+        assert question["asked"] == 1
+        stays = answer == "Cancel"
+        assert bool(viewer.window.dock_widgets) is stays
+        assert bool(len(desk.session.region_changed)) is stays
+        assert (desk.link is not None and bool(edits.edits.unsaved)) is stays
+
+    def test_without_edits_the_desk_closes_at_once(self, desk, viewer, question):
+        click_cross(dock_around(desk._inspector))
+        assert question["asked"] == 0
+        assert not viewer.window.dock_widgets
+
+    def test_a_floating_desk_that_is_closed_is_only_hidden(self, desk, edits, question, wait_until):
+        dock = dock_around(desk._inspector)
+        dock.setFloating(True)
+        wait_until(dock.isVisible)
+        assert dock.close()
+        assert not dock.isVisible()
+        assert question["asked"] == 0
+        assert edits.edits.unsaved
+        dock.show()
+        dock.setFloating(False)
+        question["answer"] = "Discard"
+        click_cross(dock)  # another title, the same cross
+        assert question["asked"] == 1
+        assert desk.link is None
+
+    def test_a_panel_is_only_hidden_and_comes_back_with_its_key(
+        self, desk, canvas, edits, question, wait_until
+    ):
+        desk.raise_part(edits)
+        wait_until(edits.widget.isVisible)
+        click_cross(dock_around(edits.widget))
+        assert not edits.widget.isVisible()
+        assert question["asked"] == 0
+        assert edits.edits.unsaved
+        QTest.keyClick(canvas, Qt.Key.Key_E, Qt.KeyboardModifier.AltModifier)
+        wait_until(edits.widget.isVisible)
+
+
+def dock_around(widget):
+    while not isinstance(widget, QDockWidget):
+        widget = widget.parentWidget()
+    return widget
+
+
+def click_cross(dock):
+    QTest.mouseClick(dock.titleBarWidget().close_button, Qt.MouseButton.LeftButton)
+
+
+def test_a_new_window_looks_as_the_last_one(
+    desk, viewer, canvas, close_desk, cohort, preferences, wait_until
+):
+    objects = desk.panels.objects
+    objects.worst.choose(WorstFirst.AREA)
+    objects.others.choose(Others.DIMMED)
+    next(a for a in objects._columns.actions() if a.data() == "iou").trigger()
+    QTest.keyClick(canvas, Qt.Key.Key_H)
+    QTest.keyClick(canvas, Qt.Key.Key_Q)
+    look = desk.link.scene.look
+    close_desk(desk)
+    again = desk_of(viewer)
+    again.show_cohort(cohort)
+    wait_until(lambda: again.is_settled)
+    objects = again.panels.objects
+    assert objects.model.worst is objects.worst.choice is WorstFirst.AREA
+    assert objects.others.choice is Others.DIMMED
+    assert objects.view.isColumnHidden([column.name for column in COLUMNS].index("iou"))
+    assert again.link.scene.look == look != Look()
+    objects.set_filter(ObjectFilter(statuses=frozenset({"FN"})))
+    assert again.link.scene.listed.others is Others.DIMMED
+    assert preferences.hidden_columns == {"iou"}
+    close_desk(again)

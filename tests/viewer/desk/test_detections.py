@@ -1,0 +1,656 @@
+"""The desk of detections in one window: what is shown, edited, saved; and other desks beside it."""
+
+import shutil
+from dataclasses import replace
+from types import SimpleNamespace
+
+import napari
+import numpy as np
+import pytest
+from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QDockWidget, QMessageBox
+
+from napari_panoptic.detections.atypia import MISSING_ANSWER
+from napari_panoptic.detections.cohort import Points
+from napari_panoptic.detections.evaluate import count_frame, evaluate_detections
+from napari_panoptic.detections.pairing import DetectionSettings
+from napari_panoptic.io.points import read_points
+from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
+from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side, Status
+from napari_panoptic.viewer.desk import detections as desk_module
+from napari_panoptic.viewer.desk.detections import detection_desk_in
+from napari_panoptic.viewer.desk.nuclei import desk_in
+from napari_panoptic.viewer.layers import kept_in_place
+from napari_panoptic.viewer.layers.owned import is_own
+from napari_panoptic.viewer.opening import TITLE_END, open_in
+from napari_panoptic.viewer.panels.detections.panels import PointTable
+from tests.support.small_cohort import write_cohort
+from tests.viewer.finding import click, on_canvas
+
+
+@pytest.fixture(scope="module")
+def viewer(qapp, napari_application):  # noqa: ARG001
+    viewer = napari.Viewer()
+    viewer.window.resize(1280, 800)
+    yield viewer
+    from unittest.mock import patch
+
+    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
+        viewer.close()
+    qapp.processEvents()
+
+
+@pytest.fixture
+def desk(viewer, detection_sample, wait_until):
+    """Open the sample anew: no test sees another one's edits."""
+    known = detection_desk_in(viewer)
+    if known is None:
+        desk = open_in(viewer, detection_sample)
+    else:
+        desk = known
+        desk.show_cohort(desk.cohort_for_tests)
+    wait_until(lambda: desk.is_settled)
+    desk.cohort_for_tests = desk.session.cohort
+    return desk
+
+
+@pytest.fixture
+def layers(viewer, desk):  # noqa: ARG001
+    return {
+        Side.REFERENCE: viewer.layers["annotated points"],
+        Side.PREDICTION: viewer.layers["detections"],
+    }
+
+
+def _colours(layer):
+    colours = np.asarray(layer.border_color if layer.symbol[0] == "disc" else layer.face_color)
+    return np.rint(colours[:, :3] * 255).astype(int).tolist()
+
+
+def _expected(status):
+    return [list(STATUS_COLOURS[STATUSES[code]]) for code in status]
+
+
+def _agree(desk, layers):
+    """Check that layers, title, legend, figures and lists show what the session says."""
+    session = desk.session
+    judged, counts = session.judged, session.judged.counts
+    assert np.array_equal(layers[Side.PREDICTION].data[:, ::-1], judged.prediction.xy_px)
+    assert _colours(layers[Side.REFERENCE]) == _expected(judged.reference_status)
+    assert _colours(layers[Side.PREDICTION]) == _expected(judged.prediction_status)
+    assert f"F {counts.f_measure:.3f}" in desk.title.figure()
+    assert desk.legend.text(Side.PREDICTION, Status.FP) == f"wrong (FP) {counts.fp}"
+    desk._show_lists()
+    texts = desk.figures.table.texts()
+    assert texts[0][1:] == [
+        f"{counts.f_measure:.3f}",
+        f"{session.pooled(session.team).f_measure:.3f}",
+    ]
+    name = session.shown.frame.name
+    assert desk.navigator.frame_text(name, 1) == f"{counts.f_measure:.3f}"
+    assert len(desk.points.table.rows()) == len(judged.reference) + len(judged.prediction)
+
+
+def test_circles_have_the_distance_and_colours_the_status(desk, layers):
+    _agree(desk, layers)
+    layer = layers[Side.REFERENCE]
+    mpp = desk.session.shown.mpp_xy
+    assert np.allclose(layer.size * np.mean(mpp), 16.0)
+    assert tuple(layer.scale) == mpp[::-1]
+    desk._on_settings(type(desk.session.settings)(5.0))
+    assert np.allclose(layer.size * np.mean(mpp), 10.0)
+    _agree(desk, layers)
+
+
+def test_points_added_moved_and_deleted_count_at_once_and_come_back(desk, layers):
+    layer, counts = layers[Side.PREDICTION], desk.session.judged.counts
+    before = layer.data.copy()
+
+    layer.add([5.0, 5.0])
+    assert desk.session.judged.counts.fp == counts.fp + 1
+    assert desk.session.judged.prediction.ids.tolist()[-1] == len(before) + 1
+    _agree(desk, layers)
+
+    row = int(np.flatnonzero(desk.session.judged.prediction_partner >= 0)[0])
+    layer.events.data(value=layer.data, action="changing", data_indices=(row,))
+    for shift in (100.0, 200.0):  # as napari moves points while the mouse is down
+        layer.data[row] = before[row] + shift
+        layer.refresh()
+    assert desk.session.judged.counts.tp == counts.tp - 1
+    layer.events.data(value=layer.data, action="changed", data_indices=(row,))
+    _agree(desk, layers)
+
+    layer.selected_data = {row}
+    layer.remove_selected()
+    assert len(desk.session.judged.prediction) == len(before)
+    _agree(desk, layers)
+
+    for _ in range(3):
+        desk._on_undo(True)
+    assert np.array_equal(layer.data, before)
+    assert desk.session.judged.counts == counts
+    assert not desk.session.may_undo()
+    _agree(desk, layers)
+    desk._on_undo(False)
+    assert len(layer.data) == len(before) + 1
+    _agree(desk, layers)
+
+
+def test_an_added_detection_is_as_sure_as_the_surest(desk, layers):
+    highest = desk.session.confidence_range[1]
+    layers[Side.PREDICTION].add([50.0, 50.0])
+    assert desk.session.judged.prediction.confidence[-1] == highest
+    assert desk.session.curve() is not None
+
+
+def test_the_annotation_is_edited_alike(desk, layers, viewer):
+    desk.settings.add_annotated.click()
+    assert viewer.layers.selection.active is layers[Side.REFERENCE]
+    assert str(layers[Side.REFERENCE].mode) == "add"
+    fn = desk.session.judged.counts.fn
+    layers[Side.REFERENCE].add([420.0, 10.0])
+    assert desk.session.judged.counts.fn == fn + 1
+    assert ("A01_00a", None) in desk.session.unsaved
+    desk.settings.add_annotated.click()
+    assert str(layers[Side.REFERENCE].mode) == "pan_zoom"
+
+
+def test_slider_and_curve_set_the_threshold(desk, layers):
+    desk.settings.slider.setValue(600)
+    low, high = desk.session.confidence_range
+    assert desk.session.settings.confidence == pytest.approx(low + 0.6 * (high - low))
+    assert Status.IGNORED in {STATUSES[c] for c in desk.session.judged.prediction_status}
+    _agree(desk, layers)
+    curve = desk.session.curve()
+    place = len(curve) // 2
+    at = desk.figures.curve.place(curve.recall[place], curve.precision[place])
+    QTest.mouseClick(desk.figures.curve, Qt.MouseButton.LeftButton, pos=QPointF(at).toPoint())
+    chosen = desk.session.settings.confidence
+    assert chosen in curve.thresholds
+    found = curve.counts_at(curve.place_of(chosen))
+    assert desk.session.pooled("careful") == found
+    assert "confidence ≥" in desk.title.title()
+    desk.settings.slider.setValue(0)
+    assert desk.session.settings.confidence is None
+    desk._on_team("offset")
+    desk._show_lists()
+    assert "No curve" in desk.figures.curve.text()
+
+
+def test_failures_one_after_the_other(desk, viewer):
+    judged = desk.session.judged
+    n = judged.counts.fn + judged.counts.fp
+    seen = []
+    for _ in range(n):
+        desk.step_failure(1)
+        seen.append(desk.session.selection)
+    assert len(set(seen)) == n
+    for side, row in seen:
+        status = judged.reference_status if side is Side.REFERENCE else judged.prediction_status
+        assert STATUSES[status[row]] in (Status.FN, Status.FP)
+    desk.step_failure(1)
+    assert desk.session.selection == seen[0]
+    desk.step_failure(-1)
+    assert desk.session.selection == seen[-1]
+    side, row = seen[-1]
+    points = judged.reference if side is Side.REFERENCE else judged.prediction
+    centre = np.array(viewer.scene.camera.center[-2:])
+    assert np.allclose(centre, points.xy_px[row, ::-1] * desk.session.shown.mpp_xy[::-1])
+    assert desk.points.table.selected() is not None
+    assert "FP" in desk.title.selected_text() or "FN" in desk.title.selected_text()
+
+
+def test_where_there_is_no_failure_to_go_to_it_is_said(desk, viewer, monkeypatch):
+    canvas = viewer.window._qt_viewer.canvas.native
+    told = []
+    monkeypatch.setattr(desk_module, "show_info", told.append)
+    session = desk.session
+    points = session.points(Side.REFERENCE)
+    session.edit(Side.PREDICTION, points)
+    QTest.keyClick(canvas, Qt.Key.Key_N)
+    assert told == [desk_module.NO_FAILURE]
+    assert session.selection is None
+    fewer = Points(points.xy_px[1:], points.confidence[1:], points.ids[1:])
+    session.edit(Side.PREDICTION, fewer)
+    QTest.keyClick(canvas, Qt.Key.Key_N)
+    assert len(told) == 1
+    QTest.keyClick(canvas, Qt.Key.Key_N)
+    assert told[1:] == [desk_module.ONLY_FAILURE]
+
+
+def test_other_frames_and_teams(desk, layers, wait_until):
+    desk.step_frame(1)
+    wait_until(lambda: desk.is_settled)
+    assert desk.title.title().startswith("A01_00b")
+    _agree(desk, layers)
+    desk.step_frame(-1)
+    desk.step_frame(-1)
+    wait_until(lambda: desk.is_settled)
+    assert desk.title.title().startswith("H01_00b")
+    desk.navigator.choose_team("offset")
+    _agree(desk, layers)
+    desk.navigator.choose_frame("A02_00b")
+    wait_until(lambda: desk.is_settled)
+    assert "file of this team: missing" in desk.title.figure()
+    assert not layers[Side.PREDICTION].visible
+    assert desk.navigator.team_text("offset", 2) == "missing"
+    assert desk.navigator.frame_text("A02_00b", 1) == "missing"
+
+
+def test_a_click_selects_and_keys_are_listed(desk):
+    judged = desk.session.judged
+    mpp = np.array(desk.session.shown.mpp_xy[::-1])
+    missed = int(np.flatnonzero(judged.reference_partner < 0)[0])
+    place = judged.reference.xy_px[missed, ::-1] * mpp
+    assert desk.scene.point_at(place + 7.0 / np.sqrt(2)) == (Side.REFERENCE, missed)
+    assert desk.scene.point_at(np.array([-50.0, -50.0])) is None
+    assert desk.title.notes_text() == "⚠ 1 note"  # where the pixel size comes from
+    desk._on_notes()
+    assert desk.notes.isVisible()
+    desk.notes.close()
+    desk._on_keys()
+    assert "next frame" in dict(desk.keys.lines()).values()
+    desk.keys.close()
+
+
+def test_tools_are_taken_and_put_down_by_buttons(desk, layers, viewer):
+    settings, layer = desk.settings, layers[Side.PREDICTION]
+    assert viewer.layers.selection.active is layer
+    settings.add_detections.click()
+    assert str(layer.mode) == "add"
+    assert "add detected points" in desk.title.selected_text()
+    layer.add([50.0, 50.0])
+    desk._on_undo(True)
+    assert str(layer.mode) == "add"  # stays in hand
+    settings.add_detections.click()
+    assert str(layer.mode) == "pan_zoom"
+    layer.mode = "select"  # by napari's own button
+    assert settings.move_points.isChecked()
+    settings.move_points.click()
+    desk.session.select((Side.REFERENCE, 2))
+    settings.move_points.click()
+    reference = layers[Side.REFERENCE]
+    assert viewer.layers.selection.active is reference
+    assert (str(reference.mode), set(reference.selected_data)) == ("select", {2})
+    reference.remove_selected()
+    assert len(desk.session.judged.reference) == len(reference.data) == 5
+    settings.move_points.click()
+    assert "Click a point" in desk.title.selected_text() or "annotated" in (
+        desk.title.selected_text()
+    )
+
+
+def test_the_point_in_hand_is_the_selected_one_whichever_side_it_is_on(
+    desk, layers, viewer, wait_until
+):
+    canvas, session = viewer.window._qt_viewer.canvas.native, desk.session
+    desk.scene.fit()
+    wait_until(lambda: desk.is_settled)
+    reference, detections = layers[Side.REFERENCE], layers[Side.PREDICTION]
+    missed = int(np.flatnonzero(session.judged.reference_partner < 0)[0])
+    wrong = int(np.flatnonzero(session.judged.prediction_partner < 0)[0])
+    session.select((Side.REFERENCE, 0))
+    desk.settings.move_points.click()
+
+    click(canvas, on_canvas(viewer, *reference.data[missed], layer="annotated points"))
+    assert session.selection == (Side.REFERENCE, missed)
+    assert set(reference.selected_data) == {missed}
+    ring = viewer.layers["selected point"]
+    assert np.array_equal(ring.data[0], reference.data[missed])
+
+    click(canvas, on_canvas(viewer, *detections.data[wrong], layer="detections"))
+    assert session.selection == (Side.PREDICTION, wrong)
+    assert viewer.layers.selection.active is detections
+    assert (str(detections.mode), set(detections.selected_data)) == ("select", {wrong})
+
+    desk.step_failure(1)  # what Delete removes goes on with what is shown
+    side, row = session.selection
+    assert set(layers[side].selected_data) == {row}
+    assert viewer.layers.selection.active is layers[side]
+    ids = session.points(side).ids.tolist()
+    layers[side].remove_selected()
+    assert session.points(side).ids.tolist() == ids[:row] + ids[row + 1 :]
+    assert session.selection is None
+    assert not ring.visible
+    desk.settings.move_points.click()
+
+
+def test_the_ring_stays_with_its_point(desk, layers, viewer):
+    session, layer = desk.session, layers[Side.PREDICTION]
+    last = len(layer.data) - 1
+    session.select((Side.PREDICTION, last))
+    number = int(session.points(Side.PREDICTION).ids[last])
+    layer.selected_data = {0}
+    layer.remove_selected()
+    assert session.selection == (Side.PREDICTION, last - 1)
+    layer.data[last - 1] += 20.0
+    layer.refresh()  # as while it is dragged
+    ring = viewer.layers["selected point"]
+    assert np.array_equal(ring.data[0], layer.data[last - 1])
+    for _ in range(2):
+        desk._on_undo(True)
+    assert session.selection == (Side.PREDICTION, last)
+    assert int(session.points(Side.PREDICTION).ids[last]) == number
+    assert np.array_equal(ring.data[0], layer.data[last])
+
+
+def test_scores_of_atypia_frame_by_frame_and_in_sum(desk, wait_until):
+    panel, scores = desk.atypia, desk.session.scores
+    for team in desk.session.cohort.team_names:
+        found = scores.of(team)
+        expected = [scores.ranks[team], found.points, found.n_frames, found.n_right]
+        shown = [panel.team_text(team, column) for column in range(1, 5)]
+        assert [text.replace("\N{MINUS SIGN}", "-") for text in shown] == [str(v) for v in expected]
+    assert panel.table.texts() == [
+        ["A01_00", "careful", "2", "2", "0.850", "1"],
+        ["A02_00", "careful", "1", "1", "0.850", "1"],
+        ["H01_00", "careful", "3", "3", "0.850", "1"],
+    ]
+    assert panel.table.selected() == 0
+    panel.all_teams.setChecked(True)
+    texts = panel.table.texts()
+    assert len(texts) == 12
+    assert ["A01_00", "timid", "2", "not evaluated", "–", "0"] in texts
+    row = texts.index(["H01_00", "offset", "3", "1", "0.200", "\N{MINUS SIGN}1"])
+    panel._on_row(row)
+    wait_until(lambda: desk.is_settled)
+    assert (desk.session.shown.frame.name, desk.session.team) == ("H01_00a", "offset")
+    assert panel.table.selected() == row
+    panel.all_teams.setChecked(False)
+    panel.choose_team("eager")
+    assert desk.session.team == "eager"
+
+
+def test_a_missing_answer_is_said_and_a_cohort_without_scores_has_no_panel(desk, viewer):
+    session = desk.session
+    first, *others = session.scores.frames
+    lacking = replace(first, answers={**first.answers, "careful": MISSING_ANSWER})
+    session.set_scores(replace(session.scores, frames=(lacking, *others)))
+    desk._show_lists()
+    assert desk.atypia.table.texts()[0] == ["A01_00", "careful", "2", "missing", "–", "–"]
+    assert [desk.atypia.team_text("careful", column) for column in (2, 3, 6)] == ["2", "2", "1"]
+    dock = viewer.window.dock_widgets["Atypia"].parentWidget()
+    assert not dock.isHidden()
+    desk.show_cohort(replace(session.cohort, atypia=()))
+    assert dock.isHidden()
+
+
+def test_other_frames_follow_another_distance_and_can_be_stopped(desk, wait_until):
+    session = desk.session
+    desk._on_settings(DetectionSettings(3.0))
+    desk._on_pause()
+    wait_until(lambda: desk.is_settled)
+    known = session.n_known
+    assert session.counts("A01_00a", "careful") == session.judged.counts
+    assert known < len(session.cohort.frames)
+    assert desk.navigator.progress_text() == f"frames: {known} of 6"
+    assert desk.figures.table.horizontalHeaderItem(2).text() == f"{known} of 6 frames"
+    desk._on_pause()
+    wait_until(lambda: desk.is_settled)
+    fresh = evaluate_detections(session.cohort, DetectionSettings(3.0))
+    assert session.pooled("careful") == fresh.counts("careful")
+    assert desk.navigator.progress_text() == ""
+    assert desk.figures.table.horizontalHeaderItem(2).text() == "all frames"
+
+
+def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, wait_until):
+    folder = shutil.copytree(detection_sample, tmp_path / "odd")
+    own = {
+        team: folder / "teams" / team / "mitosis" / "A01_00a.csv"
+        for team in desk.session.cohort.team_names
+    }
+    own["careful"].write_text("10,10,0.5\nwhat?\n")
+    own["eager"].write_text("")
+    own["offset"].unlink()
+    own["timid"].write_text("x,y\n")
+    assert open_in(viewer, folder) is desk
+    wait_until(lambda: desk.is_settled)
+    assert any("line 2 of A01_00a.csv" in f.message for f in desk.session.findings)
+    assert desk.title.notes_text() == "⚠ 3 notes"
+    assert desk.points.note_text() == ""
+    desk._on_team("eager")
+    assert "nothing detected" in desk.title.title()
+    assert "F 0.000" in desk.title.figure()
+    for team, word in (("offset", "missing"), ("timid", "unreadable")):
+        desk._on_team(team)
+        desk._show_lists()
+        n_counted = sum(
+            desk.session.counts(frame.name, team) is not None
+            for frame in desk.session.cohort.frames
+        )
+        assert n_counted < 6
+        heading = desk.figures.table.horizontalHeaderItem(2).text()
+        assert heading == f"{n_counted} of 6 frames"  # sums are of no more
+        assert f"file of this team: {word}" in desk.title.figure()
+        assert desk.navigator.frame_text("A01_00a", 1) == word
+        assert desk.navigator.team_text(team, 2) == word
+        note = desk.points.note_text()
+        assert desk.points.table.rows() == []
+        if word == "unreadable":
+            assert f"{own[team]}: expected x,y or x,y,confidence in each line, found none" in note
+            assert "Mend this file, and open the cohort again. Other teams are not" in note
+        else:
+            assert "Team offset has no file of frame A01_00a" in note
+        told = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(desk_module, "show_info", told.append)
+            desk.settings.add_detections.click()
+        assert "nothing to edit" in told[0]
+        assert not desk.settings.add_detections.isChecked()
+    desk._on_team("careful")
+    desk._show_lists()
+    assert desk.points.note_text() == ""
+    assert desk.points.table.rows()
+
+
+def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
+    desk, monkeypatch, wait_until
+):
+    tried, told = [], []
+
+    def fail(loaded, distance_um):
+        tried.append(loaded.frame.name)
+        if loaded.frame.name.startswith("A02"):
+            raise ValueError("no finite cost")
+        return count_frame(loaded, distance_um)
+
+    desk.session.judging_failed.connect(told.append)
+    monkeypatch.setattr("napari_panoptic.detections.evaluate.count_frame", fail)
+    desk._on_settings(DetectionSettings(3.0))
+    wait_until(lambda: desk.is_settled)
+    assert sorted(tried) == sorted(frame.name for frame in desk.session.cohort.frames)
+    assert len(told) == 1
+    assert "A02_00a cannot be judged (no finite cost)" in told[0]
+    assert desk.navigator.frame_text("A02_00b", 1) == "not judged"
+    assert desk.navigator.progress_text() == ""
+    assert desk.figures.table.horizontalHeaderItem(2).text() == "4 of 6 frames"
+    desk.navigator.choose_frame("A02_00a")
+    wait_until(lambda: desk.is_settled)
+    assert "cannot be judged" in desk.title.figure()
+    assert desk.title.title().startswith("A02_00a")
+    assert "no finite cost" in desk.points.note_text()
+    monkeypatch.undo()
+    desk._on_settings(DetectionSettings(4.0))
+    wait_until(lambda: desk.is_settled)
+    fresh = evaluate_detections(desk.session.cohort, DetectionSettings(4.0))
+    assert desk.session.pooled("careful") == fresh.counts("careful")
+    assert len(told) == 1
+
+
+def test_a_drag_without_an_end_keeps_no_later_change_from_undo(desk, layers, wait_until):
+    layer = layers[Side.PREDICTION]
+    n = len(layer.data)
+    layer.data[0] += 20.0
+    layer.refresh()  # as while it is dragged
+    layer.add([5.0, 5.0])
+    desk._on_undo(True)
+    assert len(layer.data) == n
+    assert desk.session.may_undo()
+    layer.data[0] += 20.0
+    layer.refresh()
+    desk.step_frame(1)
+    wait_until(lambda: desk.is_settled)
+    layer.data[0] += 20.0
+    layer.refresh()
+    assert desk.session.may_undo()
+
+
+def test_undo_is_of_either_side_and_leaves_the_tool_where_it_is(desk, layers, viewer):
+    before = {side: len(layer.data) for side, layer in layers.items()}
+    layers[Side.PREDICTION].add([5.0, 5.0])
+    desk.settings.add_annotated.click()
+    layers[Side.REFERENCE].add([6.0, 6.0])
+    viewer.layers.selection.active = layers[Side.PREDICTION]
+    desk.settings.undo.click()
+    assert len(layers[Side.REFERENCE].data) == before[Side.REFERENCE]
+    assert len(layers[Side.PREDICTION].data) == before[Side.PREDICTION] + 1
+    desk.settings.undo.click()
+    assert {side: len(layer.data) for side, layer in layers.items()} == before
+    assert not desk.settings.undo.isEnabled()
+    assert viewer.layers.selection.active is layers[Side.PREDICTION]
+    _agree(desk, layers)
+
+
+def test_pasted_points_count_at_once(desk, layers):
+    layer, counts = layers[Side.PREDICTION], desk.session.judged.counts
+    n = len(layer.data)
+    layer.selected_data = {0}
+    layer._copy_data()
+    layer._paste_data()
+    assert len(desk.session.points(Side.PREDICTION)) == n + 1
+    assert desk.session.judged.counts.fp == counts.fp + 1
+    _agree(desk, layers)
+    layer.add([5.0, 5.0])
+    desk._on_undo(True)
+    assert len(layer.data) == n + 1
+    desk._on_undo(True)
+    assert len(layer.data) == n
+    _agree(desk, layers)
+
+
+def test_a_layer_that_was_deleted_comes_back_with_its_points(desk, layers, viewer):
+    layer = layers[Side.PREDICTION]
+    n = len(layer.data)
+    layer.add([5.0, 5.0])
+    viewer.layers.remove(layer)
+    desk.settings.add_detections.click()
+    again = viewer.layers["detections"]
+    assert len(again.data) == n + 1
+    assert _colours(again) == _expected(desk.session.judged.prediction_status)
+    again.add([6.0, 6.0])
+    assert len(desk.session.points(Side.PREDICTION)) == n + 2
+    desk.settings.add_detections.click()
+    viewer.layers.remove(layers[Side.REFERENCE])
+    desk._on_settings(DetectionSettings(6.0))
+    layers = {side: viewer.layers[layers[side].name] for side in Side}
+    assert np.array_equal(
+        layers[Side.REFERENCE].data[:, ::-1], desk.session.points(Side.REFERENCE).xy_px
+    )
+    _agree(desk, layers)
+
+
+def test_saved_points_come_back_and_the_cohort_stays(desk, layers, tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(desk_module, "show_error", told.append)
+    monkeypatch.setattr(desk_module, "show_info", lambda _text: None)
+    layers[Side.PREDICTION].add([10.5, 20.25])
+    theirs = desk.session.cohort.predictions["careful", "A01_00a"]
+    content = theirs.read_bytes()
+    desk.save_to(theirs, Side.PREDICTION)
+    assert "file of the cohort" in told[0]
+    assert theirs.read_bytes() == content
+    desk.save_to(tmp_path / "no" / "a.csv", Side.PREDICTION)
+    assert "your changes are kept" in told[1]
+    assert desk.session.unsaved
+    desk.save_to(tmp_path / "a.csv", Side.PREDICTION)
+    points = read_points(tmp_path / "a.csv").points
+    assert np.array_equal(points.xy_px, desk.session.points(Side.PREDICTION).xy_px)
+    assert not desk.session.unsaved
+    assert desk.may_leave()
+
+
+def test_a_name_without_an_ending_replaces_no_file_unasked(desk, layers, tmp_path, monkeypatch):
+    monkeypatch.setattr(desk_module, "show_info", lambda _text: None)
+    layers[Side.PREDICTION].add([10.5, 20.25])
+    earlier = tmp_path / "mine.csv"
+    earlier.write_text("1,2\n")
+    answers, asked = [], []
+    monkeypatch.setattr(
+        desk_module.QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "mine"), "")
+    )
+    monkeypatch.setattr(
+        QMessageBox, "question", lambda *words: asked.append(words[2]) or answers.pop()
+    )
+    answers.append(QMessageBox.StandardButton.No)
+    desk.save_as()
+    assert "mine.csv exists already" in asked[0]
+    assert earlier.read_text() == "1,2\n"
+    assert desk.session.unsaved
+    answers.append(QMessageBox.StandardButton.Yes)
+    desk.save_as()
+    assert len(read_points(earlier).points) == len(layers[Side.PREDICTION].data)
+    assert not desk.session.unsaved
+
+
+def test_layers_cannot_be_moved_without_their_points(desk, layers, viewer, monkeypatch):
+    told = []
+    monkeypatch.setattr(kept_in_place, "show_info", told.append)
+    desk.session.select((Side.REFERENCE, 0))
+    own = [layer for layer in viewer.layers if layer.visible and is_own(layer)]
+    assert len(own) == 4
+    for layer in own:
+        layer.mode = "transform"
+        assert str(layer.mode) == "pan_zoom"
+    assert told == [kept_in_place.STAYS] * 3  # nothing can be done with the ring
+    layers[Side.PREDICTION].mode = "select"
+    assert desk.settings.move_points.isChecked()
+    desk.settings.move_points.click()
+
+
+def test_unsaved_edits_are_asked_for(desk, layers, monkeypatch):
+    layers[Side.PREDICTION].add([10.0, 20.0])
+    asked = []
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: asked.append(box.text()) or 0)
+    assert not desk.may_leave()
+    assert "A01_00a: careful" in asked[0]
+
+
+def test_another_kind_of_cohort_closes_this_desk_and_back(
+    desk, viewer, detection_sample, wait_until, tmp_path
+):
+    assert desk.may_leave()
+    assert viewer.title == "napari"  # a window that is not this program's own
+    viewer.title = f"first{TITLE_END}"
+    nuclei = open_in(viewer, write_cohort(tmp_path / "nuclei"))
+    assert viewer.title == f"{nuclei.session.cohort.name}{TITLE_END}"
+    wait_until(lambda: nuclei.is_settled)
+    assert detection_desk_in(viewer) is None
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    docks = {dock.objectName() for dock in viewer.window._qt_window.findChildren(QDockWidget)}
+    assert "Frames" not in docks
+    assert "annotated points" not in viewer.layers
+    assert viewer.layers["reference"].visible
+    for layer in viewer.layers:  # as where an image does not say how large its pixels are
+        layer.units = ("pixel",) * layer.ndim
+    back = open_in(viewer, detection_sample)
+    wait_until(lambda: back.is_settled)
+    assert desk_in(viewer) is None
+    shown = {layer.name for layer in viewer.layers if layer.visible and is_own(layer)}
+    assert shown == {"image", "annotated points", "detections"}
+    # Where they differ, napari knows none.
+    assert {str(unit) for unit in viewer.layers.extent.units} == {"micrometer"}
+    back.close()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert detection_desk_in(viewer) is None
+    assert "n" not in {str(key).lower() for key in viewer.keymap}
+
+
+def test_why_nothing_is_judged_has_the_room_of_the_table(desk):
+    panel = PointTable()
+    panel.show_session(
+        SimpleNamespace(judged=None, why_nothing_is_judged=lambda: "There is no team.")
+    )
+    assert panel.table.isHidden()
+    panel.show_session(desk.session)
+    assert not panel.table.isHidden()

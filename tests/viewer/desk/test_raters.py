@@ -1,0 +1,506 @@
+"""The desk for several raters, in one window for all tests of this module."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import napari
+import numpy as np
+import pytest
+from napari.layers import Image, Vectors
+from qtpy.QtCore import QPoint, Qt
+from qtpy.QtTest import QTest
+
+from napari_panoptic.common.errors import CohortError, UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.raters.evaluate import CaseImages, evaluate_raters
+from napari_panoptic.raters.outlines import outline_segments
+from napari_panoptic.raters.slice_outlines import Shown
+from napari_panoptic.report.text import UNDEFINED, ratio
+from napari_panoptic.samples.raters import write_raters_sample
+from napari_panoptic.viewer.desk import raters as desk_module
+from napari_panoptic.viewer.desk.raters import rated_desk_in
+from napari_panoptic.viewer.jobs import rater_work as rated_work
+from napari_panoptic.viewer.jobs.rater_work import middle_slice
+from napari_panoptic.viewer.layers import kept_in_place
+from napari_panoptic.viewer.layers import rater_scene as rated_scene
+from napari_panoptic.viewer.layers.rater_scene import disagreement_colormap
+from napari_panoptic.viewer.opening import open_in
+from napari_panoptic.viewer.panels.raters.strips import SliceStrip
+
+DEEP, FLAT = "kidney/task01", "prostate/task02"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_raters_sample(tmp_path_factory.mktemp("rated-desk") / "sample")
+
+
+@pytest.fixture(scope="module")
+def desk(qapp, folder, wait_until, napari_application):  # noqa: ARG001
+    viewer = napari.Viewer()
+    viewer.window.resize(1280, 800)
+    desk = open_in(viewer, folder)
+    wait_until(lambda: desk.is_settled and desk.view is not None)
+    yield desk
+    desk.close()
+    assert rated_desk_in(viewer) is None
+    assert list(viewer.layers) == []
+    again = open_in(viewer, folder)
+    wait_until(lambda: again.is_settled and again.view is not None)
+    # A window may be closed with the desk open: layers that go must not come again.
+    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
+        viewer.close()
+    assert len(viewer.layers) == 0
+    qapp.processEvents()
+
+
+@pytest.fixture(scope="module")
+def expected(desk):
+    return evaluate_raters(desk.cohort).cases.set_index(["team", "structure", "case"])
+
+
+@pytest.fixture
+def show(desk, wait_until):
+    def show(structure, team="calibrated"):
+        desk._on_structure(structure)
+        desk._on_team(team)
+        wait_until(lambda: desk.is_settled and desk.view.wanted == desk._wanted)
+
+    return show
+
+
+def _layer(desk, name):
+    return next(layer for layer in desk._viewer.layers if layer.name == name)
+
+
+def test_the_cases_are_listed_worst_first_with_the_figures_of_the_tables(desk, show, expected):
+    show(FLAT, "shifted")
+    rows = desk.cases.table.texts()
+    own = expected.loc["shifted", FLAT].sort_values("dice")
+    assert [row[0] for row in rows] == own.index.tolist()
+    assert [row[1] for row in rows] == [ratio(value) for value in own["dice"]]
+    assert [row[2] for row in rows] == own["standing"].tolist()
+
+
+def test_next_and_previous_case_go_round(desk, show, wait_until):
+    show(FLAT, "shifted")
+    order = [row[0] for row in desk.cases.table.texts()]
+    seen = []
+    for step in (1,) * len(order) + (-1,):
+        desk.step_case(step)
+        wait_until(lambda: desk.is_settled)
+        seen.append(desk.view.wanted.case)
+    assert sorted(seen[:-1]) == sorted(order)
+    assert seen[-1] == seen[-3]
+
+
+def test_a_missing_prediction_is_said(desk, show, wait_until):
+    show(FLAT, "shifted")
+    desk._on_case("prostate/case02")
+    wait_until(lambda: desk.is_settled)
+    assert "prediction missing: counted as background" in desk.title.text()
+    assert desk.levels.average.text() == ratio(0.0)
+
+
+def test_a_missing_rater_is_said(desk, show, wait_until):
+    show(FLAT)
+    desk._on_case("prostate/case04")
+    wait_until(lambda: desk.is_settled)
+    assert desk.title.text().startswith("prostate/case04 · prostate/task02 · without rater 06")
+    assert "no mask of 'prostate/task02' by rater(s) 06" in desk.title._title.toolTip()
+    assert desk.title.notes_text() == "⚠ 1 note"
+    desk._on_notes()
+    assert "no mask of 'prostate/task02' by rater(s) 06" in desk.notes.lines()[0]
+    desk.notes.close()
+    desk._on_case("prostate/case01")
+    wait_until(lambda: desk.is_settled)
+    assert "without" not in desk.title.text()
+    assert desk.title.notes_text() == ""
+    view = desk.view
+    read = SimpleNamespace(reference=SimpleNamespace(raters=("01", "03", "04", "06")))
+    desk.view = replace(view, loaded=read)  # two files could not be read
+    desk._show_title()
+    assert "without raters 02 and 05" in desk.title.text()
+    desk.view = view
+    desk._show_title()
+
+
+def test_the_legend_takes_no_more_lines_than_it_needs(desk, show):
+    show(FLAT)
+    window, legend = desk._viewer.window._qt_window, desk.legend
+    size, before = window.size(), legend.height()
+    window.resize(800, 700)
+    QTest.qWait(100)
+    assert legend.height() > before
+    window.resize(size)
+    QTest.qWait(100)
+    assert legend.height() == before
+
+
+def test_levels_show_the_figures_and_what_is_drawn(desk, show):
+    show(FLAT)
+    settings, found = desk.cohort.settings, desk.view.comparison
+    texts = desk.levels.table.texts()
+    assert [row[1] for row in texts] == [ratio(v) for v in found.dice(settings)]
+    desk.levels.table.chosen.emit(0)
+    lowest = _layer(desk, "levels of the prediction").data
+    desk.levels.table.chosen.emit(4)
+    highest = _layer(desk, "levels of the prediction").data
+    assert f"at 0.9: {ratio(float(found.dice(settings)[4]))}" in desk.title.text()
+    # The lowest level goes around the highest.
+    assert lowest[:, 0, 0].min() < highest[:, 0, 0].min()
+    assert lowest[:, 0, 0].max() > highest[:, 0, 0].max()
+    desk.levels.only.setChecked(False)
+    assert len(_layer(desk, "levels of the prediction").data) > len(highest)
+    desk.levels.only.setChecked(True)
+
+
+def test_outlines_drawn_enclose_the_pixels_counted(desk, show):
+    show(FLAT)
+    desk.levels.table.chosen.emit(2)
+    vectors = _layer(desk, "levels of the raters' mean").data
+    upright = vectors[vectors[:, 1, 1] == 0]
+    # Going along a row, every crossing goes in or out: the area between is what was counted.
+    area = 0.0
+    for row in range(desk.view.picture.votes.shape[1]):
+        start, end = upright[:, 0, 0], upright[:, 0, 0] + upright[:, 1, 0]
+        inside = (np.minimum(start, end) < row) & (np.maximum(start, end) > row)
+        places = np.sort(upright[inside, 0, 1])
+        area += (places[1::2] - places[::2]).sum()
+    assert area == desk.view.comparison.counts.reference[2]
+
+
+def test_what_is_shown_can_be_chosen(desk, show):
+    show(FLAT)
+    for what, layer in (
+        (Shown.RATERS, "outline of each rater"),
+        (Shown.PREDICTION, "levels of the prediction"),
+        (Shown.DISAGREEMENT, rated_scene.DISAGREEMENT),
+    ):
+        desk.levels.boxes[what].setChecked(False)
+        assert not _layer(desk, layer).visible
+        desk.levels.boxes[what].setChecked(True)
+        assert _layer(desk, layer).visible
+
+
+def test_slices_lead_to_the_worst_and_where_is_clicked(desk, show):
+    show(DEEP)
+    assert not desk._docks["Slices"].isHidden()
+    scores = desk.view.comparison.slice_scores(desk.cohort.settings)
+    marked = desk.view.picture.votes.any(axis=(1, 2))
+    desk.show_failure()
+    worst = int(np.argmin(np.where(marked, scores, 2)))
+    assert desk.scene.slice_number == worst
+    before = _layer(desk, "outline of each rater").data
+    strip = desk.slices.strip
+    place = strip.place_of(10)
+    QTest.mouseClick(strip, Qt.MouseButton.LeftButton, pos=QPoint(round(place.x()), 5))
+    assert desk.scene.slice_number == 10
+    assert not np.array_equal(before, _layer(desk, "outline of each rater").data)
+    show(FLAT)
+    assert desk._docks["Slices"].isHidden()
+
+
+def test_a_volume_is_first_shown_in_the_middle_of_what_was_marked(desk, show):
+    show(FLAT)
+    show(DEEP)
+    marked = np.flatnonzero(desk.view.picture.votes.any(axis=(1, 2)))
+    assert desk.scene.slice_number == marked[len(marked) // 2]
+    drawn = _layer(desk, "outline of each rater").data
+    expected = [outline_segments(m[desk.scene.slice_number]) for m in desk.view.picture.masks]
+    np.testing.assert_array_equal(drawn[:, 0], np.concatenate(expected)[:, 0])
+    assert middle_slice(np.zeros((5, 2, 2), np.uint8)) == 2
+
+
+def test_worst_slices_come_one_after_the_other_and_back(desk, show):
+    show(DEEP)
+    scores = desk.view.comparison.slice_scores(desk.cohort.settings)
+    marked = np.flatnonzero(desk.view.picture.votes.any(axis=(1, 2)))
+    worst = marked[np.argsort(scores[marked], kind="stable")]
+    seen = []
+    for step in (1, 1, 1, -1):
+        desk.slices.step_worst(step)
+        seen.append(desk.scene.slice_number)
+    assert seen == [*worst[:3], worst[1]]
+    assert f"Slice {worst[1]}: Dice {ratio(float(scores[worst[1]]))}." in desk.slices.note.text()
+    desk.scene.go_to_slice(10)
+    desk.slices.step_worst(1)
+    assert desk.scene.slice_number == worst[0]
+    show(FLAT)
+
+
+def test_each_step_draws_the_outlines_of_its_own_slice(desk, show):
+    show(DEEP)
+    drawn = _layer(desk, "outline of each rater")
+    for number in (8, 9, 3, 9):
+        desk.scene.go_to_slice(number)
+        expected = [outline_segments(mask[number]) for mask in desk.view.picture.masks]
+        np.testing.assert_array_equal(drawn.data[:, 0], np.concatenate(expected)[:, 0])
+        assert len(drawn.edge_color) == len(drawn.data)
+    show(FLAT)
+
+
+def test_a_rater_can_be_drawn_alone(desk, show):
+    show(FLAT)
+    layer = _layer(desk, "outline of each rater")
+    every = len(layer.data)
+    desk.raters.pairs.chosen.emit(1)
+    alone = outline_segments(desk.view.picture.masks[1][0])
+    np.testing.assert_array_equal(layer.data[:, 0], alone[:, 0])
+    desk.raters.pairs.chosen.emit(1)
+    assert len(layer.data) == every
+
+
+def test_of_a_large_case_the_picture_comes_before_its_figures(desk, show, wait_until):
+    show(FLAT)
+    seen = []
+    on_view = desk._on_view
+    with (
+        patch.object(rated_work, "PICTURE_FIRST_VOXELS", 0),
+        patch.object(desk._loader, "_on_view", side_effect=lambda v: (on_view(v), look())),
+    ):
+
+        def look():
+            seen.append((desk.levels.average.text(), desk.title.text(), desk.view.picture))
+
+        desk._on_case("prostate/case03")
+        wait_until(lambda: desk.is_settled)
+    (first, told, picture), (last, _, same) = seen
+    assert first == "\N{EN DASH}"
+    assert "figures are being computed" in told
+    assert last == ratio(desk.view.comparison.score(desk.cohort.settings))
+    assert same is picture  # not drawn again
+
+
+def test_an_image_that_does_not_fit_is_told_of_in_the_window(desk, show):
+    show(FLAT)
+    view = desk.view
+    finding = Finding(FindingKind.UNREADABLE, "the image must have the masks' size; not shown")
+    desk.view = replace(view, images=CaseImages({}, None, (finding,)))
+    desk._show_title()
+    assert "image not shown: the image must have the masks' size" in desk.title.text()
+    desk.view = view
+    desk._show_title()
+    assert "image not shown" not in desk.title.text()
+
+
+def test_the_cross_of_a_panel_only_hides_it(desk):
+    dock = desk._docks["Levels"]
+    dock.destroyOnClose()  # what the cross in napari's title calls
+    assert dock.isHidden()
+    assert dock.widget() is not None
+    dock.show()
+
+
+def test_the_raters_panel_shows_pairs_and_where_the_team_stands(desk, show):
+    show(FLAT)
+    found = desk.view.raters
+    texts = desk.raters.pairs.texts()
+    assert texts[0][2] == ratio(float(found.pairwise[0, 1]))
+    assert [row[-1] for row in texts] == [ratio(float(v)) for v in found.left_out_mean]
+    assert "above every rater" in desk.raters.note.text()
+    assert desk.levels.stands.text() == "above"
+
+
+def test_layers_stay_in_place(desk, show, monkeypatch):
+    show(FLAT)
+    told = []
+    monkeypatch.setattr(kept_in_place, "show_info", told.append)
+    seen = [layer for layer in desk._viewer.layers if layer.visible]
+    for layer in seen:
+        layer.mode = "transform"
+        assert str(layer.mode) == "pan_zoom"
+    assert len(told) == len(seen) >= 5
+
+
+def test_layers_are_filled_again_and_never_removed(desk, show):
+    show(FLAT)
+    layers = list(desk._viewer.layers)
+    show(DEEP)
+    assert list(desk._viewer.layers) == layers
+    assert sum(isinstance(layer, Vectors) for layer in layers) == 3
+    image = _layer(desk, "image")
+    assert isinstance(image, Image)
+    assert tuple(image.scale) == pytest.approx((3.0, 0.8, 0.8))
+
+
+def test_only_the_newest_request_is_shown(desk, show, wait_until):
+    show(FLAT)
+    shown = []
+    with patch.object(desk._loader, "_on_view", side_effect=lambda view: shown.append(view)):
+        for name in ("prostate/case02", "prostate/case03", "prostate/case04"):
+            desk._on_case(name)
+        wait_until(lambda: desk.is_settled)
+    assert [view.wanted.case for view in shown] == ["prostate/case04"]
+
+
+def _is_empty(layer):
+    """Tell whether a layer holds nothing: neither as data, nor in its small picture."""
+    return not np.asarray(layer.data).any() and not layer.thumbnail[..., :3].any()
+
+
+@pytest.mark.parametrize(("structure", "failing"), [(FLAT, DEEP), (DEEP, FLAT)])
+def test_layers_hold_nothing_of_the_case_before_where_one_cannot_be_read(
+    desk, show, wait_until, structure, failing
+):
+    show(structure)
+    for shown in Shown:
+        desk.levels.boxes[shown].setChecked(True)
+    probability = _layer(desk, rated_scene.PROBABILITY)
+    probability.visible = True
+    assert not any(_is_empty(layer) for layer in desk._viewer.layers if layer.visible)
+    probability.visible = False
+    desk.levels.boxes[Shown.RATERS].setChecked(False)
+    with patch.object(rated_work, "load_reference", side_effect=OSError("no disk x.nii.gz")):
+        desk._on_structure(failing)
+        wait_until(lambda: desk.is_settled)
+    case = desk._wanted.case
+    assert desk.title.text() == f"{case} cannot be shown: no disk x.nii.gz"
+    assert all(_is_empty(layer) for layer in desk._viewer.layers)
+    for layer in desk._viewer.layers:
+        layer.visible = True  # as by somebody who looks for the picture
+    picture = desk._viewer.screenshot(canvas_only=True, flash=False)
+    assert len(np.unique(picture[20:-60, 20:-20].reshape(-1, 4), axis=0)) == 1
+    desk.levels.boxes[Shown.RATERS].setChecked(True)
+    desk._on_case(case)  # the disk is there again
+    wait_until(lambda: desk.is_settled)
+    probability.visible = False
+    assert desk.view.wanted.case == case
+    assert not _is_empty(_layer(desk, "outline of each rater"))
+
+
+def test_layers_that_are_not_shown_hold_nothing_of_another_case(desk, show, wait_until):
+    show(FLAT)
+    desk.levels.boxes[Shown.RATERS].setChecked(False)
+    assert _is_empty(_layer(desk, "outline of each rater"))
+    desk._on_case("prostate/case04")
+    wait_until(lambda: desk.is_settled)
+    desk.levels.boxes[Shown.RATERS].setChecked(True)
+    assert not _is_empty(_layer(desk, "outline of each rater"))
+
+
+def test_a_case_that_cannot_be_read_shows_nothing_of_the_one_before(desk, show, wait_until):
+    show(FLAT)
+    cannot = UnreadableFileError("expected masks, found noise", path=Path("x.nii.gz"))
+    with patch.object(rated_work, "load_reference", side_effect=cannot):
+        desk._on_case("prostate/case03")
+        wait_until(lambda: desk.is_settled)
+        assert desk.title.text().startswith("prostate/case03 cannot be shown: x.nii.gz: expected")
+        assert not [layer.name for layer in desk._viewer.layers if layer.visible]
+        desk.levels.table.chosen.emit(0)
+        desk.levels.boxes[Shown.DISAGREEMENT].setChecked(False)
+        desk.levels.boxes[Shown.DISAGREEMENT].setChecked(True)
+        desk.show_failure()
+        assert not [layer.name for layer in desk._viewer.layers if layer.visible]
+        assert desk.levels.average.text() == UNDEFINED
+        assert [row[1] for row in desk.levels.table.texts()] == [UNDEFINED] * 5
+        assert desk.raters.note.text() == desk.title.text()
+        assert "expected masks, found noise" in desk.raters.note.text()
+        assert "the panel of the raters says why" in desk.levels.average.toolTip()
+        assert "rater 01" not in desk.legend.text()
+        assert desk.raters.pairs.isHidden()
+        assert desk.view is None
+    desk._failed.add(("prostate/case03", FLAT))
+    desk._on_case("prostate/case03")  # the file is mended
+    wait_until(lambda: desk.is_settled)
+    assert desk.view.wanted.case == "prostate/case03"
+    assert not desk._failed
+    desk._on_case("prostate/case01")
+    wait_until(lambda: desk.is_settled)
+    assert desk.title.text().startswith("prostate/case01")
+    assert _layer(desk, "outline of each rater").visible
+    assert _layer(desk, rated_scene.DISAGREEMENT).visible
+    desk.levels.table.chosen.emit(2)
+
+
+def test_a_case_without_figures_is_marked_in_the_list(desk, show):
+    show(FLAT)
+    desk._on_result("prostate/case03", FLAT, None)
+    rows = {row[0]: row[1:] for row in desk.cases.table.texts()}
+    assert rows["prostate/case03"] == [UNDEFINED, "unreadable"]
+    desk._failed.clear()
+    desk._list_cases(FLAT, "calibrated")
+
+
+@pytest.mark.qt_no_exception_capture
+def test_a_crash_while_loading_leaves_the_desk_usable(desk, show, wait_until, monkeypatch):
+    show(FLAT)
+    told = []
+    monkeypatch.setattr(sys, "excepthook", lambda *error: told.append(error[0]))
+    with patch.object(rated_work, "load_reference", side_effect=ZeroDivisionError):
+        desk._on_case("prostate/case03")
+        wait_until(lambda: desk.is_settled)
+    assert told == [ZeroDivisionError]
+    assert desk.title.text() == f"prostate/case03 cannot be shown: {rated_work.BROKEN}"
+    assert all(_is_empty(layer) for layer in desk._viewer.layers)
+    desk._on_case("prostate/case02")
+    wait_until(lambda: desk.is_settled)
+    assert desk.view.wanted.case == "prostate/case02"
+
+
+def test_cohorts_are_opened_and_keys_listed_as_on_the_other_desks(desk, monkeypatch):
+    asked = []
+    monkeypatch.setattr(desk_module, "ask_for_folder", lambda *place: asked.append(place))
+    assert desk.cases.open.text() == "Open cohort…"
+    desk.cases.open.click()
+    assert asked == [(desk._viewer, desk.cases)]
+    assert desk.title.keys.text() == "?"
+    desk.title.keys.click()
+    assert desk.keys.isVisible()
+    listed = dict(desk.keys.lines())
+    assert {"J", "K", "N", "W", "Shift+W", "?", "←", "→"} <= set(listed)
+    desk.keys.close()
+
+
+def test_an_unknown_case_is_said(desk):
+    with pytest.raises(CohortError, match="no case 'x'"):
+        desk.cohort.region("x")
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 6])
+def test_disagreement_is_clear_where_all_are_of_one_mind(n):
+    colours = disagreement_colormap(n).map(np.linspace(0, 1, n + 1))
+    assert colours[0, 3] == colours[n, 3] == 0
+    assert (colours[1:n, 3] > 0).all()
+    np.testing.assert_allclose(colours, colours[::-1], atol=1e-6)
+
+
+def test_an_undefined_slice_is_drawn(qtbot):
+    strip = SliceStrip()
+    qtbot.addWidget(strip)
+    strip.resize(300, 120)
+    strip.show_scores(np.array([np.nan, 0.5]), np.array([True, True]))
+    assert not strip.grab().isNull()
+
+
+def test_between_flat_and_deep_images_no_layer_is_left_behind(
+    qapp,
+    folder,
+    detection_sample,
+    wait_until,
+    napari_application,  # noqa: ARG001
+    caplog,
+):
+    """Else napari kept the slider for slices, and showed the extent of what was hidden."""
+    viewer = napari.Viewer()
+    theirs = viewer.add_image(np.zeros((9, 9)), name="theirs", visible=False)
+    flat = open_in(viewer, detection_sample)
+    wait_until(lambda: flat.is_settled)
+    of_points = {layer.name for layer in viewer.layers}
+    deep = open_in(viewer, folder)
+    wait_until(lambda: deep.is_settled and deep.view is not None)
+    assert viewer.dims.ndim == 3
+    assert not {layer.name for layer in viewer.layers} & (of_points - {"image", "theirs"})
+    back = open_in(viewer, detection_sample)
+    wait_until(lambda: back.is_settled)
+    assert viewer.dims.ndim == 2
+    assert {layer.name for layer in viewer.layers} == of_points
+    assert theirs in viewer.layers
+    assert "Inconsistent units" not in caplog.text
+    back.close()
+    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
+        viewer.close()
+    qapp.processEvents()

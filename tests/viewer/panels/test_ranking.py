@@ -1,0 +1,317 @@
+"""The ranking panel in a real window: figures of the whole cohort, and what they lead to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from qtpy.QtCore import QPoint, Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QFileDialog
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.cohort_report import n_passes
+from napari_panoptic.nuclei.conditions import protocol_conditions
+from napari_panoptic.nuclei.display.styles import ratio_text
+from napari_panoptic.nuclei.experiment import Experiment, scored_regions
+from napari_panoptic.nuclei.protocols import Reason, differences, protocol_table
+from napari_panoptic.nuclei.values.settings import CHALLENGE_PROTOCOL, CORRECTED_PROTOCOL, protocol
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.jobs import cohort_work
+from napari_panoptic.viewer.kit.widgets import is_in_sight
+from napari_panoptic.viewer.panels.ranking import part as ranking_part
+from napari_panoptic.viewer.panels.ranking.panel import (
+    HINT,
+    OF_OTHERS,
+    OF_REGION,
+    View,
+    going_on,
+)
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def part(open_desk, wait_until):
+    """Give the panel in sight, with nothing evaluated yet."""
+    desk = open_desk
+    part = next(part for part in desk.parts if part.title == "Ranking")
+    session = desk.session
+    session.set_team("careful")
+    first = session.cohort.regions[0].name
+    if session.snapshot.region.name != first or session.settings != session.protocol:
+        desk.link._request(region=first, settings=session.protocol)
+    wait_until(lambda: desk.is_settled)
+    part._found, part._is_outdated, part._drawn = None, False, None
+    part.widget.view.setCurrentIndex(0)
+    desk.raise_part(part)
+    wait_until(lambda: is_in_sight(part.widget) and desk.is_settled)
+    part.refresh()
+    return part
+
+
+@pytest.fixture
+def evaluated(part, open_desk, wait_until):
+    """Give the panel once the cohort is evaluated, by its button."""
+    QTest.mouseClick(part.widget.compute, LEFT)
+    assert part.is_busy
+    wait_until(lambda: open_desk.is_settled)
+    assert part.found is not None
+    return part
+
+
+def choose(part, view, desk, wait_until):
+    part.widget.view.setCurrentIndex(part.widget.view.findData(view))
+    wait_until(lambda: desk.is_settled)
+
+
+class TestFigures:
+    def test_it_says_what_to_do_first(self, part):
+        assert part.widget.note_text() == HINT
+        assert not part.widget.report.isEnabled()
+
+    def test_protocols_are_scored_as_by_themselves(self, evaluated, open_desk):
+        cohort = open_desk.session.cohort
+        teams = tuple(team.name for team in cohort.competing_teams)
+        work = Experiment(teams, protocol_conditions(), with_objects=False)
+        results = [work.evaluate(cohort, region)[1] for region in cohort.regions]
+        expected = protocol_table(scored_regions(r for region in results for r in region))
+        texts = evaluated.widget.table.texts()
+        assert [row[0] for row in texts] == list(teams)
+        for row, team in enumerate(teams):
+            score = expected.scores[expected.teams.index(team), 0]
+            rank = expected.ranks[expected.teams.index(team), 0]
+            assert texts[row][1] == f"{ratio_text(score)} ({rank})"
+        assert len(texts[0]) == 7  # team, as run, three corrections alone, all, disentangled
+
+    @pytest.mark.parametrize("view", list(View))
+    def test_every_view_shows_something(self, evaluated, open_desk, wait_until, view):
+        choose(evaluated, view, open_desk, wait_until)
+        panel = evaluated.widget
+        if view in (View.PROTOCOLS, View.AVERAGES, View.STATISTICS):
+            assert panel.table.texts()
+            assert panel.table.isVisible()
+        else:
+            figure = panel.plot.plot.figure
+            assert panel.plot.canvas.isVisible()
+            assert figure.axes or figure.texts  # two teams have no mean ranks: it says so
+
+    def test_the_region_needs_no_evaluated_cohort(self, part, open_desk, wait_until):
+        for view in OF_REGION:
+            choose(part, view, open_desk, wait_until)
+            assert part.widget.plot.plot.figure.axes
+        assert part.found is None
+
+    def test_a_curve_of_the_region_is_computed_once(self, part, open_desk, wait_until, monkeypatch):
+        computed = []
+        real = ranking_part._region_curve
+
+        def curve(*asked):
+            computed.append(asked[1])
+            return real(*asked)
+
+        monkeypatch.setattr(ranking_part, "_region_curve", curve)
+        choose(part, View.REGION_RADIUS, open_desk, wait_until)
+        first, second = (region.name for region in open_desk.session.cohort.regions[:2])
+        part.refresh()  # as an edit or another team does
+        wait_until(lambda: open_desk.is_settled)
+        assert computed == [first]
+        open_desk.link._request(region=second)  # comes in two steps
+        wait_until(lambda: open_desk.is_settled)
+        assert computed == [first, second]
+
+    def test_other_settings_leave_no_figure_of_the_old_ones(self, evaluated, open_desk, wait_until):
+        open_desk.panels.settings.threshold.setValue(0.6)
+        wait_until(lambda: open_desk.is_settled)
+        assert evaluated.found is None
+        assert evaluated.widget.note_text() == OF_OTHERS
+        assert not evaluated.widget.report.isEnabled()
+
+    def test_it_can_be_stopped(self, part, open_desk, wait_until):
+        QTest.mouseClick(part.widget.compute, LEFT)
+        QTest.mouseClick(part.widget.stop, LEFT)
+        wait_until(lambda: open_desk.is_settled)
+        assert part.found is None
+        assert part.widget.compute.isVisible()
+        assert part.widget.note_text() == HINT
+
+    def test_while_it_goes_on_it_says_how_far(self, part, open_desk, wait_until):
+        total = n_passes() * len(open_desk.session.cohort.regions)
+        QTest.mouseClick(part.widget.compute, LEFT)
+        assert part.widget.note_text() == going_on(0, total)
+        for view in (View.REGION_RADIUS, View.AVERAGES):
+            part.widget.view.setCurrentIndex(part.widget.view.findData(view))
+        said = set()
+        wait_until(lambda: said.add(part.widget.note_text()) or part.found is not None)
+        known = {going_on(done, total) for done in range(total + 1)}
+        assert len(said & known) > 1
+        assert HINT not in said
+        wait_until(lambda: open_desk.is_settled)
+
+    def test_what_failed_says_again_what_to_do(self, part, open_desk, wait_until, monkeypatch):
+        def fails(*_asked, **_options):
+            raise PanopticError("nothing to report")
+
+        told = []
+        monkeypatch.setattr(ranking_part, "show_error", told.append)
+        monkeypatch.setattr(cohort_work, "cohort_report", fails)
+        QTest.mouseClick(part.widget.compute, LEFT)
+        wait_until(lambda: open_desk.is_settled)
+        assert told == ["nothing to report"]
+        assert part.widget.note_text() == HINT
+
+    def test_stopped_it_goes_on_from_there(self, part, open_desk, wait_until, monkeypatch, cache):
+        taken_over = []
+        count = cohort_work._Counter.count
+
+        def noted(self, done):
+            taken_over.append(done.is_taken_over)
+            count(self, done)
+
+        monkeypatch.setattr(cohort_work._Counter, "count", noted)
+        QTest.mouseClick(part.widget.compute, LEFT)
+        wait_until(lambda: len(taken_over) >= 3)
+        QTest.mouseClick(part.widget.stop, LEFT)
+        wait_until(lambda: open_desk.is_settled)
+        assert part.found is None
+        n_done = len(list(cache.rglob("*.part.json")))
+        assert n_done >= 3
+        taken_over.clear()
+        QTest.mouseClick(part.widget.compute, LEFT)
+        wait_until(lambda: open_desk.is_settled)
+        assert part.found is not None
+        assert sum(taken_over) >= n_done
+        assert not list(cache.rglob("*.part.json"))
+
+
+class TestWhatIsBehind:
+    def test_a_score_lists_what_differs_and_a_row_goes_there(
+        self, evaluated, open_desk, wait_until
+    ):
+        panel, session = evaluated.widget, open_desk.session
+        found = differences(
+            evaluated.found.scored["merger"],
+            protocol(CHALLENGE_PROTOCOL).corrections,
+            protocol(CORRECTED_PROTOCOL).corrections,
+        )
+        row = [r[0] for r in panel.table.texts()].index("merger")
+        panel.table.cellClicked.emit(row, 5)  # all three corrected
+        listed = panel.differences.texts()
+        assert [texts[0] for texts in listed] == [one.region for one in found]
+        wanted = next(
+            number
+            for number, one in enumerate(found)
+            if one.ids and one.region != session.snapshot.region.name
+        )
+        panel.differences.row_chosen.emit(wanted, 0)
+        wait_until(lambda: open_desk.is_settled)
+        one = found[wanted]
+        assert one.reason is not Reason.WEIGHT
+        assert session.team == "merger"
+        assert session.snapshot.region.name == one.region
+        assert (session.selection.side, session.selection.id) == (Side.PREDICTION, one.ids[0])
+        # The list stays while one goes through it.
+        assert panel.differences.isVisible()
+        assert panel.differences.texts() == listed
+
+    def test_a_point_opens_its_region(self, evaluated, open_desk, wait_until):
+        choose(evaluated, View.PATIENTS, open_desk, wait_until)
+        view = evaluated.widget.plot
+        cohort = open_desk.session.cohort
+        artist, points = next(
+            (artist, points)
+            for artist, points in view.plot.points.items()
+            if points and points[0].patient and points[0].team == "merger"
+        )
+        place = next(k for k, p in enumerate(points) if p.patient != cohort.regions[0].patient)
+        point = points[place]
+        view.canvas.draw()
+        x, y = artist.axes.transData.transform(artist.get_xydata()[place])
+        ratio = view.canvas.device_pixel_ratio
+        at = QPoint(round(x / ratio), round(view.canvas.height() - y / ratio))
+        QTest.mouseClick(view.canvas, LEFT, pos=at)
+        wait_until(lambda: open_desk.is_settled)
+        session = open_desk.session
+        assert session.team == point.team
+        assert session.snapshot.region.patient == point.patient
+
+
+class TestReport:
+    def test_it_is_saved_where_somebody_says(
+        self, evaluated, open_desk, wait_until, tmp_path, monkeypatch
+    ):
+        told = []
+        monkeypatch.setattr(ranking_part, "show_info", told.append)
+        path = tmp_path / "report.html"
+        monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a, **_k: (str(path), ""))
+        QTest.mouseClick(evaluated.widget.report, LEFT)
+        wait_until(lambda: open_desk.is_settled)
+        assert told == [f"The report is in {path}"]
+        text = path.read_text(encoding="utf-8")
+        assert text.lower().startswith("<!doctype html>")
+        assert "merger" in text
+
+    @pytest.mark.parametrize("ending", [".svg", ".png"])
+    def test_a_plot_is_saved_by_itself(
+        self, part, open_desk, wait_until, tmp_path, monkeypatch, ending
+    ):
+        choose(part, View.REGION_THRESHOLD, open_desk, wait_until)
+        told = []
+        monkeypatch.setattr(ranking_part, "show_info", told.append)
+        monkeypatch.setattr(ranking_part, "show_error", told.append)
+        path = tmp_path / f"plot{ending}"
+        for place, beginning in (
+            (path, "The plot is in"),
+            (tmp_path / "nowhere" / path.name, ""),
+            (tmp_path / "plot.tulip", ""),
+        ):
+            monkeypatch.setattr(
+                QFileDialog, "getSaveFileName", lambda *_a, place=place, **_k: (str(place), "")
+            )
+            QTest.mouseClick(part.widget.picture, LEFT)
+            assert told[-1].startswith(beginning)
+        assert len(told) == 3
+        assert path.read_bytes()[:4] in (b"\x89PNG", b"<?xm")
+        assert part.widget.plot.canvas.isVisible()
+
+    def test_a_place_that_cannot_be_written_is_told(
+        self, evaluated, open_desk, wait_until, tmp_path, monkeypatch
+    ):
+        told = []
+        monkeypatch.setattr(ranking_part, "show_error", told.append)
+        evaluated.save_report(tmp_path / "nowhere" / "report.html")
+        wait_until(lambda: open_desk.is_settled)
+        assert len(told) == 1
+        assert "nowhere" in told[0]
+
+    def test_a_table_of_patients_that_is_wrong_is_told(
+        self, part, open_desk, wait_until, monkeypatch
+    ):
+        root = open_desk.session.cohort.root
+        path = root / "metadata.csv"
+        path.write_text("name,organ\n", encoding="utf-8")
+        told = []
+        monkeypatch.setattr(ranking_part, "show_error", told.append)
+        try:
+            part.evaluate()
+            wait_until(lambda: open_desk.is_settled)
+        finally:
+            path.unlink()
+        assert "expected a column 'patient'" in told[0]
+        assert part.found is not None  # the rest goes on without it
+
+
+def test_averages_by_group_come_from_the_table(part, open_desk, wait_until):
+    cohort = open_desk.session.cohort
+    patients = sorted({region.patient for region in cohort.regions})
+    path = cohort.root / "metadata.csv"
+    lines = [f"{patient},organ {number % 2}" for number, patient in enumerate(patients)]
+    path.write_text("\n".join(["patient,organ", *lines]), encoding="utf-8")
+    try:
+        part.evaluate()
+        wait_until(lambda: open_desk.is_settled)
+    finally:
+        path.unlink()
+    choose(part, View.AVERAGES, open_desk, wait_until)
+    units = [row[0] for row in part.widget.table.texts()]
+    assert "groups" in units
+    assert np.unique(units).tolist() == ["groups", "patients", "pooled", "regions"]

@@ -1,0 +1,738 @@
+"""The review on a desk in a real window: verdicts by keys and mouse."""
+
+import json
+import sqlite3
+import threading
+from dataclasses import replace
+from unittest.mock import patch
+
+import napari
+import numpy as np
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QFileDialog, QLabel
+
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.display.object_rows import SIDES, ObjectFilter
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status, Verdict
+from napari_panoptic.review.file import REVIEW_FILE
+from napari_panoptic.review.judged import Judged, Subjects
+from napari_panoptic.review.reviewing import read_verdicts
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.watch import Watch
+from napari_panoptic.samples.nuclei import write_sample_cohort
+from napari_panoptic.viewer.desk.nuclei import OBJECTS_DOCK, desk_of
+from napari_panoptic.viewer.panels.review import part as review_module
+from napari_panoptic.viewer.panels.review.dialogs import NO_HISTORY, TOO_FEW
+from napari_panoptic.viewer.panels.review.part import NOTHING_TO_UNDO, ReviewPart
+from napari_panoptic.viewer.state.preferences import PREFERENCES
+from tests.viewer.finding import FIRST, SECOND, THIRD
+
+ALT, PLAIN = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture(scope="module")
+def review_cohort(tmp_path_factory):
+    """Open a part of a sample cohort of this module's own, whose reviews nobody else sees."""
+    cohort = open_cohort(write_sample_cohort(tmp_path_factory.mktemp("review") / "cohort"))
+    teams = tuple(team for team in cohort.teams if team.name in ("careful", "merger"))
+    return replace(cohort, regions=cohort.regions[:3], teams=teams)
+
+
+@pytest.fixture(scope="module")
+def open_desk(qapp, review_cohort, wait_until, napari_application):  # noqa: ARG001
+    viewer = napari.Viewer()
+    viewer.window.resize(1280, 800)
+    desk = desk_of(viewer)
+    desk.show_cohort(review_cohort)
+    wait_until(lambda: desk.is_settled)
+    yield desk
+    desk.close()
+    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
+        viewer.close()
+    qapp.processEvents()
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Collect notifications instead of showing them."""
+    told = []
+    for name in ("show_info", "show_error", "show_warning"):
+        monkeypatch.setattr(review_module, name, told.append)
+    return told
+
+
+@pytest.fixture
+def desk(open_desk, review_cohort, wait_until, told):  # noqa: ARG001
+    """Give the desk with the merger's objects of the first region, and no verdict yet."""
+    part = part_of(open_desk)
+    part.reviewing.close()
+    for path in review_cohort.root.glob("panoptic-review*"):
+        path.unlink()
+    part._forget_lines()
+    PREFERENCES.reviewer = "Ada"
+    open_desk.panels.objects.set_filter(ObjectFilter())
+    open_desk.session.set_team("merger")
+    open_desk.session.select(None)
+    part.reviewing.use(reviewer="Ada", path=review_cohort.root / REVIEW_FILE)
+    part._say("")
+    if open_desk.session.snapshot.region.name != FIRST:
+        open_desk.link._request(region=FIRST)
+        wait_until(lambda: open_desk.is_settled)
+    yield open_desk
+    part_of(open_desk).reviewing.close()
+
+
+@pytest.fixture
+def part(desk):
+    return part_of(desk)
+
+
+@pytest.fixture
+def panel(part):
+    return part.panel
+
+
+@pytest.fixture
+def canvas(desk):
+    return desk._viewer.window._qt_viewer.canvas.native
+
+
+def part_of(desk):
+    return next(part for part in desk.parts if isinstance(part, ReviewPart))
+
+
+def press(widget, key, modifier=PLAIN):
+    QTest.keyClick(widget, key, modifier)
+
+
+def verdict_texts(desk):
+    rows = desk.panels.objects.model.rows
+    words = rows.words["verdict"]
+    return [words[code] for code in rows.values["verdict"]]
+
+
+def stored(desk, reviewer="Ada"):
+    with ReviewStore(desk.session.cohort.root / REVIEW_FILE, reviewer=reviewer) as store:
+        return store.verdicts()
+
+
+def row_of(desk, side, status):
+    codes = desk.session.evaluation.outcomes.side(side).status
+    return int((codes == STATUS_CODE[status]).nonzero()[0][0])
+
+
+class TestVerdicts:
+    def test_a_key_saves_a_verdict_and_goes_to_the_next_failure(self, desk, panel, canvas):
+        press(canvas, Qt.Key.Key_N)
+        judged = desk.session.selection
+        press(canvas, Qt.Key.Key_2, ALT)
+        (record,) = stored(desk)
+        assert record.verdict is Verdict.PREDICTION_RIGHT
+        assert (record.side, record.object_id) == (judged.side, judged.id)
+        assert panel.state_text().startswith("✓ saved")
+        following = desk.session.selection
+        assert (following.side, following.row) != (judged.side, judged.row)
+        model = desk.panels.objects.model
+        table = model.table_row(judged.side, judged.row), model.table_row(*_place(following))
+        assert table[1] == model.failure_after(table[0], 1)
+
+    @pytest.mark.parametrize("verdict", list(Verdict))
+    def test_every_verdict_has_a_button(self, desk, part, panel, verdict):
+        desk.session.select_row(Side.REFERENCE, 0)
+        chosen = desk.session.selection
+        desk.raise_part(part)
+        QTest.mouseClick(panel.buttons[verdict], Qt.MouseButton.LeftButton)
+        assert [record.verdict for record in stored(desk)] == [verdict]
+        desk.session.select(chosen)
+        checked = [v for v, button in panel.buttons.items() if button.isChecked()]
+        assert checked == [verdict]
+
+    def test_a_verdict_is_in_the_table(self, desk, canvas):
+        desk.session.select_row(Side.PREDICTION, 0)
+        press(canvas, Qt.Key.Key_4, ALT)
+        row = desk.panels.objects.model.rows.row_of(Side.PREDICTION, 0)
+        assert verdict_texts(desk)[row] == "cannot tell"
+
+    def test_a_misclassified_pair_is_one_question(self, desk, part, canvas):
+        desk.session.set_team("careful")
+        row = row_of(desk, Side.PREDICTION, Status.MISCLASSIFIED)
+        before, total = part.reviewing.judged.counts()
+        desk.session.select_row(Side.PREDICTION, row)
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert [record.side for record in stored(desk)] == [Side.REFERENCE]
+        assert verdict_texts(desk).count("annotation right") == 2
+        assert part.reviewing.judged.counts() == (before + 1, total)
+
+    def test_undo_withdraws_and_shows_the_object(self, desk, panel, canvas):
+        press(canvas, Qt.Key.Key_N)
+        judged = desk.session.selection
+        press(canvas, Qt.Key.Key_1, ALT)
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert stored(desk) == []
+        assert desk.session.selection == judged
+        assert panel.state_text().startswith("undone")
+        assert set(verdict_texts(desk)) == {""}
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert panel.state_text() == NOTHING_TO_UNDO
+
+    def test_what_an_earlier_window_gave_is_withdrawn(self, desk, part, panel, wait_until):
+        desk.session.select_row(Side.REFERENCE, 1)
+        assert not panel.withdrawal.isEnabled()
+        subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
+            Side.REFERENCE, 1
+        )
+        with ReviewStore(part.reviewing.path, reviewer="Ada") as earlier:
+            earlier.give(subject, Verdict.CANNOT_TELL)
+        part.reviewing.try_again()
+        wait_until(lambda: verdict_texts(desk)[1] == "cannot tell")
+        assert panel.withdrawal.isEnabled()
+        panel.withdrawal.click()
+        assert panel.state_text().startswith("withdrawn: cannot tell")
+        assert stored(desk) == []
+        assert set(verdict_texts(desk)) == {""}
+        assert not panel.withdrawal.isEnabled()
+
+    def test_undo_leaves_what_another_window_gave(self, desk, part, panel, canvas, wait_until):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        (mine,) = stored(desk)
+        subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
+            Side.REFERENCE, 1
+        )
+        with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
+            theirs = other.give(subject, Verdict.CANNOT_TELL)
+        part.reviewing.try_again()  # opens the file anew
+        wait_until(lambda: verdict_texts(desk)[1] == "cannot tell")
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert panel.state_text().startswith("undone: annotation right")
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert panel.state_text() == NOTHING_TO_UNDO
+        assert stored(desk) == [theirs]
+        assert mine != theirs
+
+    def test_tag_and_note_are_kept_with_the_verdict(self, desk, part, panel, canvas):
+        desk.raise_part(part)
+        press(canvas, Qt.Key.Key_N)
+        judged = desk.session.selection
+        QTest.keyClicks(panel.tag.lineEdit(), "debris")
+        QTest.keyClicks(panel.note, "n 1 q?")
+        press(panel.note, Qt.Key.Key_3, ALT)  # the key works from the field, and writes nothing
+        (record,) = stored(desk)
+        assert (record.tag, record.note) == ("debris", "n 1 q?")
+        assert panel.details() == ("", "")  # those of the next object
+        desk.session.select(judged)
+        assert panel.details() == ("debris", "n 1 q?")
+        QTest.keyClicks(panel.note, " yes")
+        press(panel.note, Qt.Key.Key_Return)
+        assert [record.note for record in stored(desk)] == ["n 1 q? yes"]
+
+    def test_without_a_name_it_asks_for_one(self, desk, part, panel, canvas, told):
+        part.reviewing.use(reviewer="")
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert told == [review_module.ASK_FOR_NAME]
+        QTest.keyClicks(panel.name, "Grace")
+        press(panel.name, Qt.Key.Key_Return)
+        assert PREFERENCES.reviewer == "Grace"
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert [record.reviewer for record in stored(desk, "Grace")] == ["Grace"]
+
+    @pytest.mark.parametrize("field", ["name", "note", "tag"])
+    def test_after_enter_the_keys_are_the_desk_s_again(self, desk, part, panel, field):
+        desk.raise_part(part)
+        holder = getattr(panel, field)
+        line = panel.tag.lineEdit() if field == "tag" else holder
+        window = panel.window()
+        holder.setFocus()
+        assert window.focusWidget() is holder
+        press(line, Qt.Key.Key_Return)
+        assert window.focusWidget() is not holder
+
+    def test_a_name_counts_without_enter(self, desk, part, panel, canvas, told):
+        desk.raise_part(part)
+        for name in ("Grace", "Hedy"):
+            panel.name.clear()
+            QTest.keyClicks(panel.name, name)
+            desk.session.select_row(Side.REFERENCE, 0)
+            press(canvas, Qt.Key.Key_1, ALT)
+        assert told == []
+        assert stored(desk) == []
+        for name in ("Grace", "Hedy"):
+            assert [record.reviewer for record in stored(desk, name)] == [name]
+        panel.name.clear()
+        QTest.keyClicks(panel.name, "Grace")
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert stored(desk, "Grace") == []
+        assert len(stored(desk, "Hedy")) == 1
+
+    def test_without_a_selection_it_says_so(self, desk, panel, canvas, told):
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert told == [review_module.NO_OBJECT]
+        assert not any(button.isEnabled() for button in panel.buttons.values())
+        assert not (desk.session.cohort.root / REVIEW_FILE).exists()
+
+    def test_staying_is_remembered(self, desk, part, panel, canvas):
+        desk.raise_part(part)
+        panel.goes_on.click()
+        try:
+            assert not PREFERENCES.goes_on
+            press(canvas, Qt.Key.Key_N)
+            judged = desk.session.selection
+            press(canvas, Qt.Key.Key_1, ALT)
+            assert desk.session.selection == judged
+        finally:
+            panel.goes_on.setChecked(True)
+
+    def test_a_verdict_outlives_other_settings(self, desk, canvas, wait_until):
+        row = row_of(desk, Side.REFERENCE, Status.TP)
+        desk.session.select_row(Side.REFERENCE, row)
+        press(canvas, Qt.Key.Key_1, ALT)
+        settings = desk.session.settings
+        desk.panels.settings.threshold.setValue(0.95)
+        wait_until(lambda: desk.is_settled)
+        assert desk.session.settings != settings
+        assert verdict_texts(desk)[row] == "annotation right"
+        desk.panels.settings.threshold.setValue(settings.iou_threshold)
+        wait_until(lambda: desk.is_settled)
+
+    def test_a_verdict_stays_with_its_object_while_others_are_edited(self, desk, canvas):
+        session = desk.session
+        chosen = row_of(desk, Side.PREDICTION, Status.FP)
+        session.select_row(Side.PREDICTION, chosen)
+        judged = session.selection
+        press(canvas, Qt.Key.Key_4, ALT)
+        index, ids = session.evaluation.pair.prediction.index, session.evaluation.outcomes
+        gone = 0 if chosen else 1
+        y, x = np.nonzero(index == gone + 1)
+        try:
+            session.edit(Side.PREDICTION, y, x, 0)
+            outcomes = session.evaluation.outcomes.prediction
+            assert len(outcomes) == len(ids.prediction) - 1
+            row = outcomes.row_of(judged.id)
+            table_row = desk.panels.objects.model.rows.row_of(Side.PREDICTION, row)
+            assert verdict_texts(desk)[table_row] == "cannot tell"
+            press(canvas, Qt.Key.Key_N)
+            press(canvas, Qt.Key.Key_1, ALT)
+            assert len(stored(desk)) == 2
+            assert session.selection is not None
+        finally:
+            session.discard_edits()
+
+
+class TestGoingThrough:
+    def test_every_failure_comes_once_and_then_it_says_so(self, desk, part, panel, canvas):
+        desk.raise_part(part)
+        desk.session.set_team("careful")
+        _, total = part.reviewing.judged.counts()
+        press(canvas, Qt.Key.Key_N)
+        for _ in range(total):
+            press(canvas, Qt.Key.Key_1, ALT)
+        assert part.reviewing.judged.counts() == (total, total)
+        assert len(stored(desk)) == total
+        assert panel.state_text().endswith(review_module.ALL_DONE)
+        assert panel.region_progress.format() == f"region: {total} of {total} failures judged"
+
+    def test_unreviewed_lists_what_is_left(self, desk, canvas):
+        table = desk.panels.objects
+        table.set_filter(ObjectFilter(statuses=frozenset({"FN", "FP"}), verdicts=frozenset({""})))
+        before = table.model.rowCount()
+        press(canvas, Qt.Key.Key_N)
+        press(canvas, Qt.Key.Key_1, ALT)
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert table.model.rowCount() == before - 2
+        assert len(stored(desk)) == 2
+
+    def test_progress_counts_regions_reviewed_before(self, desk, part, panel, canvas, wait_until):
+        desk.raise_part(part)
+        press(canvas, Qt.Key.Key_N)
+        press(canvas, Qt.Key.Key_1, ALT)
+        press(canvas, Qt.Key.Key_J)
+        wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
+        wait_until(lambda: panel.cohort_progress.value() == 1, "the first region is not counted")
+        counts = [
+            summary.counts.confusion.sum() - summary.counts.confusion.trace()
+            for (_, team), summary in desk.session.summaries.items()
+            if team == "merger"
+        ]
+        assert panel.cohort_progress.maximum() == sum(counts)
+        assert part.reviewing.judged.counts()[0] == 0
+
+    def test_figures_before_and_after(self, desk, part, panel, canvas, wait_until):
+        desk.raise_part(part)
+        row = row_of(desk, Side.PREDICTION, Status.FP)
+        before = desk.session.evaluation.metrics.detection_f1
+        desk.session.select_row(Side.PREDICTION, row)
+        press(canvas, Qt.Key.Key_2, ALT)
+        wait_until(lambda: desk.is_settled)
+        line = panel.figures()[-1]
+        assert line[:2] == ["F1", f"{before:.3f}"]
+        assert float(line[2]) > before
+        assert line[3].startswith("+")
+        assert float(line[5]) > float(line[4])
+
+
+class TestReviewers:
+    def test_another_reviewer_sees_nothing_of_the_first(self, desk, part, canvas):
+        press(canvas, Qt.Key.Key_N)
+        press(canvas, Qt.Key.Key_1, ALT)
+        part.reviewing.use(reviewer="Grace")
+        assert set(verdict_texts(desk)) == {""}
+        assert part.reviewing.judged.counts()[0] == 0
+
+    def test_agreement_and_disagreements(self, desk, part, panel, canvas, wait_until):
+        desk.raise_part(part)
+        places = [(Side.PREDICTION, row) for row in range(4)]
+        for name, keys in (("Ada", "1122"), ("Grace", "1121")):
+            part.reviewing.use(reviewer=name)
+            for place, key in zip(places, keys, strict=True):
+                desk.session.select_row(*place)
+                press(canvas, getattr(Qt.Key, f"Key_{key}"), ALT)
+        QTest.mouseClick(panel.compare, Qt.MouseButton.LeftButton)
+        dialog = part.compare_dialog
+        assert dialog.lines() == []  # nothing is shown before it is asked for
+        QTest.mouseClick(dialog.go, Qt.MouseButton.LeftButton)
+        assert "κ = 0.500" in dialog.text()
+        ((_, team, name, first, second, _),) = dialog.lines()
+        assert team == "merger"
+        assert {first, second} == {"prediction right", "annotation right"}
+        press(canvas, Qt.Key.Key_J)
+        wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
+        dialog.list.itemActivated.emit(dialog.list.topLevelItem(0), 0)
+        wait_until(lambda: desk.session.selection is not None)
+        assert _place(desk.session.selection) == places[-1]
+        assert str(desk.session.selection.id) in name
+        dialog.close()
+
+    def test_one_reviewer_has_nobody_to_be_compared_with(self, desk, part, panel, canvas):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        part._on_comparison()
+        assert part.compare_dialog.intro() == TOO_FEW
+        assert not part.compare_dialog.go.isEnabled()
+        part.compare_dialog.close()
+        assert panel.compare.isEnabled()
+
+    def test_history_keeps_what_was_replaced_and_undone(self, desk, part, panel, canvas):
+        desk.raise_part(part)
+        desk.session.select_row(Side.REFERENCE, 0)
+        QTest.mouseClick(panel.history, Qt.MouseButton.LeftButton)
+        assert NO_HISTORY in part.history_dialog.intro()
+        for key in (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_5):
+            desk.session.select_row(Side.REFERENCE, 0)
+            press(canvas, key, ALT)
+        QTest.mouseClick(panel.history, Qt.MouseButton.LeftButton)
+        lines = part.history_dialog.lines()
+        assert [line[1] for line in lines] == ["annotation right", "prediction right"]
+        assert lines[0][-1] == "stands"
+        assert lines[1][-1].startswith("undone")
+        part.history_dialog.close()
+
+
+class TestTheFile:
+    def test_what_another_window_does_is_shown(self, desk, part, canvas, wait_until):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
+            Side.REFERENCE, 1
+        )
+        with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
+            other.give(subject, Verdict.BOTH_WRONG)
+        wait_until(lambda: verdict_texts(desk)[1] == "both wrong")
+
+    def test_what_another_window_takes_back_is_no_longer_called_saved(
+        self, desk, part, panel, canvas, wait_until
+    ):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        desk.session.select_row(Side.REFERENCE, 1)
+        press(canvas, Qt.Key.Key_3, ALT)
+        (_, second) = stored(desk)
+        subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
+            Side.REFERENCE, 0
+        )
+        with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
+            other.give(subject, Verdict.CANNOT_TELL)
+            wait_until(lambda: verdict_texts(desk)[0] == "cannot tell")
+            assert panel.state_text().startswith("✓ saved")  # that of the second object is
+            other.undo()
+            assert other.undo() is None
+            other.give(second, Verdict.CANNOT_TELL)
+        wait_until(lambda: verdict_texts(desk)[:2] == ["annotation right", "cannot tell"])
+        assert panel.state_text().startswith("taken back or replaced in another window: both wrong")
+
+    def test_a_slow_drive_does_not_hold_the_window_up(
+        self, desk, part, panel, canvas, wait_until, monkeypatch
+    ):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        threads, answers = [], threading.Event()
+        looked = Watch._looked
+
+        def slow(*arguments):
+            threads.append(threading.get_ident())
+            assert answers.wait(20)
+            return looked(*arguments)
+
+        wait_until(lambda: part._look is None)
+        monkeypatch.setattr(Watch, "_looked", slow)
+        part._on_poll()
+        wait_until(lambda: threads)
+        part._on_poll()  # no second look while the first one has not come back
+        desk.session.select_row(Side.REFERENCE, 1)
+        press(canvas, Qt.Key.Key_2, ALT)
+        assert panel.state_text().startswith("✓")
+        assert part._look is not None
+        answers.set()
+        wait_until(lambda: part._look is None)
+        assert verdict_texts(desk)[:2] == ["annotation right", "prediction right"]
+        assert len(threads) == 1
+        assert threads[0] != threading.get_ident()
+
+    def test_a_place_that_cannot_be_written_is_told_and_another_one_helps(
+        self, desk, part, panel, canvas, told, tmp_path
+    ):
+        desk.raise_part(part)
+        blocked = tmp_path / "file" / "review.sqlite"
+        blocked.parent.write_text("no folder")
+        part.reviewing.use(path=blocked)
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert panel.state_text().startswith("✗ NOT saved")
+        assert panel.problem_text()
+        assert len(told) == 1
+        assert not any(button.isChecked() for button in panel.buttons.values())
+        chosen = str(tmp_path / "mine.sqlite")
+        with patch.object(QFileDialog, "getSaveFileName", return_value=(chosen, "")):
+            QTest.mouseClick(panel.place, Qt.MouseButton.LeftButton)
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert panel.problem_text() == ""
+        assert panel.state_text().startswith("✓ saved")
+        assert "mine.sqlite" in panel.place_text()
+        assert str(PREFERENCES.review_file(desk.session.cohort.root)) == chosen
+        PREFERENCES._kept_here.pop(("review", "files"))
+
+    def test_a_locked_file_loses_nothing_that_was_said_to_be_saved(
+        self, desk, part, panel, canvas, told
+    ):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        blocker = sqlite3.connect(part.reviewing.path, isolation_level=None)
+        try:
+            blocker.execute("BEGIN IMMEDIATE")
+            desk.session.select_row(Side.REFERENCE, 1)
+            press(canvas, Qt.Key.Key_2, ALT)
+            assert panel.state_text().startswith("✗ NOT saved")
+            assert len(told) == 1
+            assert desk.session.selection.row == 1  # stays, to be tried again
+        finally:
+            blocker.close()
+        press(canvas, Qt.Key.Key_2, ALT)
+        assert panel.state_text().startswith("✓ saved")
+        assert panel.problem_text() == ""
+        assert len(stored(desk)) == 2
+
+    def test_a_damaged_file_is_set_aside_and_told(self, part, told):
+        path = part.reviewing.path
+        path.write_bytes(b"this is no database" * 100)
+        part.reviewing.use()
+        assert part.reviewing.store is not None
+        assert any("set aside" in text or "corrupt" in text for text in told), told
+        aside = list(path.parent.glob("panoptic-review*corrupt*"))
+        assert len(aside) == 1
+        assert aside[0].read_bytes().startswith(b"this is no database")
+
+    def test_a_file_of_a_newer_version_is_left_alone(self, desk, part, panel, canvas, told):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        path = part.reviewing.path
+        part.reviewing.close()
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE schema_version SET version = 99")
+        connection.close()
+        part.reviewing.use()
+        assert "newer version" in panel.problem_text()
+        assert part.reviewing.store is None
+        assert len(told) == 1
+
+
+class TestWriting:
+    def test_verdicts_as_csv(self, desk, part, canvas, tmp_path):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        path = tmp_path / "v.csv"
+        with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
+            part.panel.csv_wanted.emit(False)
+        header, line = path.read_text().splitlines()
+        assert header.startswith("reviewer,team,region")
+        assert line.startswith("Ada,merger,")
+
+    def test_the_region_for_qupath(self, desk, part, panel, canvas, tmp_path, wait_until):
+        desk.session.select_row(Side.REFERENCE, 0)
+        press(canvas, Qt.Key.Key_1, ALT)
+        path = tmp_path / "r.geojson"
+        with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
+            panel.geojson_wanted.emit()
+        wait_until(lambda: not part.is_busy)
+        features = json.loads(path.read_text())["features"]
+        outcomes = desk.session.evaluation.outcomes
+        assert len(features) == len(outcomes.reference) + len(outcomes.prediction)
+        told = [f["properties"]["metadata"] for f in features]
+        assert sum(texts.get("verdict") == "annotation-right" for texts in told) >= 1
+        assert panel.state_text() == f"{len(features)} objects written to r.geojson"
+
+    def test_a_place_that_cannot_be_written(self, desk, part, told, tmp_path, wait_until):  # noqa: ARG002
+        path = str(tmp_path / "missing" / "r.geojson")
+        with patch.object(QFileDialog, "getSaveFileName", return_value=(path, "")):
+            part.panel.geojson_wanted.emit()
+        wait_until(lambda: not part.is_busy)
+        assert len(told) == 1
+        assert "cannot be written" in told[0]
+
+
+class TestOnlyWhatIsNeeded:
+    def test_any_sequence_of_verdicts_is_shown_as_it_is_in_the_file(self, desk, part):
+        rng = np.random.default_rng(3)
+        evaluation = desk.session.evaluation
+        for _ in range(40):
+            side = list(Side)[rng.integers(2)]
+            row = int(rng.integers(min(len(evaluation.outcomes.side(side)), 8)))
+            if rng.random() < 0.2:
+                part.reviewing.undo()
+            else:
+                part.reviewing.give(side, row, list(Verdict)[rng.integers(4)])
+            in_file = read_verdicts(
+                part.reviewing.store,
+                Subjects(evaluation, region=part._region(), team="merger"),
+                region=part._region(),
+            )
+            assert part.reviewing.judged.records == in_file
+            codes = Judged(evaluation, in_file).codes
+            table = desk.panels.objects.model.rows.values["verdict"]
+            np.testing.assert_array_equal(table, np.concatenate([codes[s] for s in SIDES]))
+
+    def test_a_verdict_reads_nothing_that_it_did_not_change(self, part, monkeypatch):
+        part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG)
+        read = []
+        verdicts = ReviewStore.verdicts
+        monkeypatch.setattr(
+            ReviewStore, "verdicts", lambda *a, **k: read.append(k) or verdicts(*a, **k)
+        )
+        part.reviewing.give(Side.REFERENCE, 1, Verdict.CANNOT_TELL)
+        part.reviewing.give(Side.REFERENCE, 0, Verdict.CANNOT_TELL)
+        part._on_settled()
+        assert read == []
+        assert len(part.reviewing.judged.records) == 2
+
+    def test_other_thresholds_read_nothing_anew(self, desk, part, monkeypatch, wait_until):
+        part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG)
+        read = []
+        monkeypatch.setattr(ReviewStore, "verdicts", lambda *_a, **k: read.append(k) or [])
+        settings = desk.session.settings
+        desk.link._request(settings=settings.replaced(iou_threshold=0.9))
+        wait_until(lambda: desk.is_settled)
+        assert desk.session.settings.iou_threshold == 0.9
+        assert read == []
+        assert verdict_texts(desk)[0] == "both wrong"
+        desk.link._request(settings=settings)
+        wait_until(lambda: desk.is_settled)
+
+    def test_a_file_put_in_place_of_the_first_is_shown(self, desk, part, tmp_path):
+        part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG)
+        subjects = Subjects(desk.session.evaluation, region=part._region(), team="merger")
+        other = tmp_path / "other.sqlite"
+        with ReviewStore(other, reviewer="Ada") as store:
+            store.give(subjects.of(Side.REFERENCE, 3), Verdict.ANNOTATION_RIGHT)
+        other.replace(part.reviewing.path)
+        part.reviewing.give(Side.REFERENCE, 1, Verdict.CANNOT_TELL)
+        found = {row: r.verdict for (_, row), r in part.reviewing.judged.records.items()}
+        assert found == {1: Verdict.CANNOT_TELL, 3: Verdict.ANNOTATION_RIGHT}
+
+    def test_what_nobody_sees_is_filled_in_when_it_comes_into_sight(
+        self, desk, part, panel, canvas, wait_until
+    ):
+        desk.raise_part(part)
+        wait_until(lambda: part._sight.is_seen)
+        desk._docks[OBJECTS_DOCK].raise_()
+        wait_until(lambda: not part._sight.is_seen)
+        before, progress = panel.figures(), panel.region_progress.format()
+        desk.session.select_row(Side.PREDICTION, row_of(desk, Side.PREDICTION, Status.FP))
+        with patch.object(panel, "show_figures") as filled:
+            press(canvas, Qt.Key.Key_2, ALT)
+            part._on_region(desk.session.snapshot)
+            part._on_settled()
+        filled.assert_not_called()
+        assert panel.state_text().startswith("✓ saved")
+        assert "prediction right" in verdict_texts(desk)
+        assert (panel.figures(), panel.region_progress.format()) == (before, progress)
+        desk.raise_part(part)
+        wait_until(lambda: part._sight.is_seen)
+        assert panel.figures() != before
+        assert panel.region_progress.format() != progress
+
+    def test_verdicts_given_unseen_count_when_seen_from_another_region(
+        self, desk, part, panel, canvas, wait_until
+    ):
+        desk.raise_part(part)
+        wait_until(lambda: part._sight.is_seen and desk.is_settled)
+        desk._docks[OBJECTS_DOCK].raise_()
+        wait_until(lambda: not part._sight.is_seen)
+        press(canvas, Qt.Key.Key_N)
+        press(canvas, Qt.Key.Key_1, ALT)
+        press(canvas, Qt.Key.Key_1, ALT)
+        desk.link._request(region=SECOND)
+        wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
+        desk.raise_part(part)
+        wait_until(lambda: panel.cohort_progress.value() == 2, "the first region is not counted")
+
+    def test_tag_and_note_of_another_object_are_not_taken_over_unseen(
+        self, desk, part, panel, canvas, wait_until
+    ):
+        desk._docks[OBJECTS_DOCK].raise_()
+        wait_until(lambda: not part._sight.is_seen)
+        desk.session.select_row(Side.REFERENCE, 0)
+        part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG, tag="stain", note="pale")
+        assert panel.details() == ("stain", "pale")
+        desk.session.select_row(Side.REFERENCE, 1)
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert [(r.tag, r.note) for r in stored(desk)] == [("stain", "pale"), ("", "")]
+
+
+class TestKeyList:
+    def test_the_list_has_every_key_that_is_bound(self, desk):
+        desk.panels.title.keys_clicked.emit()
+        dialog = desk.panels.keys
+        assert dialog.isVisible()
+        listed = {key for key, _ in dialog.lines()}
+        assert {"N", "Shift+N", "?", "Alt+1", "Alt+5"} <= listed
+        assert len(dialog.findChildren(QLabel)) > len(listed)
+        dialog.close()
+
+    def test_the_question_mark_opens_it(self, desk, canvas, wait_until):
+        window = desk._viewer.window._qt_window
+        window.activateWindow()
+        wait_until(window.isActiveWindow)
+        for modifier in (PLAIN, Qt.KeyboardModifier.ShiftModifier):
+            press(canvas, Qt.Key.Key_Question, modifier)
+            assert desk.panels.keys.isVisible()
+            desk.panels.keys.close()
+
+
+def test_leaving_a_cohort_lets_go_of_everything(desk, part, canvas, wait_until):
+    desk.session.select_row(Side.REFERENCE, 0)
+    press(canvas, Qt.Key.Key_1, ALT)
+    reviewing = part.reviewing
+    desk.show_cohort(desk.session.cohort)
+    wait_until(lambda: desk.is_settled)
+    assert reviewing.store is None
+    assert part.reviewing is not reviewing
+    desk.session.set_team("merger")
+    assert verdict_texts(desk)[0] == "annotation right"  # read again from the file
+    desk.link._request(region=THIRD)
+    wait_until(lambda: desk.session.snapshot.region.name == THIRD and desk.is_settled)
+    assert set(verdict_texts(desk)) == {""}
+
+
+def _place(selection):
+    return selection.side, selection.row

@@ -1,0 +1,660 @@
+"""Teams beside each other, the audit and the groups, used by real clicks and keys."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from napari.layers import Points
+from qtpy.QtCore import QPoint, Qt
+from qtpy.QtTest import QTest
+
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.explain.failure_groups import lost_over
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.viewer.kit.widgets import dock_of
+from napari_panoptic.viewer.layers.consensus_view import (
+    CONSENSUS_LAYER,
+    INVENTED_LAYER,
+    level_colours,
+)
+from napari_panoptic.viewer.layers.owned import role_of
+from napari_panoptic.viewer.layers.team_grid import CELL
+from napari_panoptic.viewer.panels.audit import panel as audit_panel
+from napari_panoptic.viewer.panels.audit.part import MARKS_LAYER, AuditPart
+from napari_panoptic.viewer.panels.groups import panel as groups_panel
+from napari_panoptic.viewer.panels.groups.part import GROUP_LAYER, GroupsPart
+from napari_panoptic.viewer.panels.teams import columns as teams_columns
+from napari_panoptic.viewer.panels.teams import panel as teams_panel
+from napari_panoptic.viewer.panels.teams.comparison import ViewMode
+from napari_panoptic.viewer.panels.teams.part import TeamsPart
+from tests.viewer.finding import click, names_of_visible, on_canvas
+
+LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture(scope="module")
+def shown_cohort(sample_folder):
+    """Show four regions and all teams."""
+    cohort = open_cohort(sample_folder)
+    return replace(cohort, regions=cohort.regions[:4], teams=cohort.competing_teams)
+
+
+@pytest.fixture(scope="module")
+def shown_parts():
+    """Show only the three panels that compare."""
+    return (TeamsPart, AuditPart, GroupsPart)
+
+
+@pytest.fixture
+def desk(open_desk, wait_until, request):
+    """Give the desk with nothing selected, in the view that a class of tests wants."""
+    desk, session = open_desk, open_desk.session
+    teams = part(desk, TeamsPart)
+    if teams.mode is not getattr(request.cls, "mode", ViewMode.ONE):
+        teams.set_mode(ViewMode.ONE)
+    first = session.cohort.regions[0].name
+    if session.snapshot.region.name != first or session.settings != session.protocol:
+        desk.link._request(region=first, settings=session.protocol)
+    wait_until(lambda: desk.is_settled)
+    session.set_team("careful")
+    session.select(None)
+    desk.link.scene.fit()
+    return desk
+
+
+@pytest.fixture
+def viewer(desk):
+    return desk._viewer
+
+
+@pytest.fixture
+def canvas(viewer):
+    return viewer.window._qt_viewer.canvas.native
+
+
+@pytest.fixture
+def teams(desk, wait_until):
+    return raised(desk, TeamsPart, wait_until)
+
+
+@pytest.fixture
+def audit(desk, wait_until):
+    return raised(desk, AuditPart, wait_until)
+
+
+@pytest.fixture
+def groups(desk, wait_until):
+    return raised(desk, GroupsPart, wait_until)
+
+
+def part(desk, kind):
+    return next(part for part in desk.parts if isinstance(part, kind))
+
+
+def raised(desk, kind, wait_until):
+    """Bring a panel to the front and wait until it shows what is so."""
+    found = part(desk, kind)
+    desk.raise_part(found)
+    wait_until(lambda: found.is_in_sight and desk.is_settled)
+    return found
+
+
+def press(button):
+    QTest.mouseClick(button, LEFT, PLAIN)
+
+
+def press_row(table, row, column):
+    """Click a cell of a table."""
+    index = table.model().index(row, column)
+    table.scrollTo(index)
+    QTest.mouseClick(table.viewport(), LEFT, PLAIN, table.visualRect(index).center())
+
+
+def go_to_region_with(desk, wait_until, condition):
+    """Show the first region of which something is so."""
+    for region in desk.session.cohort.regions:
+        desk.link._request(region=region.name)
+        wait_until(lambda: desk.is_settled)
+        if condition():
+            return
+    pytest.fail("no region of the sample is like that")
+
+
+class TestTeamsTable:
+    def test_there_is_a_column_for_every_team_with_its_pq(self, desk, teams):
+        titles = teams.widget.table.titles()
+        for team, evaluation in desk.session.snapshot.evaluations.items():
+            assert f"{team}\n{evaluation.metrics.pq:.3f}" in titles
+
+    def test_of_a_long_name_the_heading_has_both_ends(self):
+        team = "ensemble of five folds, seed 12"
+        evaluation = SimpleNamespace(metrics=SimpleNamespace(pq=0.5))
+        heading = teams_columns._heading(SimpleNamespace(evaluations={team: evaluation}), team)
+        assert heading == "ensemb…seed 12\n0.500"
+
+    def test_cells_tell_the_status_of_each_team(self, desk, teams):
+        table, evaluations = teams.widget.table, desk.session.snapshot.evaluations
+        titles = [title.split("\n")[0] for title in table.titles()]
+        for line in table.texts():
+            row = int(np.searchsorted(desk.session.snapshot.reference.ids, int(line[0])))
+            for team, evaluation in evaluations.items():
+                code = evaluation.outcomes.reference.status[row]
+                status = list(Status)[code]
+                assert line[titles.index(team)] == teams_columns.SHORT_WORDS[status]
+
+    @pytest.mark.parametrize("listed", list(teams_panel.Listed))
+    def test_one_click_lists_what_is_asked_for(self, desk, teams, listed):
+        press(teams.widget.button(listed))
+        evaluations = desk.session.snapshot.evaluations
+        status = np.stack([e.outcomes.reference.status for e in evaluations.values()], axis=1)
+        found = (status == STATUS_CODE[Status.TP]).sum(axis=1)
+        missed = (status == STATUS_CODE[Status.FN]).sum(axis=1)
+        ignored = (status == STATUS_CODE[Status.IGNORED]).sum(axis=1)
+        expected = {
+            teams_panel.Listed.ALL: len(found),
+            teams_panel.Listed.MISSED: int(((missed > 0) & (missed + ignored == 4)).sum()),
+            teams_panel.Listed.ONE_ONLY: int((found == 1).sum()),
+        }
+        number = len(teams.widget.table.rows())
+        assert teams.widget.button(listed).text() == f"{listed} {number}"
+        if listed in expected:
+            assert number == expected[listed]
+        press(teams.widget.button(teams_panel.Listed.ALL))
+
+    def test_a_row_selects_its_object_and_its_team(self, desk, teams):
+        table = teams.widget.table
+        press_row(table, 2, 0)
+        row = desk.session.selection.row
+        assert desk.session.selection.side is Side.REFERENCE
+        assert table.texts()[2][0] == str(desk.session.selection.id)
+        assert f"Reference {desk.session.selection.id}" in teams.widget.sentence_text()
+        column = next(k for k, title in enumerate(table.titles()) if title.startswith("merger"))
+        press_row(table, 2, column)
+        assert (desk.session.team, desk.session.selection.row) == ("merger", row)
+
+    def test_an_object_selects_its_row(self, desk, teams):
+        desk.session.select_row(Side.REFERENCE, 5)
+        table = teams.widget.table
+        places = table.rows()
+        selected = table.texts()[places.index(table.selected())]
+        assert selected[0] == str(desk.session.selection.id)
+
+    def test_an_invented_place_selects_a_prediction_there(self, desk, teams, wait_until):
+        def has_places():
+            return bool(teams._comparison.consensus.invented_by(2))
+
+        go_to_region_with(desk, wait_until, has_places)
+        press(teams.widget.button(teams_panel.Listed.INVENTED))
+        press_row(teams.widget.table, 0, 0)
+        place = teams._comparison.consensus.invented_by(2)[0]
+        chosen = desk.session.selection
+        assert chosen.side is Side.PREDICTION
+        assert chosen.row in place.rows[chosen.team]
+        press(teams.widget.button(teams_panel.Listed.ALL))
+
+
+class TestLive:
+    def test_an_erased_object_leaves_every_panel(self, desk, teams, wait_until):
+        reference = desk.session.snapshot.reference
+        before = len(teams.widget.table.rows())
+        y, x = np.nonzero(reference.index == 1)
+        desk.session.edit(Side.REFERENCE, y, x, 0)
+        wait_until(lambda: len(teams.widget.table.rows()) == before - 1)
+        assert str(reference.ids[0]) not in [line[0] for line in teams.widget.table.texts()]
+        desk.session.discard_edits()
+        wait_until(lambda: len(teams.widget.table.rows()) == before)
+
+    @pytest.mark.parametrize(
+        ("key", "modifier", "kind"),
+        [
+            (Qt.Key.Key_U, PLAIN, TeamsPart),
+            (Qt.Key.Key_A, Qt.KeyboardModifier.AltModifier, AuditPart),
+            (Qt.Key.Key_G, Qt.KeyboardModifier.AltModifier, GroupsPart),
+        ],
+    )
+    def test_a_key_brings_each_panel_to_the_front(
+        self, desk, canvas, wait_until, key, modifier, kind
+    ):
+        QTest.keyClick(canvas, key, modifier)
+        wait_until(lambda: part(desk, kind).is_in_sight)
+
+
+class TestSideBySide:
+    mode = ViewMode.GRID
+
+    @pytest.fixture
+    def grid(self, desk, teams, wait_until):
+        press(teams.widget.button(ViewMode.GRID))
+        wait_until(lambda: teams.grid.is_on and desk.is_settled)
+        return teams.grid
+
+    def cells(self, viewer):
+        shape = viewer.canvas.grid.actual_shape(viewer.layers)
+        found = {}
+        for place in np.ndindex(shape):
+            layers = viewer.canvas.grid.contents_at(place, viewer.layers)
+            names = {role_of(viewer.layers[number], CELL) for number in layers}
+            if names:
+                found[place] = names
+        return found
+
+    def at(self, viewer, place, y_px, x_px):
+        """Find a pixel of the region in a cell."""
+        box = viewer.window._qt_viewer.canvas.grid[place]
+        camera, scale = viewer.scene.camera, viewer.layers["reference"].scale
+        y, x = np.array([y_px, x_px]) * scale
+        left, top = box.pos
+        width, height = box.size
+        return QPoint(
+            round(left + width / 2 + (x - camera.center[-1]) * camera.zoom),
+            round(top + height / 2 + (y - camera.center[-2]) * camera.zoom),
+        )
+
+    def test_every_team_has_a_cell_of_its_own_with_name_and_pq(self, desk, viewer, grid):
+        cells = self.cells(viewer)
+        assert list(cells.values()) == [{team} for team in grid.teams]
+        assert len(cells) == 4
+        for team in grid.teams:
+            title = grid.layer(team, "image")
+            pq = desk.session.snapshot.evaluations[team].metrics.pq
+            assert title.name_overlay.visible
+            assert f"{team}   PQ {pq:.3f}" in title.name
+
+    def test_of_a_long_name_the_ends_and_the_pq_fit_the_cell(self, desk, grid, monkeypatch):
+        monkeypatch.setattr(grid, "_cell_width", lambda: 125.0)  # for 18 letters
+        grid._name()
+        for team in grid.teams:
+            pq = desk.session.snapshot.evaluations[team].metrics.pq
+            title = grid.layer(team, "image").name
+            assert len(title) <= 18
+            assert title.endswith(f"{team[-2:]}   PQ {pq:.3f}")
+        monkeypatch.undo()
+        grid._name()
+
+    def test_objects_are_coloured_by_the_outcomes_of_the_cells_team(self, desk, grid):
+        for team in grid.teams:
+            codes = desk.session.snapshot.evaluations[team].outcomes.reference.status
+            layer = grid.layer(team, "objects")
+            for row in range(0, len(codes), 7):
+                expected = styles.STATUS_COLOURS[list(Status)[codes[row]]]
+                np.testing.assert_allclose(layer.get_color(row + 1)[:3] * 255, expected, atol=1e-3)
+
+    def test_back_to_one_team_everything_is_as_it_was(self, desk, viewer, teams, wait_until):
+        press(teams.widget.button(ViewMode.ONE))
+        wait_until(lambda: desk.is_settled)
+        viewer.scene.camera.zoom *= 1.7
+        wait_until(lambda: not desk.link._zoomed.isActive())
+        viewer.layers["merger"].visible = True
+        layers = list(viewer.layers)
+        before = (
+            {layer.name: layer.visible for layer in layers if layer.visible},
+            tuple(viewer.scene.camera.center),
+            viewer.scene.camera.zoom,
+            viewer.layers.selection.active,
+            viewer.canvas.grid.enabled,
+            viewer.canvas.grid.stride,
+        )
+        press(teams.widget.button(ViewMode.GRID))
+        wait_until(lambda: teams.grid.is_on)
+        press(teams.widget.button(ViewMode.ONE))
+        after = (
+            {layer.name: layer.visible for layer in viewer.layers if layer.visible},
+            tuple(viewer.scene.camera.center),
+            viewer.scene.camera.zoom,
+            viewer.layers.selection.active,
+            viewer.canvas.grid.enabled,
+            viewer.canvas.grid.stride,
+        )
+        assert after == before
+        wait_until(lambda: desk.is_settled)
+        assert list(viewer.layers) == layers
+        viewer.layers["merger"].visible = False
+
+    def test_the_view_of_before_stays_in_use_until_all_cells_are_there(
+        self, viewer, desk, teams, wait_until
+    ):
+        press(teams.widget.button(ViewMode.ONE))
+        wait_until(lambda: desk.is_settled)
+        seen, active = names_of_visible(viewer), viewer.layers.selection.active
+        press(teams.widget.button(ViewMode.GRID))
+        wait_until(teams.widget.is_counting)
+        number = len(viewer.layers)
+        wait_until(lambda: len(viewer.layers) > number + 2)
+        assert names_of_visible(viewer) == seen
+        assert viewer.layers.selection.active is active
+        assert not viewer.canvas.grid.enabled
+        assert not desk.is_settled
+        wait_until(lambda: desk.is_settled)
+        assert teams.grid.is_on
+        assert not teams.widget.is_counting()
+        for team in teams.grid.teams:
+            assert teams.grid.layer(team, "image").visible
+            assert teams.grid.layer(team, "objects").visible
+            assert not teams.grid.layer(team, "ring").data.any()
+
+    def test_it_can_be_given_up_half_way(self, viewer, desk, teams, wait_until):
+        press(teams.widget.button(ViewMode.ONE))
+        wait_until(lambda: desk.is_settled)
+        before = list(viewer.layers)
+        press(teams.widget.button(ViewMode.GRID))
+        wait_until(lambda: len(viewer.layers) > len(before) + 3)
+        press(teams.widget.button(ViewMode.ONE))
+        assert not teams.widget.is_counting()
+        wait_until(lambda: desk.is_settled)
+        assert list(viewer.layers) == before
+        assert not teams.grid.is_on
+        assert not viewer.canvas.grid.enabled
+
+    def test_cells_in_the_making_follow_what_changes_meanwhile(self, desk, teams, wait_until):
+        press(teams.widget.button(ViewMode.ONE))
+        wait_until(lambda: desk.is_settled)
+        press(teams.widget.button(ViewMode.GRID))
+        wait_until(teams.widget.is_counting)
+        desk.panels.settings.threshold.setValue(0.8)
+        wait_until(lambda: desk.is_settled and teams.grid.is_on)
+        evaluations = desk.session.snapshot.evaluations
+        for team in teams.grid.teams:
+            assert f"{evaluations[team].metrics.pq:.3f}" in teams.grid.layer(team, "image").name
+
+    def test_other_teams_get_cells_of_their_own(
+        self, viewer, canvas, desk, teams, grid, wait_until
+    ):
+        actions = teams.widget._menu.actions()
+        left_out = actions[1].text()
+        actions[1].trigger()
+        wait_until(lambda: desk.is_settled and len(grid.teams) == 3)
+        cells = self.cells(viewer)
+        assert [{team} for team in grid.teams] == list(cells.values())
+        assert left_out not in grid.teams
+        for place, (team,) in cells.items():
+            self.click_an_object(desk, canvas, place, team)
+        actions[1].trigger()
+        wait_until(lambda: desk.is_settled and len(grid.teams) == 4)
+        cells = self.cells(viewer)
+        assert len(cells) == 4
+        for place, (team,) in cells.items():
+            self.click_an_object(desk, canvas, place, team)
+
+    def click_an_object(self, desk, canvas, place, team):
+        """Click an object in a team's cell, and check that it is selected."""
+        outcomes = desk.session.snapshot.evaluations[team].outcomes
+        row = int(np.flatnonzero(outcomes.prediction.status == STATUS_CODE[Status.TP])[0])
+        y, x = outcomes.prediction.centroid_yx_px[row]
+        desk.session.select(None)  # a second click would select what lies beneath
+        desk._viewer.screenshot(flash=False)  # cells are moved when they are drawn
+        click(canvas, self.at(desk._viewer, place, y, x))
+        assert desk.session.team == team
+        assert (desk.session.selection.side, desk.session.selection.row) == (Side.PREDICTION, row)
+
+    def test_a_click_in_a_cell_selects_the_object_of_that_team(self, desk, viewer, canvas, grid):
+        place, names = list(self.cells(viewer).items())[2]
+        (team,) = names
+        self.click_an_object(desk, canvas, place, team)
+        assert grid.layer(team, "image").name.startswith("▶")
+        assert all(grid.layer(name, "ring").data.any() for name in grid.teams)
+
+    def test_another_region_and_other_settings_are_followed(self, desk, grid, wait_until):
+        desk.link._on_next_region()
+        wait_until(lambda: desk.is_settled)
+        snapshot = desk.session.snapshot
+        assert grid.layer("careful", "objects").data.shape == snapshot.shape
+        assert f"{snapshot.evaluations['merger'].metrics.pq:.3f}" in (
+            grid.layer("merger", "image").name
+        )
+        desk.panels.settings.threshold.setValue(0.9)
+        wait_until(lambda: desk.is_settled)
+        pq = desk.session.snapshot.evaluations["merger"].metrics.pq
+        assert f"{pq:.3f}" in grid.layer("merger", "image").name
+
+    @pytest.mark.usefixtures("grid")
+    def test_layers_of_others_are_hidden_meanwhile_and_cells_stay(self, viewer, teams, wait_until):
+        points = Points(np.zeros((1, 2)), name="mine")
+        viewer.add_layer(points)
+        wait_until(lambda: not points.visible)
+        assert len(self.cells(viewer)) == 4
+        press(teams.widget.button(ViewMode.ONE))
+        assert points.visible
+        viewer.layers.remove(points)
+
+    def test_deleting_a_layer_of_a_cell_goes_back_to_one_team(
+        self, viewer, teams, grid, wait_until
+    ):
+        viewer.layers.remove(grid.layer("merger", "objects"))
+        wait_until(lambda: teams.mode is ViewMode.ONE and not teams.is_busy)
+        assert not any(role_of(layer, CELL) for layer in viewer.layers)
+        assert names_of_visible(viewer)[:2] == ["image", "reference"]
+
+    def test_shift_u_goes_from_view_to_view(self, desk, canvas, teams, wait_until):
+        press(teams.widget.button(ViewMode.ONE))
+        seen = []
+        for _ in range(3):
+            QTest.keyClick(canvas, Qt.Key.Key_U, Qt.KeyboardModifier.ShiftModifier)
+            wait_until(lambda: desk.is_settled)
+            seen.append(teams.mode)
+        assert seen == [ViewMode.GRID, ViewMode.CONSENSUS, ViewMode.ONE]
+
+
+class TestConsensus:
+    mode = ViewMode.CONSENSUS
+
+    @pytest.fixture
+    def view(self, teams, wait_until):
+        press(teams.widget.button(ViewMode.CONSENSUS))
+        wait_until(lambda: teams.consensus_view.is_on)
+        return teams.consensus_view
+
+    def test_colours_tell_how_many_teams_found_an_object(self, viewer, teams, view):
+        result = teams._comparison.consensus
+        judged = np.flatnonzero(result.ignored < 4)
+        for row in judged[::9]:
+            colour = view.layer(CONSENSUS_LAYER).get_color(row + 1)[:3] * 255
+            expected = level_colours(4)[result.found[row]]
+            np.testing.assert_allclose(colour, expected, atol=1e-3)
+        assert names_of_visible(viewer)[-2:] == [INVENTED_LAYER, CONSENSUS_LAYER]
+        assert ">&nbsp;4&nbsp;<" in teams.widget.legend_text()
+
+    def test_the_strip_below_the_image_says_what_they_mean(self, desk, teams, view, wait_until):
+        legend = desk.link.panels.legend
+        wait_until(lambda: legend.instead_text() == teams.widget.legend_text())
+        assert view.is_on
+        chips = [chip for (_, _), chip in legend._chips.items()]
+        assert not any(chip.isVisible() for chip in chips)
+        press(teams.widget.button(ViewMode.ONE))
+        assert legend.instead_text() == ""
+        assert all(chip.isVisible() for chip in chips)
+
+    @pytest.mark.usefixtures("view")
+    def test_the_objects_of_one_team_come_back(self, desk, viewer, teams):
+        press(teams.widget.button(ViewMode.ONE))
+        assert names_of_visible(viewer) == ["image", "reference", desk.session.team]
+        assert CONSENSUS_LAYER not in viewer.layers
+
+    @pytest.mark.usefixtures("view")
+    def test_a_click_selects_a_reference_object(self, desk, viewer, canvas):
+        outcomes = desk.session.evaluation.outcomes.reference
+        y, x = outcomes.centroid_yx_px[4]
+        click(canvas, on_canvas(viewer, y, x))
+        assert desk.session.selection.side is Side.REFERENCE
+        assert desk.session.selection.row == 4
+
+
+class TestAudit:
+    @pytest.fixture
+    def ambiguous(self, desk, audit, wait_until):
+        def has_spill():
+            return audit.value is not None and len(audit.value.spill) > 0
+
+        if has_spill():
+            return audit
+        for team in desk.session.cohort.teams:
+            desk.session.set_team(team.name)
+            for region in desk.session.cohort.regions:
+                desk.link._request(region=region.name)
+                wait_until(lambda: desk.is_settled)
+                if has_spill():
+                    return audit
+        return pytest.fail("nothing spills in the sample")
+
+    def test_without_an_area_it_says_what_to_do(self, desk, audit, wait_until):
+        go_to_region_with(
+            desk, wait_until, lambda: audit.value is not None and not audit.value.has_area
+        )
+        assert audit.widget.hint_text() == audit_panel.NO_AREA
+
+    def test_figures_are_those_of_the_two_policies(self, ambiguous):
+        panel, audit = ambiguous.widget, ambiguous.value.audit
+        text = panel.headline_text()
+        assert f"{audit.first.metrics.pq:.3f} → {audit.second.metrics.pq:.3f}" in text
+        assert panel.effect.texts()[-1][0] == "region"
+
+    def test_flips_are_listed_with_the_reason(self, desk, ambiguous, wait_until):
+        panel = ambiguous.widget
+        panel.first.setCurrentText("clip")
+        panel.second.setCurrentText("keep")
+        wait_until(lambda: desk.is_settled)
+        frame = ambiguous.value.objects
+        assert len(panel.listed_objects()) == int(frame["flips"].sum())
+        press(panel.button(audit_panel.Listed.TOUCHING))
+        press_row(panel.table, 0, 0)
+        side, row = panel.listed_objects()[0]
+        assert (desk.session.selection.side, desk.session.selection.row) == (side, row)
+        assert "keep: " in panel.sentence_text()
+        assert "judged whole" in panel.sentence_text()
+
+    def test_spill_is_listed_and_marked_only_while_in_sight(
+        self, desk, viewer, ambiguous, wait_until
+    ):
+        press(ambiguous.widget.button(audit_panel.Listed.SPILL))
+        assert len(ambiguous.widget.listed_objects()) == len(ambiguous.value.spill)
+        marks = viewer.layers[MARKS_LAYER]
+        row = int(ambiguous.value.spill["row"].iloc[0])
+        y0, x0, y1, x1 = desk.session.evaluation.outcomes.prediction.bbox[row]
+        assert marks.data[max(y0 - 2, 0) : y1 + 2, max(x0 - 2, 0) : x1 + 2].any()
+        raised(desk, TeamsPart, wait_until)
+        assert MARKS_LAYER not in viewer.layers
+
+
+class TestGroups:
+    @pytest.fixture
+    def filled(self, desk, groups, wait_until):
+        desk.session.set_team("merger")
+        wait_until(lambda: desk.is_settled)
+        assert groups.value.groups
+        return groups
+
+    def test_groups_are_listed_and_what_if_is_told(self, viewer, filled):
+        panel = filled.widget
+        press_row(panel.table, 0, 0)
+        group = filled.value.groups[panel.table.selected()]
+        now = filled.value.evaluation.metrics.pq
+        assert f"PQ {now:.3f} → {now + group.pq_lost:.3f}" in panel.what_if_text()
+        assert styles.signed_text(group.pq_lost) in panel.what_if_text()
+        ring = viewer.layers[GROUP_LAYER]
+        y, x = np.array(ring.translate) / ring.scale
+        assert y < group.bbox[0]
+        assert x < group.bbox[1]
+        assert len(panel.members.texts()) == len(group.pair_reference)
+
+    def test_an_object_selects_its_group_and_a_member_its_object(self, desk, filled):
+        group = filled.value.groups[-1]
+        desk.session.select_row(Side.REFERENCE, int(group.reference_rows[0]))
+        assert filled.widget.selected() is group
+        press_row(filled.widget.members, 0, 1)
+        assert desk.session.selection.side is Side.PREDICTION
+        assert desk.session.selection.row == group.pair_prediction[0]
+
+    def test_the_cohort_is_summed_up_in_the_background(self, desk, filled, wait_until):
+        panel = filled.widget
+        press(panel.compute)
+        assert panel.is_counting()
+        wait_until(lambda: desk.is_settled)
+        assert not panel.is_counting()
+        total = panel.cohort.texts()[-1]
+        losses = filled._losses.losses
+        assert total[0] == "all kinds"
+        assert total[4] == styles.signed_text(losses[-1].pq_lost)
+        here = lost_over([filled.value.evaluation])
+        assert losses[-1].groups >= here[-1].groups
+
+    def test_it_can_be_stopped_and_is_dropped_with_other_settings(self, desk, filled, wait_until):
+        panel = filled.widget
+        press(panel.compute)
+        press(panel.stop)
+        assert "stopped" in panel.note_text()
+        press(panel.compute)
+        wait_until(lambda: desk.is_settled)
+        desk.panels.settings.threshold.setValue(0.6)
+        assert "settings have changed" in panel.note_text()
+        wait_until(lambda: desk.is_settled)
+
+    def test_without_groups_it_says_what_to_do(self, desk, groups, wait_until):
+        desk.session.set_team("careful")
+        wait_until(lambda: desk.is_settled)
+        if groups.value.groups:
+            groups.widget.show_groups(replace(groups.value, groups=()))
+        assert groups.widget.hint_text() == groups_panel.NO_GROUPS
+
+
+class TestWhenToCompute:
+    @pytest.fixture
+    def computed(self, audit, monkeypatch):
+        """List the teams for which an audit is computed."""
+        teams, real = [], audit.computation
+
+        def computation(known, team):
+            teams.append(team)
+            return real(known, team)
+
+        monkeypatch.setattr(audit, "computation", computation)
+        return teams
+
+    def test_the_same_evaluation_is_not_audited_twice(self, desk, computed, wait_until):
+        desk.session.region_changed.emit(replace(desk.session.snapshot))
+        wait_until(lambda: desk.is_settled)
+        assert not computed
+
+    def test_nothing_is_computed_for_a_team_that_is_still_coming(
+        self, desk, audit, computed, monkeypatch
+    ):
+        snapshot, value = desk.session.snapshot, audit.value
+        partial = replace(snapshot, pending=frozenset({"careful"}), evaluations={}, predictions={})
+        monkeypatch.setattr(desk.session._state, "snapshot", partial)
+        audit.refresh()
+        assert not computed
+        assert audit.value is value
+
+    def test_teams_wait_until_all_are_there(self, desk, teams, monkeypatch, wait_until):
+        snapshot, shown = desk.session.snapshot, teams._comparison
+        known = {"careful": snapshot.evaluations["careful"]}
+        others = frozenset(snapshot.evaluations) - set(known)
+        partial = replace(snapshot, pending=others, evaluations=known)
+        teams.refresh()
+        assert teams.is_busy  # with what is of no use any more when others are asked for
+        with monkeypatch.context() as patch:
+            patch.setattr(desk.session._state, "snapshot", partial)
+            teams.refresh()
+            assert not teams.is_busy
+            assert teams._comparison is shown
+        teams.refresh()
+        assert teams.is_busy
+        wait_until(lambda: desk.is_settled)
+        assert teams._comparison is not shown
+
+    def test_only_while_the_panel_can_be_seen(self, desk, audit, computed, wait_until):
+        dock, session = dock_of(audit.widget), desk.session
+        dock.setFloating(True)
+        wait_until(lambda: audit.is_in_sight)
+        session.set_team("merger")
+        wait_until(lambda: computed == ["merger"] and desk.is_settled)
+        dock.setFloating(False)
+        raised(desk, TeamsPart, wait_until)
+        wait_until(lambda: not audit.is_in_sight)
+        session.set_team("careful")
+        dock.close()
+        desk._viewer.window._qt_window.repaint()
+        session.set_team("confuser")
+        assert computed == ["merger"]
+        raised(desk, AuditPart, wait_until)
+        wait_until(lambda: computed == ["merger", "confuser"] and desk.is_settled)

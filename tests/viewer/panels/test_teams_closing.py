@@ -1,0 +1,64 @@
+"""A desk that is closed while the canvas shows several teams."""
+
+import gc
+from unittest.mock import patch
+
+import pytest
+
+from napari_panoptic.viewer.desk.nuclei import desk_of
+from napari_panoptic.viewer.panels.audit.part import AuditPart
+from napari_panoptic.viewer.panels.groups.part import GroupsPart
+from napari_panoptic.viewer.panels.teams.comparison import ViewMode
+from napari_panoptic.viewer.panels.teams.part import TeamsPart
+
+
+@pytest.fixture
+def desk(make_napari_viewer, cohort, wait_until):
+    """Open two teams beside each other."""
+    viewer = make_napari_viewer(show=True)
+    with patch("napari_panoptic.viewer.desk.nuclei.PARTS", (TeamsPart, AuditPart, GroupsPart)):
+        desk = desk_of(viewer)
+    desk.show_cohort(cohort)
+    wait_until(lambda: desk.is_settled)
+    desk.parts[0].set_mode(ViewMode.GRID)
+    wait_until(lambda: desk.parts[0].grid.is_on and desk.is_settled)
+    return desk
+
+
+def test_closing_the_desk_brings_the_view_of_one_team_back(desk, qtbot):
+    viewer, grid = desk._viewer, desk.parts[0].grid
+    desk.close()
+    qtbot.wait(20)
+    assert not grid.is_on
+    assert not viewer.canvas.grid.enabled
+    assert list(viewer.layers) == []
+
+
+@pytest.mark.parametrize("mode", [ViewMode.ONE, ViewMode.CONSENSUS])
+def test_closing_the_desk_leaves_no_layer_of_a_cell_that_was_left(desk, qtbot, mode):
+    viewer, teams = desk._viewer, desk.parts[0]
+    cells = [teams.grid.layer(team, "objects") for team in teams.grid.teams]
+    teams.set_mode(mode)
+    desk.close()
+    qtbot.wait(20)
+    assert not any(layer in viewer.layers for layer in cells)
+
+
+def test_closing_the_window_touches_nothing_that_is_gone(desk, qtbot):
+    """What is left behind, and warnings, make the window's fixture fail."""
+    grid = desk.parts[0].grid
+    desk._viewer.close()
+    qtbot.wait(20)
+    assert desk.link is None
+    assert not grid.is_on
+
+
+def test_a_desk_does_not_keep_its_window_alive(make_napari_viewer, cohort, wait_until):
+    """A window that only the end of the interpreter destroys makes PyQt crash there."""
+    viewer = make_napari_viewer(show=True)
+    desk = desk_of(viewer)
+    desk.show_cohort(cohort)
+    wait_until(lambda: desk.is_settled)
+    window = viewer.window._qt_window
+    others = [holder for holder in gc.get_referrers(window) if type(holder) is dict]
+    assert [holder for holder in others if holder is not vars(viewer.window)] == []
