@@ -9,8 +9,9 @@ from napari_panoptic.io.images import SLIDE_ENDINGS
 from napari_panoptic.nuclei.values.cohort import Task
 from napari_panoptic.viewer import hooks, opening
 from napari_panoptic.viewer.desk.detections import detection_desk_in
-from napari_panoptic.viewer.desk.nuclei import Inspector, desk_in, desk_of, make_inspector
+from napari_panoptic.viewer.desk.nuclei import desk_in, desk_of, make_inspector
 from napari_panoptic.viewer.desk.raters import rated_desk_in
+from napari_panoptic.viewer.desk.shell import DeskStrip
 from tests.support.builders import noise, write_svs
 from tests.support.paths import REPOSITORY
 
@@ -74,10 +75,10 @@ def test_a_cohort_folder_is_read_by_naming_the_plugin(
 def test_the_inspector_comes_from_the_plugins_menu(close_desk, make_napari_viewer, wait_until):
     viewer = make_napari_viewer()
     _, widget = viewer.window.add_plugin_dock_widget("napari-panoptic", "Panoptic Inspector")
-    assert isinstance(widget, Inspector)
-    wait_until(lambda: "Cohort" in viewer.window.dock_widgets)
+    assert isinstance(widget, DeskStrip)
+    wait_until(lambda: "Regions" in viewer.window.dock_widgets)
     assert desk_of(viewer) is widget.desk
-    assert not isinstance(make_inspector(viewer), Inspector)
+    assert not isinstance(make_inspector(viewer), DeskStrip)
     close_desk(widget.desk)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import napari
-from psygnal import Signal, SignalInstance
+from psygnal import SignalInstance
 from qtpy.QtCore import Qt, QTimer
-from qtpy.QtWidgets import QDockWidget, QFileDialog, QMainWindow, QMessageBox, QVBoxLayout
+from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.detections.cohort import DetectionCohort, Points
@@ -18,28 +17,12 @@ from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.io.images import SlideImage
 from napari_panoptic.io.points import write_points
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.desk.docks import (
-    DockedWidget,
-    add_docks,
-    after_layout,
-    dock_of,
-    give_corners_to_sides,
-    left_stack,
-    on_cross,
-    put_napari_below,
-    remove_docks,
-    share_height,
-    share_left_column,
-    tab_behind,
-    unwrapped,
-)
-from napari_panoptic.viewer.desk.gl_context import free_textures_in_own_context
-from napari_panoptic.viewer.desk.kept_sizes import KeptSizes
-from napari_panoptic.viewer.desk.window_before import WindowBefore
+from napari_panoptic.viewer.desk import shell
+from napari_panoptic.viewer.desk.shell import DeskShell
+from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
 from napari_panoptic.viewer.jobs.detection_work import FrameReader, ReadFrame, StandingsFinder
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.clicks import is_plain_click
-from napari_panoptic.viewer.kit.close_guard import CloseGuard
 from napari_panoptic.viewer.kit.keys import (
     DETECTION_KEYS,
     DETECTION_NAPARI_KEYS,
@@ -50,9 +33,8 @@ from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import show_error, show_info, shown
 from napari_panoptic.viewer.kit.widgets import show_in_front
-from napari_panoptic.viewer.layers.kept_in_place import remove_desk_layers
 from napari_panoptic.viewer.layers.point_scene import PointScene, Tool
-from napari_panoptic.viewer.opening import ask_for_folder
+from napari_panoptic.viewer.opening import ask_for_folder, open_dropped
 from napari_panoptic.viewer.panels.detections.atypia import AtypiaPanel
 from napari_panoptic.viewer.panels.detections.panels import (
     DetectionFigures,
@@ -66,82 +48,67 @@ from napari_panoptic.viewer.panels.notes import NotesDialog
 
 INSPECTOR = "Detections (Panoptic)"
 FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK, ATYPIA_DOCK = "Frames", "Figures", "Points", "Atypia"
-TITLE_DOCK, LEGEND_DOCK = "Detections title", "Detections legend"
-LEFT_WIDTH, RIGHT_WIDTH = 270, 420
+SETTINGS_DOCK = "Settings"
+WORKSPACES = (
+    Workspace(
+        "Inspect",
+        "Browse frames, points and figures",
+        Arrangement(
+            left=Column(0.2, (Stack((FRAMES_DOCK,), 0.6), Stack((LAYERS,), 0.4))),
+            right=Column(
+                0.3,
+                (
+                    Stack((SETTINGS_DOCK,), 0.2),
+                    Stack((FIGURES_DOCK, ATYPIA_DOCK), 0.5),
+                    Stack((POINTS_DOCK,), 0.3),
+                ),
+            ),
+        ),
+        POINTS_DOCK,
+    ),
+)
 FOLLOW_MS = 40
 """How long after a change lists and the curve follow; colours and the title follow at once."""
 NO_FAILURE = "No failure in this frame: nothing is missed (FN) or invented (FP)."
 ONLY_FAILURE = "No other failure in this frame."
 
 
-class DetectionInspector(DockedWidget):
-    """The settings, and the handle on the whole desk; closing it closes the desk.
-
-    Parameters
-    ----------
-    viewer
-        The viewer in whose window the desk stands.
-    """
-
-    def __init__(self, viewer: Any) -> None:
-        super().__init__()
-        self.settings = DetectionSettingsPanel(self)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.settings)
-        self.desk = DetectionDesk(viewer, self)
-        self.setFixedHeight(self.sizeHint().height())
-
-    def taken_out(self) -> None:
-        """Close the desk with its main dock."""
-        self.desk.close()
-
-
-class DetectionDesk:
+class DetectionDesk(DeskShell):
     """The panels around a frame, and what joins them to session and layers.
 
     Parameters
     ----------
     viewer
         The viewer.
-    inspector
-        The main dock's widget.
     """
 
-    closed = Signal()
+    name = INSPECTOR
+    workspaces = WORKSPACES
+    extras: ClassVar[Mapping[str, str]] = {SETTINGS_DOCK: "Show the settings of the evaluation"}
 
-    def __init__(self, viewer: Any, inspector: DetectionInspector) -> None:
-        self._viewer = viewer
-        self._inspector = inspector
-        self._docks: dict[str, QDockWidget] = {}
-        free_textures_in_own_context(viewer)
-        self._before = WindowBefore(viewer)
-        self._guard: CloseGuard | None = None
-        self._sizes: KeptSizes | None = None
+    def __init__(self, viewer: Any) -> None:
+        super().__init__(viewer)
         self._bound_keys: dict[str, Any] = {}
         self._connected: list[tuple[SignalInstance, Callable[..., None]]] = []
         self._image: SlideImage | None = None
         self._wanted: str | None = None
-        self._is_closed = self._is_paused = False
-        self.companions: list[object] = []
-        """Objects that live as long as the desk is open."""
+        self._is_paused = False
         self.session: DetectionSession | None = None
         self.reader: FrameReader | None = None
         self.finder = StandingsFinder()
-        self.scene = PointScene(viewer, self._on_points, self._show_tool, self._on_marked)
-        self.settings = inspector.settings
+        self.scene = PointScene(self._viewer, self._on_points, self._show_tool, self._on_marked)
+        self.settings = DetectionSettingsPanel()
+        self.settings.setFixedHeight(self.settings.sizeHint().height())
         self.navigator, self.figures = DetectionNavigator(), DetectionFigures()
         self.points, self.title, self.legend = PointTable(), DetectionTitle(), DetectionLegend()
         self.atypia = AtypiaPanel()
-        self.keys, self.notes = KeysDialog(inspector), NotesDialog(inspector)
-        self._later = QTimer(inspector)
+        self.make_strip(self.title)
+        self.keys, self.notes = KeysDialog(self.points), NotesDialog(self.points)
+        self._later = QTimer(self.strip)
         self._later.setSingleShot(True)
         self._later.setInterval(FOLLOW_MS)
         self._later.timeout.connect(self._show_lists)
         self._connect_panels()
-        # The window may go without closing the dock first. A method, not a lambda: Qt's
-        # bindings hold methods weakly.
-        inspector.destroyed.connect(self._let_go)
 
     # --- what every desk can do ---
 
@@ -164,7 +131,7 @@ class DetectionDesk:
             return True
         lines = [f"{name}: {team or 'annotation'}" for name, team in places]
         more = f"\n… and {len(lines) - 8} more" if len(lines) > 8 else ""
-        box = QMessageBox(self._inspector.window())
+        box = QMessageBox(self.strip.window())
         box.setIcon(QMessageBox.Icon.Warning)
         box.setWindowTitle("Edits are not saved")
         box.setTextFormat(Qt.TextFormat.PlainText)
@@ -175,84 +142,23 @@ class DetectionDesk:
         box.exec()
         return box.clickedButton() is leave
 
-    def close(self) -> None:
-        """Remove the panels and the desk's layers, and leave the window as it was."""
-        if self._is_closed:
-            return
-        self._let_go()
-        remove_desk_layers(self._viewer)
-        own = dock_of(self._inspector)
-        remove_docks(self._viewer, [*self._docks.values(), *([] if own is None else [own])])
-        self._docks = {}
-        self._inspector.deleteLater()
-        self._before.restore()
+    def docked(self) -> Mapping[str, QWidget]:
+        """Return title -> panel of all docks."""
+        return {
+            SETTINGS_DOCK: self.settings,
+            FRAMES_DOCK: self.navigator,
+            FIGURES_DOCK: self.figures,
+            POINTS_DOCK: self.points,
+            ATYPIA_DOCK: self.atypia,
+        }
 
-    def _let_go(self) -> None:
-        self._is_closed = True
-        if self._sizes is not None:
-            self._sizes.release()
-            self._sizes = None
-        self._leave_cohort()
-        if self._guard is not None:
-            self._guard.release()
-            self._guard = None
-        self.closed.emit()
-        self.companions.clear()
+    def legend_strip(self) -> QWidget:
+        """Return the legend."""
+        return self.legend
 
-    # --- docks ---
-
-    def tab_behind(self, dock: QDockWidget) -> None:
-        """Put a dock into a tab behind the figures."""
-        tab_behind(self._docks.get(FIGURES_DOCK), dock)
-
-    def build(self) -> None:
-        """Put the panels around the image; done only once."""
-        window = self._inspector.window()
-        if self._docks or self._is_closed or not isinstance(window, QMainWindow):
-            return
-        self._guard = CloseGuard(window, self.may_leave)
-        give_corners_to_sides(window)
-        around = (
-            (TITLE_DOCK, self.title, "top"),
-            (LEGEND_DOCK, self.legend, "bottom"),
-            (FRAMES_DOCK, self.navigator, "left"),
-            (FIGURES_DOCK, self.figures, "right"),
-            (POINTS_DOCK, self.points, "right"),
-            (ATYPIA_DOCK, self.atypia, "right"),
-        )
-        self._docks = add_docks(self._viewer, around, (TITLE_DOCK, LEGEND_DOCK))
-        own = dock_of(self._inspector)
-        if own is not None:
-            on_cross(own, self._close_if_wanted)
-            window.splitDockWidget(own, self._docks[FIGURES_DOCK], Qt.Orientation.Vertical)
-        window.splitDockWidget(
-            self._docks[FIGURES_DOCK], self._docks[POINTS_DOCK], Qt.Orientation.Vertical
-        )
-        window.tabifyDockWidget(self._docks[FIGURES_DOCK], self._docks[ATYPIA_DOCK])
-        # The controls hold napari's tools for points.
-        put_napari_below(window, self._docks[FRAMES_DOCK], controls_first=True)
-        # Sizes can be given once Qt has laid the docks out.
-        after_layout(self._inspector, self._give_sizes)
-
-    def _give_sizes(self) -> None:
-        window = self._inspector.window()
-        if self._is_closed or not isinstance(window, QMainWindow) or not self._docks:
-            return
-        frames, figures = self._docks[FRAMES_DOCK], self._docks[FIGURES_DOCK]
-        points = self._docks[POINTS_DOCK]
-        stacks = [(points, figures), *left_stack(window, frames)]
-        self._sizes = KeptSizes(window, [frames, points], stacks)
-        width = min(RIGHT_WIDTH, round(0.34 * window.width()))
-        window.resizeDocks([frames, figures], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
-        share_left_column(window, frames)
-        share_height(window, {figures: 0.5, points: 0.3})
-        figures.raise_()  # before the scores, which lie behind it
-        # The canvas has another size now.
-        after_layout(self._inspector, self.scene.fit, FOLLOW_MS)
-
-    def _close_if_wanted(self) -> None:
-        if self.may_leave():
-            self.close()
+    def open_dropped(self, paths: Sequence[Path]) -> None:
+        """Open files that were dropped on the desk."""
+        open_dropped(self._viewer, paths)
 
     # --- a cohort ---
 
@@ -266,7 +172,7 @@ class DetectionDesk:
         region
             The frame to start with; the first where None.
         """
-        self._leave_cohort()
+        self.leave_cohort()
         self.session = DetectionSession(cohort)
         placed = cohort.placement
         self.scene.origin_yx = (0.0, 0.0) if placed is None else placed.translate_yx
@@ -296,11 +202,7 @@ class DetectionDesk:
         self.show_frame(region or cohort.frames[0].name)
         self.reader.read_others(cohort.frames)
         self.reader.read_scores()
-        if self._docks and not cohort.atypia:
-            self._docks[ATYPIA_DOCK].hide()
-        elif self._docks and self._docks[ATYPIA_DOCK].isHidden():
-            self._docks[ATYPIA_DOCK].show()
-            self._docks[FIGURES_DOCK].raise_()
+        self.set_available(ATYPIA_DOCK, bool(cohort.atypia))
 
     def show_frame(self, name: str) -> None:
         """Show a frame as soon as it is read."""
@@ -308,7 +210,8 @@ class DetectionDesk:
             self._wanted = name
             self.reader.want(self.session.cohort.region(name))
 
-    def _leave_cohort(self) -> None:
+    def leave_cohort(self) -> None:
+        """Stop all work and undo all connections; touch no widget."""
         stop_timers(self._later)
         self._is_paused = False
         self.finder.stop()
@@ -548,7 +451,7 @@ class DetectionDesk:
             self.scene.centre(side, row)
 
     def _on_open(self) -> None:
-        ask_for_folder(self._viewer, self._inspector)
+        ask_for_folder(self._viewer, self.strip)
 
     def _on_keys(self) -> None:
         self.keys.show_keys(
@@ -624,7 +527,7 @@ class DetectionDesk:
         side = self.scene.side_edited()
         owner = "annotation" if side is Side.REFERENCE else session.team
         path, _ = QFileDialog.getSaveFileName(
-            self._inspector,
+            self.strip,
             f"Save the points of {owner} as",
             f"{session.shown.frame.name}_{owner}_edited.csv",
             "Points, x,y,confidence (*.csv)",
@@ -634,7 +537,7 @@ class DetectionDesk:
             target = target if target.suffix else target.with_suffix(".csv")
             # The dialog has asked about the name that was chosen, as it was written.
             was_asked = target == Path(path) and target.exists()
-            if was_asked or may_replace(self._inspector, (target,)):
+            if was_asked or may_replace(self.strip, (target,)):
                 self.save_to(target, side)
 
     def save_to(self, path: Path, side: Side) -> None:
@@ -656,27 +559,11 @@ class DetectionDesk:
         show_info(f"saved: {path}")
 
 
-def detection_desk_of(viewer: napari.Viewer) -> DetectionDesk:
-    """Return the desk of a viewer, opened where it is not yet.
-
-    Parameters
-    ----------
-    viewer
-        A viewer with a window.
-    """
-    viewer = unwrapped(viewer)
-    desk = detection_desk_in(viewer)
-    if desk is None:
-        inspector = DetectionInspector(viewer)
-        viewer.window.add_dock_widget(
-            inspector, name=INSPECTOR, area="right", add_vertical_stretch=False
-        )
-        desk = inspector.desk
-    desk.build()
-    return desk
+def detection_desk_of(viewer: Any) -> DetectionDesk:
+    """Return the desk of a viewer, opened where it is not yet."""
+    return shell.desk_of(viewer, DetectionDesk)
 
 
 def detection_desk_in(viewer: Any) -> DetectionDesk | None:
     """Return the desk of a viewer, or None if none is open."""
-    docked = viewer.window.dock_widgets.values()
-    return next((widget.desk for widget in docked if isinstance(widget, DetectionInspector)), None)
+    return shell.desk_in(viewer, DetectionDesk)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from qtpy.QtCore import QEvent, Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
-LIST_SHARE = 0.6
-"""Share of the left column that the list of regions has; napari's own docks have the rest."""
 _NAPARI_CROSS = "destroyOnClose"
 _NAPARI_LAYER_LIST, _NAPARI_LAYER_CONTROLS = "layer list", "layer controls"
+_TOP = Qt.DockWidgetArea.TopDockWidgetArea
 _LEFT, _RIGHT = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
 
 
@@ -66,7 +65,6 @@ def add_docks(
             add_vertical_stretch=False,
             menu=None if name in strips else viewer.window.window_menu,
         )
-        _raise_when_shown(docks[name])
         # napari would take it out for good, and no key would bring it back.
         on_cross(docks[name], docks[name].hide)
     for name in strips:
@@ -97,13 +95,6 @@ def on_cross(dock: QDockWidget, action: Callable[[], None] | None) -> None:
         setattr(dock, _NAPARI_CROSS, action)
 
 
-def _raise_when_shown(dock: QDockWidget) -> None:
-    """Let the Window menu bring a dock before others in the same place, too."""
-    action = dock.toggleViewAction()
-    if action is not None:
-        action.triggered.connect(lambda shown: dock.raise_() if shown else None)
-
-
 def dock_of(widget: QWidget) -> QDockWidget | None:
     """Return the dock that a widget stands in."""
     parent = widget.parent()
@@ -132,52 +123,14 @@ def tab_behind(
 
 
 def give_corners_to_sides(window: QMainWindow) -> None:
-    """Let the columns at the left and the right be as high as the window."""
+    """Let the columns at the left and the right reach down to the bottom, below the strip."""
     for corner, area in (
-        (Qt.Corner.TopLeftCorner, _LEFT),
+        (Qt.Corner.TopLeftCorner, _TOP),
         (Qt.Corner.BottomLeftCorner, _LEFT),
-        (Qt.Corner.TopRightCorner, _RIGHT),
+        (Qt.Corner.TopRightCorner, _TOP),
         (Qt.Corner.BottomRightCorner, _RIGHT),
     ):
         window.setCorner(corner, area)
-
-
-def put_napari_below(window: QMainWindow, dock: QDockWidget, *, controls_first: bool) -> None:
-    """Put napari's layer list and layer controls, in tabs, below a dock of the left column.
-
-    Parameters
-    ----------
-    window
-        The window.
-    dock
-        What stands above them.
-    controls_first
-        Whether the controls are in front, or the list.
-    """
-    layer_list, controls = napari_docks(window)
-    if layer_list is not None and controls is not None and _are_in_left_column(window):
-        window.splitDockWidget(dock, layer_list, Qt.Orientation.Vertical)
-        window.tabifyDockWidget(layer_list, controls)
-        (controls if controls_first else layer_list).raise_()
-
-
-def share_left_column(window: QMainWindow, dock: QDockWidget) -> None:
-    """Resize a dock to most of the left column, and napari's own docks to the rest."""
-    layer_list, _ = napari_docks(window)
-    if layer_list is not None:
-        share_height(window, {dock: LIST_SHARE, layer_list: 1 - LIST_SHARE})
-
-
-def left_stack(window: QMainWindow, dock: QDockWidget) -> list[tuple[QDockWidget, QDockWidget]]:
-    """Return a dock and napari's own below it, where these are there."""
-    layer_list, _ = napari_docks(window)
-    return [] if layer_list is None else [(dock, layer_list)]
-
-
-def share_height(window: QMainWindow, shares: Mapping[QDockWidget, float]) -> None:
-    """Set the shares of docks above each other in the window's height."""
-    heights = [round(share * window.height()) for share in shares.values()]
-    window.resizeDocks(list(shares), heights, Qt.Orientation.Vertical)
 
 
 def after_layout(owner: QWidget, action: Callable[[], None], wait_ms: int = 0) -> None:
@@ -194,12 +147,11 @@ def unwrapped(viewer: Any) -> Any:
     return getattr(viewer, "__wrapped__", viewer)
 
 
-def _are_in_left_column(window: QMainWindow) -> bool:
-    """Return whether napari's own docks are where napari puts them; elsewhere they are left."""
-    return all(
-        dock is not None and not dock.isFloating() and window.dockWidgetArea(dock) == _LEFT
-        for dock in napari_docks(window)
-    )
+def arrangeable_napari_docks(window: QMainWindow) -> list[QDockWidget]:
+    """Return napari's own docks if they are where napari puts them; elsewhere they are left."""
+    docks = [dock for dock in napari_docks(window) if dock is not None]
+    in_place = (not d.isFloating() and window.dockWidgetArea(d) == _LEFT for d in docks)
+    return docks if len(docks) == 2 and all(in_place) else []
 
 
 def napari_docks(window: QMainWindow) -> tuple[QDockWidget | None, QDockWidget | None]:

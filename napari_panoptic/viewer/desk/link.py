@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from napari.components import ViewerModel
@@ -24,7 +25,7 @@ from napari_panoptic.nuclei.display.glossary import (
 )
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_layers import too_many_objects
-from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter, WorstFirst
+from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
 from napari_panoptic.nuclei.display.styles import ColourBy, Look, count_text
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.read_ahead import ReadAhead
@@ -42,7 +43,7 @@ from napari_panoptic.viewer.kit.clicks import is_plain_click
 from napari_panoptic.viewer.kit.keys import DESK_KEYS
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
-from napari_panoptic.viewer.kit.widgets import bring_to_front, is_in_sight, show_in_front
+from napari_panoptic.viewer.kit.widgets import is_in_sight, show_in_front
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.slide_view import SCALE_MEANING, SlideView
 from napari_panoptic.viewer.layers.stand_in import Pointed
@@ -56,6 +57,7 @@ from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.part import DeskPart, Surroundings
 from napari_panoptic.viewer.panels.settings import SettingsPanel
 from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
+from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from napari_panoptic.viewer.warm import WARM_UP
 
@@ -99,6 +101,15 @@ class Panels:
     keys: KeysDialog
 
 
+@dataclass(frozen=True)
+class _Place:
+    """An object that is to be shown."""
+
+    region: str
+    side: Side
+    object_id: int
+
+
 class Link:
     """Keeps one session, one viewer and one set of panels in step.
 
@@ -114,10 +125,12 @@ class Link:
         The live state.
     panels
         The widgets.
+    state
+        What the user chose to see.
     parts
         The panels beside the object table; attached while this link lives.
-    raise_part
-        Brings one of them to the front.
+    reveal
+        Brings the panel of a title to the front.
     ahead
         What has begun to read the first region, if anything has.
     """
@@ -127,15 +140,19 @@ class Link:
         viewer: ViewerModel,
         session: Session,
         panels: Panels,
+        state: DeskState,
+        *,
         parts: Sequence[DeskPart] = (),
-        raise_part: Callable[[DeskPart], None] = lambda _part: None,
+        reveal: Callable[[str], None] = lambda _title: None,
         ahead: ReadAhead | None = None,
     ) -> None:
         self._viewer = viewer
         self._session = session
         self._panels = panels
+        self.state = state
         self._parts = list(parts)
-        self._raise_part = raise_part
+        self._reveal = reveal
+        self._going_to: _Place | None = None
         self._wanted_region: str | None = None
         self._bound_keys: dict[str, Any] = {}
         self._hover = QTimer(panels.title)
@@ -160,10 +177,8 @@ class Link:
         self._pointed: list[Pointed] = []
         self._place = ""
         self.scene = Scene(viewer)
-        self.scene.set_look(PREFERENCES.look)
         self.slides = SlideView(viewer, self.scene)
-        panels.objects.put_worst_first(PREFERENCES.order)
-        panels.objects.follow.setChecked(PREFERENCES.follow)
+        self._show_state()
         self.loader = RegionLoader(session, _window_watch(viewer), ahead)
         self.summary = SummaryWork(session)
         self._table = self._connections()
@@ -196,7 +211,52 @@ class Link:
 
     def raise_part(self, part: DeskPart) -> None:
         """Bring a part's panel to the front."""
-        self._raise_part(part)
+        self._reveal(part.title)
+
+    def go_to(
+        self,
+        region: str,
+        side: Side | None = None,
+        object_id: int | None = None,
+        *,
+        team: str | None = None,
+    ) -> None:
+        """Show a region, and an object in it, as soon as it is loaded.
+
+        Parameters
+        ----------
+        region
+            The region.
+        side, object_id
+            The object; None for none.
+        team
+            The team to show; the current one where None.
+        """
+        if team is not None:
+            self._session.set_team(team)
+        self._going_to = None
+        if side is not None and object_id is not None:
+            self._going_to = _Place(region, side, object_id)
+        if self._wanted_region != region or self._session.snapshot is None:
+            self._request(region=region)
+        else:
+            self._arrive()
+
+    def _arrive(self) -> None:
+        """Select the object that the user goes to, once its region and team are there."""
+        place, snapshot = self._going_to, self._session.snapshot
+        if place is None or snapshot is None or snapshot.region.name != place.region:
+            return
+        shown = self._session.shown
+        if shown is None:  # the team is still being evaluated
+            return
+        self._going_to = None
+        row = shown.outcomes.side(place.side).row_of(place.object_id)
+        if row is None:
+            show_info(f"{place.side} {place.object_id} does not exist under the current settings.")
+            return
+        self._session.select_row(place.side, row)
+        self.follow_selected()
 
     def close(self) -> None:
         """Undo every connection and stop all work; touches no widget."""
@@ -238,7 +298,7 @@ class Link:
 
     def follow_selected(self) -> None:
         """Bring the selected object into view, unless the user turned this off."""
-        if PREFERENCES.follow and self._session.selection is not None:
+        if self.state.follow and self._session.selection is not None:
             self.scene.bring_into_view(self._session.selection)
 
     def _connections(self) -> list[tuple[SignalInstance, Callable[..., None]]]:
@@ -258,6 +318,12 @@ class Link:
             (self.loader.progressed, self._show_progress),
             (self.slides.scale_changed, self._show_scale),
             (self.summary.progressed, panels.navigator.show_progress),
+            (self.state.events.look, self._show_look),
+            (self.state.events.object_filter, panels.objects.set_filter),
+            (self.state.events.order, panels.objects.put_worst_first),
+            (self.state.events.others, self._show_others),
+            (self.state.events.follow, self._show_follow),
+            (self.state.events.hidden_columns, panels.objects.hide_columns),
             # User actions, and the methods that handle them.
             (panels.navigator.region_chosen, self._on_region_chosen),
             (panels.navigator.team_chosen, session.set_team),
@@ -270,12 +336,14 @@ class Link:
             (panels.objects.object_selected, self._on_row_selected),
             (panels.objects.centre_wanted, self._on_centre_wanted),
             (panels.objects.listed_changed, self._show_listed),
-            (panels.objects.others_chosen, self._on_others_chosen),
-            (panels.objects.follow_chosen, self._on_follow_chosen),
-            (panels.objects.worst.chosen, self._on_order_chosen),
+            (panels.objects.filter_changed, self._set("object_filter")),
+            (panels.objects.others_chosen, self._set("others")),
+            (panels.objects.follow_chosen, self._set("follow")),
+            (panels.objects.columns_chosen, self._set("hidden_columns")),
+            (panels.objects.worst.chosen, self._set("order")),
             (panels.metrics.behind_wanted, self._on_behind_wanted),
             (panels.legend.chip_clicked, self._on_chip),
-            (panels.legend.look_chosen, self._set_look),
+            (panels.legend.look_chosen, self._set("look")),
             (panels.title.notes_clicked, self._on_notes),
             (panels.title.slide.stop_wanted, self.loader.stop),
             (panels.title.slide.evaluate_wanted, self._request),
@@ -302,15 +370,15 @@ class Link:
             "h": self._cycle_display,
             "q": self._toggle_colours,
             "w": self._centre_selected,
-            "Alt-c": lambda: bring_to_front(self._panels.navigator),
-            "Alt-m": lambda: bring_to_front(self._panels.metrics),
-            "Alt-o": lambda: bring_to_front(self._panels.objects),
+            "Alt-c": lambda: self._reveal("Regions"),
+            "Alt-m": lambda: self._reveal("Metrics"),
+            "Alt-o": lambda: self._reveal("Objects"),
         }
         for shortcut in DESK_KEYS:
             self._bind(shortcut.key, actions[shortcut.key])
         for part in self._parts:
             if part.key is not None:
-                self._bind(part.key, lambda part=part: self._raise_part(part))  # type: ignore[misc]
+                self._bind(part.key, lambda part=part: self.raise_part(part))  # type: ignore[misc]
             for shortcut, action in part.shortcuts():
                 self._bind(shortcut.key, action)
 
@@ -319,6 +387,28 @@ class Link:
         self._bound_keys[key] = earlier if callable(earlier) else None
 
     # What is so, and who shows it.
+
+    def _show_state(self) -> None:
+        """Show what the user chose before."""
+        state, objects = self.state, self._panels.objects
+        self.scene.set_look(state.look)
+        objects.hide_columns(state.hidden_columns)
+        objects.others.show_choice(state.others)
+        objects.put_worst_first(state.order)
+        objects.set_filter(state.object_filter)
+        objects.follow.setChecked(state.follow)
+
+    def _show_look(self, look: Look) -> None:
+        self.scene.set_look(look)
+        self._panels.legend.show_look(look)
+        self._show_counts()
+
+    def _show_follow(self, follow: bool) -> None:
+        self._panels.objects.follow.setChecked(follow)
+
+    def _show_others(self, others: Others) -> None:
+        self._panels.objects.others.show_choice(others)
+        self._show_listed()
 
     def _show_session(self) -> None:
         session, panels = self._session, self._panels
@@ -346,6 +436,8 @@ class Link:
         panels.notes.show_findings(snapshot.region.name, notes)
         self._show_figures()
         self._show_selection(session.selection)
+        self._arrive()
+        PREFERENCES.keep_place(session.cohort.root, snapshot.region.name, session.team)
         is_whole = not snapshot.pending
         if is_whole and any(too_many_objects(at) for at in snapshot.predictions.values()):
             show_warning(
@@ -615,6 +707,8 @@ class Link:
             show_error(str(error))
             return
         self._wanted_region = request.region
+        if self._going_to is not None and self._going_to.region != request.region:
+            self._going_to = None  # the user goes elsewhere
         self.loader.load(request)
 
     def _on_region_chosen(self, name: str) -> None:
@@ -665,14 +759,9 @@ class Link:
         if self._session.selection is not None:
             self.scene.centre(self._session.selection)
 
-    def _on_order_chosen(self, order: WorstFirst) -> None:
-        PREFERENCES.order = order
-
-    def _on_follow_chosen(self, wanted: bool) -> None:
-        PREFERENCES.follow = wanted
-
-    def _on_others_chosen(self, _others: Others) -> None:
-        self._show_listed()
+    def _set(self, name: str) -> Callable[[Any], None]:
+        """Return a function that sets a field of the state."""
+        return partial(setattr, self.state, name)
 
     def _on_behind_wanted(self, wanted: ObjectFilter) -> None:
         """List only the objects behind a figure; the same one again lists all."""
@@ -681,7 +770,7 @@ class Link:
         objects.set_filter(ObjectFilter() if is_on else wanted)
         followers = [part.widget for part in self._parts if part.follows_table]
         if not any(is_in_sight(widget) for widget in (objects, *followers)):
-            bring_to_front(objects)
+            self._reveal("Objects")
 
     def _on_chip(self, side: Side, word: str) -> None:
         """List only the objects of a legend entry; the same one again lists all."""
@@ -695,19 +784,14 @@ class Link:
         is_on = self._panels.objects.model.filter == wanted
         self._panels.objects.set_filter(ObjectFilter() if is_on else wanted)
 
-    def _set_look(self, look: Look) -> None:
-        self.scene.set_look(look)
-        PREFERENCES.look = look
-        self._panels.legend.show_look(look)
-        self._show_counts()
-
     def _cycle_display(self) -> None:
-        self._set_look(replace(self.scene.look, display=self.scene.look.display.following))
+        look = self.state.look
+        self.state.look = replace(look, display=look.display.following)
 
     def _toggle_colours(self) -> None:
-        by_status = self.scene.look.colour_by is ColourBy.STATUS
+        by_status = self.state.look.colour_by is ColourBy.STATUS
         other = ColourBy.CLASS if by_status else ColourBy.STATUS
-        self._set_look(replace(self.scene.look, colour_by=other))
+        self.state.look = replace(self.state.look, colour_by=other)
 
     def _on_notes(self) -> None:
         show_in_front(self._panels.notes)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-import napari
 import numpy as np
-from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QDockWidget, QMainWindow
+from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import english_list
@@ -16,28 +15,15 @@ from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import MISSING, UNREADABLE, RatedResult, case_row
 from napari_panoptic.raters.slice_outlines import Shown
 from napari_panoptic.report.text import ratio
-from napari_panoptic.viewer.desk.docks import (
-    add_docks,
-    after_layout,
-    give_corners_to_sides,
-    left_stack,
-    on_cross,
-    put_napari_below,
-    remove_docks,
-    share_height,
-    share_left_column,
-    unwrapped,
-)
-from napari_panoptic.viewer.desk.gl_context import free_textures_in_own_context
-from napari_panoptic.viewer.desk.kept_sizes import KeptSizes
-from napari_panoptic.viewer.desk.window_before import WindowBefore
+from napari_panoptic.viewer.desk import shell
+from napari_panoptic.viewer.desk.shell import DeskShell
+from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
 from napari_panoptic.viewer.jobs.rater_work import CaseLoader, CaseView, CohortScores, Wanted
 from napari_panoptic.viewer.kit.keys import KEY_LIST, Shortcut
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
-from napari_panoptic.viewer.layers.kept_in_place import remove_desk_layers
 from napari_panoptic.viewer.layers.rater_scene import RatedScene
-from napari_panoptic.viewer.opening import ask_for_folder
+from napari_panoptic.viewer.opening import ask_for_folder, open_dropped
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.panels.raters.panels import (
     COMPUTING,
@@ -51,8 +37,24 @@ from napari_panoptic.viewer.panels.raters.panels import (
 
 CASES_DOCK = "Cases"
 LEVELS_DOCK, SLICES_DOCK, RATERS_DOCK = "Levels", "Slices", "Raters"
-TITLE_DOCK, LEGEND_DOCK = "Raters title", "Raters legend"
-LEFT_WIDTH, RIGHT_WIDTH = 260, 400
+WORKSPACES = (
+    Workspace(
+        "Inspect",
+        "Browse cases, levels, slices and raters",
+        Arrangement(
+            left=Column(0.2, (Stack((CASES_DOCK,), 0.6), Stack((LAYERS,), 0.4))),
+            right=Column(
+                0.27,
+                (
+                    Stack((LEVELS_DOCK,), 0.36),
+                    Stack((SLICES_DOCK,), 0.22),
+                    Stack((RATERS_DOCK,), 0.42),
+                ),
+            ),
+        ),
+        CASES_DOCK,
+    ),
+)
 NOT_READ = "This case cannot be read; the panel of the raters says why."
 """What the panels say of such a case."""
 RATED_KEYS: tuple[Shortcut, ...] = (
@@ -79,7 +81,7 @@ NAPARI_KEYS = "← →"
 """Those among them which go from slice to slice."""
 
 
-class RatedDesk:
+class RatedDesk(DeskShell):
     """The panels, the layers, and what is shown in them.
 
     Parameters
@@ -90,15 +92,14 @@ class RatedDesk:
         What to show.
     """
 
-    def __init__(self, viewer: napari.Viewer, cohort: RatedCohort) -> None:
-        self._viewer = viewer
+    name = "Raters (Panoptic)"
+    workspaces = WORKSPACES
+
+    def __init__(self, viewer: Any, cohort: RatedCohort) -> None:
+        super().__init__(viewer)
         self.cohort = cohort
-        self.scene = RatedScene(viewer, cohort.settings)
-        self._docks: dict[str, QDockWidget] = {}
-        free_textures_in_own_context(viewer)
-        self._before = WindowBefore(viewer)
-        self._is_closed = self._has_begun_scores = False
-        self._sizes: KeptSizes | None = None
+        self.scene = RatedScene(self._viewer, cohort.settings)
+        self._has_begun_scores = False
         self._results: dict[tuple[str, str], RatedResult] = {}
         self._failed: set[tuple[str, str]] = set()
         self._bound_keys: dict[str, Any] = {}
@@ -112,14 +113,11 @@ class RatedDesk:
         self.levels = LevelsPanel(cohort.settings, self.scene.shown)
         self.slices = SlicesPanel()
         self.raters = RatersPanel()
-        self.cases.desk = self
+        self.make_strip(self.title)
         self.keys, self.notes = KeysDialog(self.cases), NotesDialog(self.cases)
         self._loader = CaseLoader(cohort, self._on_view, self._on_error)
         self._scores = CohortScores(cohort, self._on_result)
         self._connect()
-        # The window may go without closing the docks first. A method, not a lambda: Qt's bindings
-        # hold methods weakly.
-        self.cases.destroyed.connect(self._let_go)
 
     # --- what others ask for ---------------------------------------------------------------------
 
@@ -132,13 +130,25 @@ class RatedDesk:
         """Show the worst case, and its worst slice, as for a picture."""
         self.slices.go_to_worst()
 
-    def may_leave(self) -> bool:
-        """Return whether another cohort may be shown: nothing here can be lost."""
-        return True
+    def docked(self) -> Mapping[str, QWidget]:
+        """Return title -> panel of all docks."""
+        return {
+            CASES_DOCK: self.cases,
+            LEVELS_DOCK: self.levels,
+            SLICES_DOCK: self.slices,
+            RATERS_DOCK: self.raters,
+        }
+
+    def legend_strip(self) -> QWidget:
+        """Return the legend."""
+        return self.legend
+
+    def open_dropped(self, paths: Sequence[Path]) -> None:
+        """Open files that were dropped on the desk."""
+        open_dropped(self._viewer, paths)
 
     def start(self, case: str | None = None) -> None:
-        """Put the panels around the image, and show a case; the first where None."""
-        self._build()
+        """Show a case; the first where None."""
         structure = self.cohort.structures[0]
         if case is not None and structure not in self.cohort.region(case).masks:
             structure = self.cohort.region(case).structures[0]
@@ -155,16 +165,6 @@ class RatedDesk:
         self.cases.select(wanted.case)
         self.title.show_title(f"loading {wanted.case} …")
         self._loader.load(wanted)
-
-    def close(self) -> None:
-        """Remove the panels and the desk's layers, and leave the window as it was."""
-        if self._is_closed:
-            return
-        self._let_go()
-        remove_desk_layers(self._viewer)
-        remove_docks(self._viewer, self._docks.values())
-        self._docks = {}
-        self._before.restore()
 
     # --- connections -----------------------------------------------------------------------------
 
@@ -196,14 +196,8 @@ class RatedDesk:
             )
             self._bound_keys[shortcut.key] = earlier if callable(earlier) else None
 
-    def _let_go(self) -> None:
+    def leave_cohort(self) -> None:
         """Stop; in a window that is going, layers must not be touched any more."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        if self._sizes is not None:
-            self._sizes.release()
-            self._sizes = None
         self._loader.close()
         self._scores.close()
         self._viewer.dims.events.current_step.disconnect(self._on_step)
@@ -295,7 +289,7 @@ class RatedDesk:
         is_marked = np.array([plane.any() for plane in view.picture.votes[: len(scores)]], bool)
         why_none = COMPUTING if view.raters is None else "There is no prediction of this case."
         self.slices.show_slices(scores, is_marked, why_none=why_none)
-        self._docks[SLICES_DOCK].setVisible(view.loaded.reference.is_volume)
+        self.set_available(SLICES_DOCK, view.loaded.reference.is_volume)
         self.slices.show_current(self.scene.slice_number)
         team = None
         if view.wanted.team is not None and found is not None:
@@ -386,57 +380,17 @@ class RatedDesk:
         here = view.loaded.reference.raters
         return [name for name in self.cohort.raters if name in everybody and name not in here]
 
-    # --- the window ------------------------------------------------------------------------------
-
-    def _build(self) -> None:
-        """Put the panels around the image."""
-        around = (
-            (TITLE_DOCK, self.title, "top"),
-            (LEGEND_DOCK, self.legend, "bottom"),
-            (CASES_DOCK, self.cases, "left"),
-            (LEVELS_DOCK, self.levels, "right"),
-            (SLICES_DOCK, self.slices, "right"),
-            (RATERS_DOCK, self.raters, "right"),
-        )
-        self._docks = add_docks(self._viewer, around, (TITLE_DOCK, LEGEND_DOCK))
-        on_cross(self._docks[CASES_DOCK], self.close)
-        window = self.cases.window()
-        if not isinstance(window, QMainWindow):
-            return
-        give_corners_to_sides(window)
-        put_napari_below(window, self._docks[CASES_DOCK], controls_first=False)
-        # Sizes can be given once Qt has laid the docks out.
-        after_layout(self.cases, self._give_sizes)
-
-    def _give_sizes(self) -> None:
-        window = self.cases.window()
-        if self._is_closed or not isinstance(window, QMainWindow):
-            return
-        cases, levels = self._docks[CASES_DOCK], self._docks[LEVELS_DOCK]
-        raters = self._docks[RATERS_DOCK]
-        stacks = [(levels, raters), *left_stack(window, cases)]
-        self._sizes = KeptSizes(window, [cases, levels], stacks)
-        width = min(RIGHT_WIDTH, round(0.3 * window.width()))
-        window.resizeDocks([cases, levels], [LEFT_WIDTH, width], Qt.Orientation.Horizontal)
-        share_left_column(window, cases)
-        slices = self._docks[SLICES_DOCK]
-        share_height(window, {levels: 0.36, slices: 0.22, raters: 0.42})
-
 
 def show_rated(viewer: Any, cohort: RatedCohort, case: str | None = None) -> RatedDesk:
     """Show a cohort of several raters; a desk that is open is closed first."""
-    viewer = unwrapped(viewer)
     before = rated_desk_in(viewer)
     if before is not None:
         before.close()
-    desk = RatedDesk(viewer, cohort)
+    desk = shell.open_desk(viewer, RatedDesk(viewer, cohort))
     desk.start(case)
     return desk
 
 
 def rated_desk_in(viewer: Any) -> RatedDesk | None:
     """Return the desk that is open in a viewer, or None."""
-    viewer = unwrapped(viewer)
-    docked = viewer.window.dock_widgets.values()
-    panels = (widget for widget in docked if isinstance(widget, CasesPanel))
-    return next((panel.desk for panel in panels if panel.desk is not None), None)
+    return shell.desk_in(viewer, RatedDesk)

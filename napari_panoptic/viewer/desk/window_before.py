@@ -83,10 +83,13 @@ class WindowBefore:
             return
         if controls not in window.tabifiedDockWidgets(layer_list):
             return
-        was_hidden = layer_list.isHidden()
-        window.removeDockWidget(layer_list)
-        window.addDockWidget(_LEFT, layer_list)
-        layer_list.setVisible(not was_hidden)
+        # Both: Qt would keep the bar of tabs for one that stays.
+        were_hidden = [(dock, dock.isHidden()) for dock in (controls, layer_list)]
+        for dock, _ in were_hidden:
+            window.removeDockWidget(dock)
+        for dock, was_hidden in were_hidden:
+            window.addDockWidget(_LEFT, dock)
+            dock.setVisible(not was_hidden)
         # A dock that is split off a tab would only become another tab.
         column = [
             dock

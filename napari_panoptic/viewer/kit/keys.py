@@ -36,7 +36,7 @@ DESK_KEYS: tuple[Shortcut, ...] = (
     Shortcut("h", "objects as outlines, filled, hidden"),
     Shortcut("q", "colours by status or by class"),
     Shortcut("w", "centre the selected object"),
-    Shortcut("Alt-c", "bring the Cohort panel forward"),
+    Shortcut("Alt-c", "bring the Regions panel forward"),
     Shortcut("Alt-m", "bring the Metrics panel forward"),
     Shortcut("Alt-o", "bring the Objects panel forward"),
 )

@@ -11,17 +11,28 @@ import json
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from napari.settings import get_plugin_settings
 
 from napari_panoptic.nuclei.display.listed import Others
-from napari_panoptic.nuclei.display.object_rows import COLUMNS, WorstFirst
+from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 
 PLUGIN = "napari-panoptic"
+KEPT_PLACES = 50
+"""The number of cohorts whose last region and team are remembered."""
+_FILTERS = ("sides", "statuses", "classes", "causes", "verdicts")
 _LOGGER = logging.getLogger(__name__)
+
+
+class Queue(StrEnum):
+    """How the next failure is found."""
+
+    COHORT = "whole cohort, worst first"
+    REGION = "region by region"
 
 
 @dataclass
@@ -71,6 +82,72 @@ class Preferences:
     @others.setter
     def others(self, others: Others) -> None:
         self._set("desk", "others", str(others))
+
+    @property
+    def object_filter(self) -> ObjectFilter:
+        """Which objects the table lists."""
+        found = self._json("desk", "filter")
+        if not all(_are_words(words) for words in found.values()):
+            return ObjectFilter()
+        known: dict[str, Any] = {n: frozenset(found[n]) for n in _FILTERS if n in found}
+        return ObjectFilter(**known)
+
+    @object_filter.setter
+    def object_filter(self, wanted: ObjectFilter) -> None:
+        # The objects behind a figure are those of one region.
+        words = {} if wanted.pairs is not None else {n: getattr(wanted, n) for n in _FILTERS}
+        kept = {name: sorted(chosen) for name, chosen in words.items() if chosen is not None}
+        self._set("desk", "filter", json.dumps(kept, ensure_ascii=False) if kept else "")
+
+    @property
+    def queue(self) -> Queue:
+        """How the next failure is found."""
+        try:
+            return Queue(self._get("desk", "queue", str(Queue.REGION)))
+        except ValueError:
+            return Queue.REGION
+
+    @queue.setter
+    def queue(self, queue: Queue) -> None:
+        self._set("desk", "queue", str(queue))
+
+    @property
+    def workspace(self) -> str:
+        """The name of the workspace shown last."""
+        return str(self._get("desk", "workspace", ""))
+
+    @workspace.setter
+    def workspace(self, name: str) -> None:
+        self._set("desk", "workspace", name)
+
+    def arrangements(self) -> dict[str, Any]:
+        """Return the user's own arrangements of workspaces, by desk and workspace."""
+        return self._json("desk", "arrangements")
+
+    def keep_arrangement(self, name: str, arrangement: Any | None) -> None:
+        """Remember how the user arranged a workspace; None for the arrangement built in."""
+        kept = self.arrangements()
+        kept.pop(name, None)
+        if arrangement is not None:
+            kept[name] = arrangement
+        self._set("desk", "arrangements", json.dumps(kept))
+
+    def place(self, cohort: Path) -> tuple[str | None, str | None]:
+        """Return the region and team of a cohort that were shown last; None if unknown."""
+        found = self._json("desk", "places").get(str(cohort.absolute()))
+        if not (isinstance(found, list) and len(found) == 2):
+            return None, None
+        region, team = (name if isinstance(name, str) else None for name in found)
+        return region, team
+
+    def keep_place(self, cohort: Path, region: str | None, team: str | None) -> None:
+        """Remember the region and team of a cohort that are shown."""
+        kept = self._json("desk", "places")
+        kept.pop(str(cohort.absolute()), None)
+        kept[str(cohort.absolute())] = [region, team]
+        while len(kept) > KEPT_PLACES:
+            kept.pop(next(iter(kept)))
+        self._set("desk", "places", json.dumps(kept, ensure_ascii=False))
 
     @property
     def hidden_columns(self) -> frozenset[str]:
@@ -124,12 +201,12 @@ class Preferences:
 
     def drafts(self, cohort: Path) -> list[Any]:
         """Return the tags and notes of a cohort that were typed without a verdict."""
-        found = self._json("drafts").get(str(cohort.absolute()))
+        found = self._json("review", "drafts").get(str(cohort.absolute()))
         return found if isinstance(found, list) else []
 
     def keep_drafts(self, cohort: Path, drafts: Sequence[Any]) -> None:
         """Remember the tags and notes of a cohort that were typed without a verdict."""
-        kept = self._json("drafts")
+        kept = self._json("review", "drafts")
         kept.pop(str(cohort.absolute()), None)
         if drafts:
             kept[str(cohort.absolute())] = list(drafts)
@@ -137,17 +214,17 @@ class Preferences:
 
     def review_file(self, cohort: Path) -> Path | None:
         """Return the review file that the user chose for a cohort, or None."""
-        chosen = self._json("files").get(str(cohort.absolute()))
+        chosen = self._json("review", "files").get(str(cohort.absolute()))
         return Path(chosen) if isinstance(chosen, str) else None
 
     def choose_review_file(self, cohort: Path, file: Path) -> None:
         """Remember which review file the user chose for a cohort."""
-        chosen = self._json("files") | {str(cohort.absolute()): str(file.absolute())}
+        chosen = self._json("review", "files") | {str(cohort.absolute()): str(file.absolute())}
         self._set("review", "files", json.dumps(chosen, ensure_ascii=False))
 
-    def _json(self, name: str) -> dict[str, Any]:
+    def _json(self, group: str, name: str) -> dict[str, Any]:
         try:
-            found = json.loads(str(self._get("review", name, "")) or "{}")
+            found = json.loads(str(self._get(group, name, "")) or "{}")
         except (ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
@@ -174,6 +251,10 @@ class Preferences:
             return get_plugin_settings(PLUGIN)
         except KeyError:
             return None
+
+
+def _are_words(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(word, str) for word in found)
 
 
 PREFERENCES = Preferences()

@@ -54,7 +54,7 @@ def part_of(desk, title):
 
 
 def panels_of(desk):
-    own = {"Cohort": desk.panels.navigator, "Metrics": desk.panels.metrics}
+    own = {"Regions": desk.panels.navigator, "Metrics": desk.panels.metrics}
     own["Objects"] = desk.panels.objects
     return {**own, **{part.title: part.widget for part in desk.parts}}
 
@@ -94,7 +94,7 @@ class TestClosedPanels:
         open_desk.panels.title.keys_clicked.emit()
         listed = dict(open_desk.panels.keys.lines())
         open_desk.panels.keys.close()
-        letters = {"Cohort": "C", "Metrics": "M", "Objects": "O", "Review": "J"}
+        letters = {"Regions": "C", "Metrics": "M", "Objects": "O", "Review": "J"}
         for title, letter in letters.items():
             dock_of(panels[title]).hide()
             assert f"Alt+{letter}" in listed or f"⌥+{letter}" in listed

@@ -5,7 +5,7 @@ import pytest
 from napari._vispy import canvas as canvas_module
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QDockWidget, QMessageBox
+from qtpy.QtWidgets import QDockWidget, QMessageBox, QToolButton
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.display.glossary import (
@@ -15,14 +15,14 @@ from napari_panoptic.nuclei.display.glossary import (
 )
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
-from napari_panoptic.nuclei.display.styles import Look
+from napari_panoptic.nuclei.display.styles import ColourBy, Look
 from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import region_work as work
-from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.panels.edits.panel import EditsPart
+from napari_panoptic.viewer.state.preferences import Queue
 from tests.viewer.finding import FIRST, SECOND
 
 
@@ -120,12 +120,12 @@ class TestManners:
         assert len(session.selection_changed) == 0
         assert link._on_press not in viewer.mouse_drag_callbacks
         assert link._on_move not in viewer.mouse_move_callbacks
-        assert desk._docks == {}
+        assert not viewer.window.dock_widgets
         assert not viewer.window.dock_widgets
         assert list(viewer.layers) == []
 
     def test_closing_the_desk_puts_the_docks_of_napari_back(self, desk):
-        window = desk._inspector.window()
+        window = desk.strip.window()
         layer_list = next(
             dock for dock in window.findChildren(QDockWidget) if dock.objectName() == "layer list"
         )
@@ -135,7 +135,7 @@ class TestManners:
 
     def test_the_desk_closes_with_its_main_dock(self, desk, viewer):
         session = desk.session
-        viewer.window.remove_dock_widget(desk._inspector)
+        viewer.window.remove_dock_widget(desk.strip)
         assert len(session.region_changed) == 0
         assert not viewer.window.dock_widgets
 
@@ -247,11 +247,11 @@ def test_a_region_without_image_or_annotation_is_still_shown(
 
 def test_columns_have_their_widths_again_when_the_window_has(desk, viewer, wait_until):
     window = viewer.window._qt_window
-    own, cohort = dock_of(desk.panels.settings), desk._docks["Cohort"]
+    own, cohort = desk.dock("Objects"), desk.dock("Regions")
 
     def rest():
         QTest.qWait(50)
-        wait_until(lambda: desk._sizes.is_at_rest)
+        wait_until(lambda: desk.is_arranged)
         return own.width(), cohort.width(), cohort.height()
 
     def resize(width, height):
@@ -306,7 +306,7 @@ class TestCrosses:
     @pytest.mark.parametrize("answer", ["Cancel", "Discard"])
     def test_the_desk_asks_before_edits_are_lost(self, desk, viewer, edits, question, answer):
         question["answer"] = answer
-        click_cross(dock_around(desk._inspector))
+        click_close(desk)
         assert question["asked"] == 1
         stays = answer == "Cancel"
         assert bool(viewer.window.dock_widgets) is stays
@@ -314,12 +314,12 @@ class TestCrosses:
         assert (desk.link is not None and bool(edits.edits.unsaved)) is stays
 
     def test_without_edits_the_desk_closes_at_once(self, desk, viewer, question):
-        click_cross(dock_around(desk._inspector))
+        click_close(desk)
         assert question["asked"] == 0
         assert not viewer.window.dock_widgets
 
     def test_a_floating_desk_that_is_closed_is_only_hidden(self, desk, edits, question, wait_until):
-        dock = dock_around(desk._inspector)
+        dock = dock_around(desk.strip)
         dock.setFloating(True)
         wait_until(dock.isVisible)
         assert dock.close()
@@ -329,7 +329,7 @@ class TestCrosses:
         dock.show()
         dock.setFloating(False)
         question["answer"] = "Discard"
-        click_cross(dock)  # another title, the same cross
+        click_close(desk)
         assert question["asked"] == 1
         assert desk.link is None
 
@@ -350,6 +350,11 @@ def dock_around(widget):
     while not isinstance(widget, QDockWidget):
         widget = widget.parentWidget()
     return widget
+
+
+def click_close(desk):
+    button = next(b for b in desk.strip.findChildren(QToolButton) if b.text() == "✕")
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
 def click_cross(dock):
@@ -378,4 +383,29 @@ def test_a_new_window_looks_as_the_last_one(
     objects.set_filter(ObjectFilter(statuses=frozenset({"FN"})))
     assert again.link.scene.listed.others is Others.DIMMED
     assert preferences.hidden_columns == {"iou"}
+    close_desk(again)
+
+
+def test_the_next_window_goes_on_where_the_last_one_was(
+    desk, viewer, close_desk, cohort, wait_until
+):
+    desk.link.go_to(SECOND, team="merger")
+    desk.show_workspace("Review")
+    only = ObjectFilter(statuses=frozenset({"FN"}))
+    desk.panels.objects.set_filter(only)
+    desk.state.order = WorstFirst.AREA
+    desk.state.queue = Queue.COHORT
+    desk.state.look = Look(ColourBy.CLASS)
+    wait_until(lambda: desk.is_settled)
+    close_desk(desk)
+    again = desk_of(viewer)
+    again.show_cohort(cohort)
+    wait_until(lambda: again.is_settled)
+    assert again.workspace.name == "Review"
+    assert again.session.snapshot.region.name == SECOND
+    assert again.session.team == "merger"
+    assert again.panels.objects.model.filter == only
+    assert again.panels.objects.model.worst is WorstFirst.AREA
+    assert again.state.queue is Queue.COHORT
+    assert again.link.scene.look == Look(ColourBy.CLASS)
     close_desk(again)

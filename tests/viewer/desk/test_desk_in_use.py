@@ -38,14 +38,14 @@ from tests.viewer.finding import (
 def desk(open_desk, wait_until):
     """Give the desk as it was just after opening."""
     desk, session = open_desk, open_desk.session
-    desk.link._set_look(Look())
+    desk.state.look = Look()
     for layer in desk._viewer.layers:
         layer.visible = layer.name in ("image", "reference", "careful")
     desk.panels.objects.set_filter(ObjectFilter())
     session.set_team("careful")
     # Another display opens the eyes that were closed by hand, as those just above.
-    desk.link._set_look(Look(display=Display.FILL))
-    desk.link._set_look(Look())
+    desk.state.look = Look(display=Display.FILL)
+    desk.state.look = Look()
     session.select(None)
     if session.snapshot.region.name != FIRST or session.settings != session.protocol:
         desk.link._request(region=FIRST, settings=session.protocol)
@@ -150,7 +150,7 @@ class TestSelecting:
         view = desk.panels.objects.view
         before = (tuple(viewer.scene.camera.center), viewer.scene.camera.zoom)
         place = view.visualRect(desk.panels.objects.model.index(0, 1)).center()
-        desk._docks["Objects"].raise_()
+        desk.dock("Objects").raise_()
         QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
         chosen = desk.panels.objects.model.object_at(0)
         assert (desk.session.selection.side, desk.session.selection.row) == chosen
@@ -183,11 +183,11 @@ class TestSelecting:
         own, other = viewer.layers["careful"], viewer.layers["merger"]
         other.visible = True
         assert (other.contour, other.opacity) == (own.contour, own.opacity)
-        desk.link._set_look(Look(display=Display.FILL))
+        desk.state.look = Look(display=Display.FILL)
         assert other.contour == own.contour == 0
-        desk.link._set_look(Look(display=Display.HIDDEN))
+        desk.state.look = Look(display=Display.HIDDEN)
         assert not other.visible
-        desk.link._set_look(Look(ColourBy.CLASS))
+        desk.state.look = Look(ColourBy.CLASS)
         desk.link._request(region=SECOND)
         wait_until(lambda: desk.is_settled)
         assert names_of_visible(viewer) == ["image", "reference", "careful", "merger"]

@@ -29,7 +29,7 @@ def viewer(make_napari_viewer: Any) -> Any:
 
 def drop(viewer: Any, paths: list[Path]) -> None:
     """Drop files on the inspector, as the window system does."""
-    inspector = desk_of(viewer).panels.settings.parent()
+    inspector = desk_of(viewer).strip
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
     left, none = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier

@@ -188,7 +188,7 @@ def test_what_is_shown_can_be_chosen(desk, show):
 
 def test_slices_lead_to_the_worst_and_where_is_clicked(desk, show):
     show(DEEP)
-    assert not desk._docks["Slices"].isHidden()
+    assert not desk.dock("Slices").isHidden()
     scores = desk.view.comparison.slice_scores(desk.cohort.settings)
     marked = desk.view.picture.votes.any(axis=(1, 2))
     desk.show_failure()
@@ -201,7 +201,7 @@ def test_slices_lead_to_the_worst_and_where_is_clicked(desk, show):
     assert desk.scene.slice_number == 10
     assert not np.array_equal(before, _layer(desk, "outline of each rater").data)
     show(FLAT)
-    assert desk._docks["Slices"].isHidden()
+    assert desk.dock("Slices").isHidden()
 
 
 def test_a_volume_is_first_shown_in_the_middle_of_what_was_marked(desk, show):
@@ -288,7 +288,7 @@ def test_an_image_that_does_not_fit_is_told_of_in_the_window(desk, show):
 
 
 def test_the_cross_of_a_panel_only_hides_it(desk):
-    dock = desk._docks["Levels"]
+    dock = desk.dock("Levels")
     dock.destroyOnClose()  # what the cross in napari's title calls
     assert dock.isHidden()
     assert dock.widget() is not None

@@ -48,7 +48,7 @@ def desk(open_desk, wait_until):
     """Give the desk with nothing edited, and editing switched on."""
     prepare_shapes()
     desk, session = open_desk, open_desk.session
-    desk.link._set_look(Look())
+    desk.state.look = Look()
     session.set_team("careful")
     session.select(None)
     if session.snapshot.region.name != FIRST or session.settings != session.protocol:

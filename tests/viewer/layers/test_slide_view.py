@@ -54,8 +54,8 @@ def shown_cohort(slide_cohort):
 def desk(open_desk, wait_until):
     """Give the desk as it is at first, with the slide on it."""
     link, table = open_desk.link, open_desk.panels.objects
-    link._set_look(Look(ColourBy.STATUS, Display.HIDDEN))  # opens eyes that were closed
-    link._set_look(Look())
+    link.state.look = Look(ColourBy.STATUS, Display.HIDDEN)  # opens eyes that were closed
+    link.state.look = Look()
     table.others.choose(Others.SHOWN)
     table.set_filter(ObjectFilter())
     open_desk.session.select(None)
@@ -130,7 +130,7 @@ def test_near_objects_are_seen_and_from_afar_where_they_fail(desk, viewer, zoom_
 
 
 def test_the_layers_show_the_pixels_of_the_files(desk, viewer, slide_cohort, zoom_to, wait_until):
-    desk.link._set_look(Look(ColourBy.STATUS, Display.FILL))
+    desk.state.look = Look(ColourBy.STATUS, Display.FILL)
     zoom_to(NEAR)
     pair = pair_shown(desk, slide_cohort)
     outcomes = desk.session.shown.outcomes
@@ -156,10 +156,10 @@ def test_looks_are_followed(desk, viewer, zoom_to):
     zoom_to(NEAR)
     layer = viewer.layers[on_slide("reference")]
     outlined = np.count_nonzero(layer._slice.image.raw)
-    desk.link._set_look(Look(ColourBy.CLASS, Display.FILL))
+    desk.state.look = Look(ColourBy.CLASS, Display.FILL)
     assert np.count_nonzero(layer._slice.image.raw) > outlined
     assert layer._slice.image.raw.max() <= CLASSES + 4
-    desk.link._set_look(Look(ColourBy.CLASS, Display.HIDDEN))
+    desk.state.look = Look(ColourBy.CLASS, Display.HIDDEN)
     assert names_of_visible(viewer) == ["image"]
     zoom_to(FAR)
     assert names_of_visible(viewer) == ["image"]
@@ -171,7 +171,7 @@ def test_an_eye_that_was_closed_stays_closed(desk, viewer, zoom_to):
     zoom_to(FAR)
     zoom_to(NEAR)
     assert names_of_visible(viewer) == ["image", on_slide(desk.session.team)]
-    desk.link._set_look(Look(ColourBy.STATUS, Display.FILL))
+    desk.state.look = Look(ColourBy.STATUS, Display.FILL)
     assert on_slide("reference") in names_of_visible(viewer)
 
 
@@ -326,7 +326,7 @@ def test_while_a_slide_is_evaluated_panels_say_how_far_it_is(desk):
 def test_panels_that_need_a_region_in_memory_say_what_to_do_instead(desk, wait_until):
     parts = {part.title: part for part in desk.parts}
     said = {}
-    for title in ("Gallery", "Teams", "Groups", "Audit"):
+    for title in ("Failures", "Teams", "Groups", "Ambiguous"):
         desk.raise_part(parts[title])
         wait_until(lambda title=title: "whole slide" in parts[title].widget.hint_text())
         said[title] = parts[title].widget.hint_text()

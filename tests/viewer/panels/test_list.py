@@ -29,7 +29,7 @@ FAILURES = {STATUS_CODE[s] for s in (Status.FN, Status.FP, Status.MISCLASSIFIED)
 def desk(open_desk, wait_until):
     """Give the desk as it was just after opening, with another team that fails more."""
     desk, session = open_desk, open_desk.session
-    desk.link._set_look(Look())
+    desk.state.look = Look()
     desk.panels.objects.others.choose(Others.SHOWN)
     desk.panels.objects.put_worst_first(WorstFirst.IOU)
     desk.panels.objects.set_filter(ObjectFilter())

@@ -22,7 +22,7 @@ from napari_panoptic.review.reviewing import read_verdicts
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.watch import Watch
 from napari_panoptic.samples.nuclei import write_sample_cohort
-from napari_panoptic.viewer.desk.nuclei import OBJECTS_DOCK, desk_of
+from napari_panoptic.viewer.desk.nuclei import OBJECTS, desk_of
 from napari_panoptic.viewer.panels.review import part as review_module
 from napari_panoptic.viewer.panels.review.dialogs import NO_HISTORY, TOO_FEW
 from napari_panoptic.viewer.panels.review.part import NOTHING_TO_UNDO, ReviewPart
@@ -654,7 +654,7 @@ class TestOnlyWhatIsNeeded:
     ):
         desk.raise_part(part)
         wait_until(lambda: part._sight.is_seen)
-        desk._docks[OBJECTS_DOCK].raise_()
+        desk.dock(OBJECTS).raise_()
         wait_until(lambda: not part._sight.is_seen)
         before, progress = panel.figures(), panel.region_progress.format()
         desk.session.select_row(Side.PREDICTION, row_of(desk, Side.PREDICTION, Status.FP))
@@ -676,7 +676,7 @@ class TestOnlyWhatIsNeeded:
     ):
         desk.raise_part(part)
         wait_until(lambda: part._sight.is_seen and desk.is_settled)
-        desk._docks[OBJECTS_DOCK].raise_()
+        desk.dock(OBJECTS).raise_()
         wait_until(lambda: not part._sight.is_seen)
         press(canvas, Qt.Key.Key_N)
         press(canvas, Qt.Key.Key_1, ALT)
@@ -689,7 +689,7 @@ class TestOnlyWhatIsNeeded:
     def test_tag_and_note_of_another_object_are_not_taken_over_unseen(
         self, desk, part, panel, canvas, wait_until
     ):
-        desk._docks[OBJECTS_DOCK].raise_()
+        desk.dock(OBJECTS).raise_()
         wait_until(lambda: not part._sight.is_seen)
         desk.session.select_row(Side.REFERENCE, 0)
         part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG, tag="stain", note="pale")

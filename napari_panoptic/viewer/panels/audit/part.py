@@ -25,7 +25,7 @@ MARKS_LAYER = "audited objects"
 class AuditPart(TeamPart[Audited]):
     """Audits the ambiguous policy on the region and team that are shown."""
 
-    title = "Audit"
+    title = "Ambiguous"
     key = "Alt-a"
     marks_name = MARKS_LAYER
 

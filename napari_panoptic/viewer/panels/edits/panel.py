@@ -19,7 +19,6 @@ from qtpy.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QMainWindow,
     QMessageBox,
     QPushButton,
     QScrollArea,
@@ -56,7 +55,6 @@ from napari_panoptic.viewer.editing.autosaving import Autosaver
 from napari_panoptic.viewer.editing.live_edits import Copied, LiveEdits
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.jobs.workers import connect_worker
-from napari_panoptic.viewer.kit.close_guard import CloseGuard
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import PlainLabel, show_error, show_info, show_warning, shown
@@ -298,7 +296,6 @@ class EditsPart(DeskPart):
         self._panel = EditsPanel()
         self.edits: LiveEdits | None = None
         self.shapes: AmbiguousShapes | None = None
-        self._guard: CloseGuard | None = None
         self._workers: set[Any] = set()
         self._autosaver: Autosaver | None = None
         self._left: list[tuple[Autosave, bool]] = []
@@ -363,9 +360,6 @@ class EditsPart(DeskPart):
         self.edits.changed.connect(self._on_changed)
         self.shapes.changed.connect(self._refresh_later)
         around.viewer.layers.selection.events.active.connect(self._refresh_later)
-        window = getattr(around.viewer.window, "_qt_window", None)
-        if isinstance(window, QMainWindow):
-            self._guard = CloseGuard(window, self.may_leave)
         super().attach(around)
         self.edits.watch()
         self._look_for_left(is_start=True)
@@ -373,9 +367,6 @@ class EditsPart(DeskPart):
     def detach(self) -> None:
         """Let go of the layers."""
         around = self.around
-        if self._guard is not None:
-            self._guard.release()
-            self._guard = None
         if around is not None:
             around.viewer.layers.selection.events.active.disconnect(self._refresh_later)
         if self.shapes is not None:

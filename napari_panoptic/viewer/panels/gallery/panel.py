@@ -101,7 +101,7 @@ class GalleryPanel(QWidget):
 class GalleryPart(DeskPart):
     """Keeps the gallery in step with the object table: the same failures, in the same order."""
 
-    title = "Gallery"
+    title = "Failures"
     key = "g"
     follows_table = True
 

@@ -110,6 +110,7 @@ class ObjectTable(QWidget):
 
     object_selected = Signal(Side, int)
     centre_wanted = Signal(Side, int)
+    filter_changed = Signal(ObjectFilter)
     listed_changed = Signal()  # other objects, or the same in another order
     others_chosen = Signal(Others)
     follow_chosen = Signal(bool)  # whether N and Shift+N bring an object into view
@@ -177,9 +178,11 @@ class ObjectTable(QWidget):
 
     def set_filter(self, wanted: ObjectFilter) -> None:
         """List only some objects."""
+        if wanted == self.model.filter and wanted.title == self.model.filter.title:
+            return
         for name, words in wanted.words.items():
             self._menus[name].check_only(words)
-        self._reset(lambda: self.model.set_filter(wanted))
+        self._filter_by(wanted)
 
     def select(self, chosen: tuple[Side, int] | None) -> None:
         """Select an object and scroll to it; an object that a filter hides deselects."""
@@ -464,7 +467,11 @@ class ObjectTable(QWidget):
             verdicts=self._menus["verdict"].checked(),
             title="" if before.pairs is None else before.title,
         )
+        self._filter_by(wanted)
+
+    def _filter_by(self, wanted: ObjectFilter) -> None:
         self._reset(lambda: self.model.set_filter(wanted))
+        self.filter_changed.emit(wanted)
 
 
 _FAILURES_ONLY = ObjectFilter(statuses=frozenset(str(status) for status in styles.FAILURES))

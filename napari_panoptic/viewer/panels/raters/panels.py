@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +51,6 @@ from napari_panoptic.viewer.kit.widgets import (
 )
 from napari_panoptic.viewer.panels.raters.strips import SliceStrip, SpreadStrip
 
-if TYPE_CHECKING:
-    from napari_panoptic.viewer.desk.raters import RatedDesk
-
 STANDING_WORDS = {
     Standing.BELOW: "below",
     Standing.WITHIN: "within",
@@ -89,7 +85,6 @@ class CasesPanel(QWidget):
 
     def __init__(self, cohort: RatedCohort) -> None:
         super().__init__()
-        self.desk: RatedDesk | None = None
         self.open = QPushButton("Open cohort…")
         self.open.setToolTip("Choose a folder with images, annotations and predictions.")
         self.open.clicked.connect(lambda _=False: self.open_wanted.emit())

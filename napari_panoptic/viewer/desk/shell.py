@@ -1,0 +1,363 @@
+"""What all desks are made of: docks around the image, workspaces, opened and closed as one.
+
+A desk is a guest in napari's window: it touches only docks and layers that it created, and
+leaves the window as it found it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from psygnal import Signal
+from qtpy.QtCore import Qt
+from qtpy.QtGui import QDragEnterEvent, QDropEvent
+from qtpy.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
+
+from napari_panoptic.viewer.desk.docks import (
+    DockedWidget,
+    add_docks,
+    arrangeable_napari_docks,
+    dock_of,
+    give_corners_to_sides,
+    remove_docks,
+    tab_behind,
+    unwrapped,
+)
+from napari_panoptic.viewer.desk.gl_context import free_textures_in_own_context
+from napari_panoptic.viewer.desk.window_before import WindowBefore
+from napari_panoptic.viewer.desk.workspace_bar import WorkspaceBar
+from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Arranger, Workspace
+from napari_panoptic.viewer.kit.close_guard import CloseGuard
+from napari_panoptic.viewer.layers.kept_in_place import remove_desk_layers
+from napari_panoptic.viewer.state.desk_state import DeskState
+from napari_panoptic.viewer.state.preferences import PREFERENCES
+
+LAYERS_MEANING = "Show napari's layer list and layer controls"
+
+
+class DeskStrip(DockedWidget):
+    """The strip above the image, and the handle on the desk: without its dock, the desk closes.
+
+    A cohort's folder dropped on it is opened; so are an annotation and predictions of one image.
+
+    Parameters
+    ----------
+    desk
+        The desk.
+    top
+        What stands below the row of workspaces.
+    bar
+        The row of workspaces.
+    """
+
+    def __init__(self, desk: DeskShell, bar: WorkspaceBar, top: QWidget) -> None:
+        super().__init__()
+        self.desk = desk
+        self.setAcceptDrops(True)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(bar)
+        layout.addWidget(top)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def taken_out(self) -> None:
+        """Close the desk with its dock."""
+        self.desk.close()
+
+    def dragEnterEvent(self, event: QDragEnterEvent | None) -> None:  # noqa: N802
+        """Accept files."""
+        if event is not None and _dropped_files(event):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent | None) -> None:  # noqa: N802
+        """Open what was dropped."""
+        if event is not None and (paths := _dropped_files(event)):
+            event.acceptProposedAction()
+            self.desk.open_dropped(paths)
+
+
+class DeskShell(ABC):
+    """The docks of a desk and their workspaces; subclasses fill them.
+
+    Parameters
+    ----------
+    viewer
+        The viewer in whose window the desk stands.
+    """
+
+    closed = Signal()
+    name: ClassVar[str]
+    """Name of the dock of the strip."""
+    workspaces: ClassVar[Sequence[Workspace]]
+    extras: ClassVar[Mapping[str, str]] = {}
+    """Docks with a button of their own in every workspace, and what they are for."""
+
+    def __init__(self, viewer: Any) -> None:
+        self._viewer = unwrapped(viewer)
+        free_textures_in_own_context(self._viewer)
+        self._before = WindowBefore(self._viewer)
+        self.state = DeskState.restored(PREFERENCES)
+        self.companions: list[object] = []
+        """Objects that live as long as the desk is open."""
+        self._docks: dict[str, QDockWidget] = {}
+        self._arranger: Arranger | None = None
+        self._guard: CloseGuard | None = None
+        self._shown: Workspace | None = None
+        self._earlier_keys: dict[str, Any] = {}
+        self._is_closed = False
+        self._bar = WorkspaceBar(self.workspaces, [*self.extras.items(), (LAYERS, LAYERS_MEANING)])
+        self._bar.chosen.connect(self.show_workspace)
+        self._bar.reset_wanted.connect(self.reset_workspace)
+        self._bar.extra_toggled.connect(self._on_extra)
+        self._bar.close_wanted.connect(self._close_if_wanted)
+
+    def make_strip(self, top: QWidget) -> None:
+        """Make the handle, once the subclass has its widgets."""
+        self.strip = DeskStrip(self, self._bar, top)
+        # The window may go without closing the docks first: then only what is not Qt's is
+        # left to be undone. A method, not a lambda: Qt's bindings hold methods weakly, but
+        # call lambdas that were collected already.
+        self.strip.destroyed.connect(self._let_go)
+
+    @abstractmethod
+    def docked(self) -> Mapping[str, QWidget]:
+        """Return title -> panel of all docks."""
+
+    @abstractmethod
+    def legend_strip(self) -> QWidget:
+        """Return what stands below the image."""
+
+    @abstractmethod
+    def leave_cohort(self) -> None:
+        """Stop all work and undo all connections; touch no widget."""
+
+    @abstractmethod
+    def open_dropped(self, paths: Sequence[Path]) -> None:
+        """Open files that were dropped on the desk."""
+
+    @property
+    @abstractmethod
+    def is_settled(self) -> bool:
+        """Whether everything asked for is shown."""
+
+    def may_leave(self) -> bool:
+        """Return whether another cohort may be shown; asks where something would be lost."""
+        return True
+
+    @property
+    def is_arranged(self) -> bool:
+        """Whether the docks have followed the last change of the window."""
+        return self._arranger is None or self._arranger.is_at_rest
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """The workspace that is shown; None before the desk is built."""
+        return self._shown
+
+    def dock(self, title: str) -> QDockWidget:
+        """Return the dock of a panel; a KeyError where there is none."""
+        return self._docks[title]
+
+    def build(self) -> None:
+        """Put the panels around the image; done only once."""
+        window = self.strip.window()
+        if self._docks or self._is_closed or not isinstance(window, QMainWindow):
+            return
+        self._guard = CloseGuard(window, self.may_leave)
+        own = dock_of(self.strip)
+        if own is not None:
+            window.addDockWidget(Qt.DockWidgetArea.TopDockWidgetArea, own)
+            own.setTitleBarWidget(QWidget())
+            own.show()
+        legend = f"{self.name} legend"
+        around = [(title, widget, "right") for title, widget in self.docked().items()]
+        around.append((legend, self.legend_strip(), "bottom"))
+        self._docks = found = add_docks(self._viewer, around, [legend])
+        give_corners_to_sides(window)
+        movable = {title: dock for title, dock in found.items() if title != legend}
+        for title, dock in movable.items():
+            action = dock.toggleViewAction()
+            if action is not None:  # in napari's Window menu
+                action.triggered.connect(partial(self._on_menu, title))
+        for title in self.extras:
+            movable[title].visibilityChanged.connect(self._show_extras)
+        self._arranger = Arranger(
+            window, movable, found[legend], lambda: arrangeable_napari_docks(window)
+        )
+        self._bind_keys()
+        names = [workspace.name for workspace in self.workspaces]
+        self.show_workspace(self.state.workspace if self.state.workspace in names else names[0])
+
+    def show_workspace(self, name: str) -> None:
+        """Arrange the window for a task, as the user left it the last time."""
+        if self._arranger is None:
+            return
+        self._keep_arrangement()
+        self._shown = next(each for each in self.workspaces if each.name == name)
+        kept = Arrangement.from_json(PREFERENCES.arrangements().get(self._key(self._shown)))
+        self._arrange(kept or self._shown.arrangement)
+        self._bar.show_workspace(name)
+        self.state.workspace = name
+
+    def reset_workspace(self, name: str) -> None:
+        """Show a workspace as it is built in."""
+        workspace = next(each for each in self.workspaces if each.name == name)
+        if workspace is not self._shown:
+            self.show_workspace(name)
+        PREFERENCES.keep_arrangement(self._key(workspace), None)
+        self._arrange(workspace.arrangement)
+
+    def reveal(self, title: str) -> None:
+        """Bring a panel to the front, in the workspace that is for it where necessary."""
+        dock = self._docks.get(title)
+        if dock is None or self._arranger is None:
+            return
+        if dock.isHidden():
+            suitable = [each for each in self.workspaces if title in each.arrangement.docks]
+            if not suitable:
+                self._on_extra(title, True)
+            elif self._shown not in suitable:
+                self.show_workspace(min(suitable, key=lambda each: each.main != title).name)
+        dock.show()
+        dock.raise_()
+        widget = dock.widget()
+        if widget is not None and widget.focusProxy() is not None:
+            widget.setFocus()  # its arrow keys work at once
+
+    def set_available(self, title: str, available: bool) -> None:
+        """Show or hide a panel that not every cohort has something for."""
+        dock = self._docks.get(title)
+        if dock is None or self._shown is None or self._arranger is None:
+            return
+        wanted = available and title in self._shown.arrangement.docks
+        if wanted is dock.isHidden():
+            self._arranger.toggle_quietly(title, wanted)
+
+    def tab_behind(self, dock: QDockWidget) -> None:
+        """Put a dock into a tab behind the panels at the right."""
+        shown = [at for at in self._docks.values() if not at.isHidden() and not at.isFloating()]
+        window = self.strip.window()
+        if isinstance(window, QMainWindow):
+            right = Qt.DockWidgetArea.RightDockWidgetArea
+            there = [at for at in shown if window.dockWidgetArea(at) == right]
+            tab_behind(there[-1] if there else None, dock)
+
+    def close(self) -> None:
+        """Remove the panels and the desk's layers, and leave the window as it was."""
+        if self._is_closed:
+            return
+        self._keep_arrangement()
+        if self._arranger is not None:
+            self._arranger.put_napari_back()
+        self._let_go()
+        remove_desk_layers(self._viewer)
+        own = dock_of(self.strip)
+        remove_docks(self._viewer, [*self._docks.values(), *([] if own is None else [own])])
+        self._docks = {}
+        self.strip.deleteLater()
+        self._before.restore()
+
+    def _close_if_wanted(self) -> None:
+        """Close the desk, unless something would be lost that is to stay."""
+        if self.may_leave():
+            self.close()
+
+    def _let_go(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for helper in (self._arranger, self._guard):
+            if helper is not None:
+                helper.release()
+        self._arranger = self._guard = None
+        self._release_keys()
+        self.leave_cohort()
+        self.closed.emit()
+        self.companions.clear()
+
+    def _bind_keys(self) -> None:
+        """Let Ctrl with a number show a workspace; the number keys remain napari's."""
+        for number, workspace in enumerate(self.workspaces, start=1):
+            key, show = f"Ctrl-{number}", partial(self.show_workspace, workspace.name)
+            earlier = self._viewer.bind_key(key, lambda _viewer, do=show: do(), overwrite=True)
+            self._earlier_keys[key] = earlier if callable(earlier) else None
+
+    def _release_keys(self) -> None:
+        for key, earlier in self._earlier_keys.items():
+            self._viewer.bind_key(key, None)
+            if earlier is not None:
+                self._viewer.bind_key(key, earlier)
+        self._earlier_keys = {}
+
+    def _arrange(self, wanted: Arrangement) -> None:
+        if self._arranger is not None:
+            self._arranger.apply(wanted)
+            self._show_extras()
+
+    def _keep_arrangement(self) -> None:
+        """Remember what the user changed in the workspace that is left."""
+        if self._arranger is not None and self._shown is not None and self._arranger.is_users:
+            found = self._arranger.arrangement()
+            PREFERENCES.keep_arrangement(self._key(self._shown), found.to_json())
+
+    def _key(self, workspace: Workspace) -> str:
+        return f"{self.name}/{workspace.name}"
+
+    def _on_menu(self, title: str, shown: bool) -> None:
+        if shown:
+            self._docks[title].hide()  # it is shown where it belongs
+            self.reveal(title)
+
+    def _on_extra(self, name: str, wanted: bool) -> None:
+        if self._arranger is not None:
+            self._arranger.toggle(name, wanted)
+            self._show_extras()
+
+    def _show_extras(self) -> None:
+        if self._arranger is not None:
+            for name in (*self.extras, LAYERS):
+                self._bar.show_extra(name, self._arranger.is_shown(name))
+
+
+DeskT = TypeVar("DeskT", bound=DeskShell)
+
+
+def desk_in(viewer: Any, kind: type[DeskT]) -> DeskT | None:
+    """Return the desk of a kind that is open in a viewer, or None."""
+    docked = unwrapped(viewer).window.dock_widgets.values()
+    strips = (widget for widget in docked if isinstance(widget, DeskStrip))
+    return next((strip.desk for strip in strips if isinstance(strip.desk, kind)), None)
+
+
+def desk_of(viewer: Any, kind: type[DeskT]) -> DeskT:
+    """Return the desk of a kind in a viewer, opened where it is not yet.
+
+    Parameters
+    ----------
+    viewer
+        A viewer with a window.
+    kind
+        Which desk.
+    """
+    desk = desk_in(viewer, kind)
+    return open_desk(viewer, kind(viewer) if desk is None else desk)
+
+
+def open_desk(viewer: Any, desk: DeskT) -> DeskT:
+    """Dock a desk in a viewer, unless it is docked already."""
+    if dock_of(desk.strip) is None:
+        unwrapped(viewer).window.add_dock_widget(
+            desk.strip, name=desk.name, area="top", add_vertical_stretch=False
+        )
+    desk.build()
+    return desk
+
+
+def _dropped_files(event: QDropEvent) -> list[Path]:
+    data = event.mimeData()
+    return [] if data is None else [Path(u.toLocalFile()) for u in data.urls() if u.isLocalFile()]

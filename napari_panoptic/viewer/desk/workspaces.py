@@ -1,0 +1,433 @@
+"""Workspaces: which docks stand where for a task, and how the user arranged them.
+
+Only docks of the desk are arranged, and napari's own two, as long as they are in the left column
+where napari puts them. Docks of other plugins and floating docks stay where they are.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from qtpy.compat import isalive
+from qtpy.QtCore import QEvent, QObject, Qt, QTimer
+from qtpy.QtWidgets import QDockWidget, QMainWindow
+
+from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.kit.widgets import is_in_sight
+
+LAYERS = "Layers"
+"""The name under which napari's layer list and layer controls are arranged."""
+REST_MS = 300
+"""How long after a change of the window its docks are still being laid out by Qt."""
+_SAME_SHARE = 0.02
+_EXTRA_SHARE, _EXTRA_HEIGHT = 0.22, 0.6
+_HOMES = {LAYERS: "left", "Regions": "left", "Frames": "left", "Cases": "left"}
+"""Title -> side of docks that are not at home at the right."""
+_AREAS = {
+    "left": Qt.DockWidgetArea.LeftDockWidgetArea,
+    "right": Qt.DockWidgetArea.RightDockWidgetArea,
+    "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
+}
+_HORIZONTAL, _VERTICAL = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Docks in one place, in tabs; the first is in front.
+
+    Parameters
+    ----------
+    docks
+        Their titles.
+    share
+        Their share of the side's height (of its width at the bottom).
+    """
+
+    docks: tuple[str, ...]
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Column:
+    """The docks of one side of the window.
+
+    Parameters
+    ----------
+    share
+        Share of the window's width (of its height at the bottom).
+    stacks
+        From the top (from the left at the bottom).
+    """
+
+    share: float
+    stacks: tuple[Stack, ...]
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Where docks stand; docks that are not named are hidden.
+
+    Parameters
+    ----------
+    left, right, bottom
+        The sides; None for an empty one.
+    has_image
+        Whether the canvas is shown.
+    """
+
+    left: Column | None = None
+    right: Column | None = None
+    bottom: Column | None = None
+    has_image: bool = True
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The sides that hold docks."""
+        sides = {"left": self.left, "right": self.right, "bottom": self.bottom}
+        return {name: column for name, column in sides.items() if column is not None}
+
+    @property
+    def docks(self) -> tuple[str, ...]:
+        """The titles of all docks that are shown."""
+        return tuple(
+            dock for column in self.columns.values() for at in column.stacks for dock in at.docks
+        )
+
+    def is_like(self, other: Arrangement) -> bool:
+        """Return whether the same docks stand in the same places, in about the same sizes."""
+        one, two = list(self._numbers()), list(other._numbers())
+        same_places = [key for key, _ in one] == [key for key, _ in two]
+        return same_places and all(
+            abs(a - b) <= _SAME_SHARE for (_, a), (_, b) in zip(one, two, strict=True)
+        )
+
+    def _numbers(self) -> Iterator[tuple[object, float]]:
+        for side, column in self.columns.items():
+            yield side, column.share
+            for stack in column.stacks:
+                yield (side, stack.docks), stack.share
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the arrangement as plain values."""
+        found: dict[str, Any] = {
+            side: [column.share, [[list(at.docks), at.share] for at in column.stacks]]
+            for side, column in self.columns.items()
+        }
+        return {**found, "has_image": self.has_image}
+
+    @classmethod
+    def from_json(cls, found: Any) -> Arrangement | None:
+        """Return the arrangement of plain values; None if they are damaged."""
+        try:
+            sides = {
+                side: Column(
+                    float(found[side][0]),
+                    tuple(Stack(tuple(map(str, at[0])), float(at[1])) for at in found[side][1]),
+                )
+                for side in _AREAS
+                if side in found
+            }
+            return cls(**sides, has_image=bool(found["has_image"]))
+        except (KeyError, TypeError, ValueError, IndexError):
+            return None
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """An arrangement of the window for one task.
+
+    Parameters
+    ----------
+    name
+        One word, shown on its button.
+    meaning
+        One sentence for the tooltip.
+    arrangement
+        Where the docks stand until the user moves them.
+    main
+        The dock that the workspace is for.
+    """
+
+    name: str
+    meaning: str
+    arrangement: Arrangement
+    main: str
+
+
+class Arranger(QObject):
+    """Puts docks where an arrangement says, and keeps their shares when the window is resized.
+
+    Parameters
+    ----------
+    window
+        The window.
+    docks
+        Title -> dock.
+    legend
+        The dock below the canvas, shown with it.
+    napari_docks
+        Returns napari's own docks that may be arranged.
+    """
+
+    def __init__(
+        self,
+        window: QMainWindow,
+        docks: Mapping[str, QDockWidget],
+        legend: QDockWidget,
+        napari_docks: Callable[[], Sequence[QDockWidget]],
+    ) -> None:
+        super().__init__()
+        # Weakly: a window must not be held by what lives in it.
+        self._window = weakref.ref(window)
+        self._docks = dict(docks)
+        self._legend = legend
+        self._napari_docks = napari_docks
+        self._arrangement = self._baseline = Arrangement()
+        self._is_changing = False
+        self.is_users = False
+        """Whether the user changed the arrangement since it was applied."""
+        # Qt lays docks out after the resize event.
+        self._later, self._end = QTimer(self), QTimer(self)
+        for timer, wait_ms, action in (
+            (self._later, 0, self._follow),
+            (self._end, REST_MS, self._rest),
+        ):
+            timer.setSingleShot(True)
+            timer.setInterval(wait_ms)
+            timer.timeout.connect(action)
+        for widget in (window, *self._docks.values()):
+            widget.installEventFilter(self)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the last change has been followed."""
+        return not (self._is_changing or self._later.isActive())
+
+    def apply(self, wanted: Arrangement) -> None:
+        """Arrange the docks."""
+        window = self._living_window()
+        if window is None:
+            return
+        self._arrangement, self._is_changing, self.is_users = wanted, True, False
+        window.setUpdatesEnabled(False)
+        try:
+            self._set_canvas_visible(window, wanted.has_image)
+            self._legend.setVisible(wanted.has_image)
+            places = self._places()
+            for dock in [dock for group in places.values() for dock in group]:
+                if not dock.isFloating():
+                    window.removeDockWidget(dock)  # hides it
+            for side, column in wanted.columns.items():
+                self._fill(window, side, column, places)
+            for title, docks in places.items():
+                if title not in wanted.docks:
+                    self._hide(window, title, docks)
+        finally:
+            window.setUpdatesEnabled(True)
+        self._later.start()
+
+    def is_shown(self, title: str) -> bool:
+        """Return whether a dock is shown, if only as a tab."""
+        return any(not dock.isHidden() for dock in self._places().get(title, ()))
+
+    def toggle(self, title: str, wanted: bool) -> None:
+        """Show a dock at the side where it is at home, or hide it."""
+        now = self.arrangement()
+        if not wanted:
+            for dock in self._places().get(title, ()):
+                dock.hide()
+        elif title not in now.docks:
+            side = _HOMES.get(title, "right")
+            column = now.columns.get(side) or Column(_EXTRA_SHARE, ())
+            new = Column(column.share, (Stack((title,), _EXTRA_HEIGHT), *column.stacks))
+            columns: dict[str, Any] = {side: new}
+            self.apply(replace(now, **columns))
+        self.is_users = True
+
+    def toggle_quietly(self, title: str, wanted: bool) -> None:
+        """Show or hide a dock; its neighbours take or leave the room."""
+        for dock in self._places().get(title, ()):
+            dock.setVisible(wanted)
+        self._is_changing = True  # this is not the user's doing
+        self._end.start()
+
+    def put_napari_back(self) -> None:
+        """Put napari's own docks back into the left column."""
+        window = self._living_window()
+        if window is not None and not self.is_shown(LAYERS) and self._napari_docks():
+            self._fill(window, "left", Column(_EXTRA_SHARE, (Stack((LAYERS,)),)), self._places())
+
+    def arrangement(self) -> Arrangement:
+        """Return where the docks stand now."""
+        window = self._living_window()
+        if window is None:
+            return self._arrangement
+        columns = {side: self._column(window, side) for side in _AREAS}
+        central = window.centralWidget()
+        return Arrangement(**columns, has_image=central is None or not central.isHidden())
+
+    def release(self) -> None:
+        """Arrange nothing any more, and show the canvas."""
+        stop_timers(self._later, self._end)
+        window = self._living_window()
+        if window is not None:
+            self._set_canvas_visible(window, True)
+            for widget in (window, *self._docks.values()):
+                if isalive(widget):  # type: ignore[no-untyped-call]
+                    widget.removeEventFilter(self)
+        self._window = lambda: None  # type: ignore[assignment]
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        """Notice a new size of the window, or of a dock resized by the user; pass events on."""
+        if event is not None and event.type() == QEvent.Type.Resize:
+            if watched is self._window():
+                self._is_changing = True
+                self._end.stop()
+            self._later.start()
+        return False
+
+    def _living_window(self) -> QMainWindow | None:
+        window = self._window()
+        if window is None or not isalive(window):  # type: ignore[no-untyped-call]
+            return None
+        return window
+
+    def _places(self) -> dict[str, Sequence[QDockWidget]]:
+        """Return title -> docks; two for napari's own."""
+        places: dict[str, Sequence[QDockWidget]] = {n: (d,) for n, d in self._docks.items()}
+        return places | {LAYERS: self._napari_docks()}
+
+    @staticmethod
+    def _set_canvas_visible(window: QMainWindow, visible: bool) -> None:
+        central = window.centralWidget()
+        if central is not None:
+            central.setVisible(visible)
+
+    def _fill(
+        self,
+        window: QMainWindow,
+        side: str,
+        column: Column,
+        places: Mapping[str, Sequence[QDockWidget]],
+    ) -> None:
+        """Put docks on one side, in stacks of tabs."""
+        named = ([d for n in at.docks for d in places.get(n, ())] for at in column.stacks)
+        groups = [found for docks in named if (found := [d for d in docks if not d.isFloating()])]
+        for number, docks in enumerate(groups):
+            if number:
+                across = _HORIZONTAL if side == "bottom" else _VERTICAL
+                window.splitDockWidget(groups[number - 1][0], docks[0], across)
+            elif side == "bottom":
+                window.splitDockWidget(self._legend, docks[0], _VERTICAL)
+            else:
+                window.addDockWidget(_AREAS[side], docks[0])
+        # Later: a dock that is split off a tab would only become another tab.
+        for docks in groups:
+            for dock in docks[1:]:
+                window.tabifyDockWidget(docks[0], dock)
+            for dock in docks:
+                dock.show()
+            docks[0].raise_()
+
+    def _hide(self, window: QMainWindow, title: str, docks: Sequence[QDockWidget]) -> None:
+        """Hide docks in a place where napari's Window menu can show them again."""
+        area = _AREAS[_HOMES.get(title, "right")]
+        for dock in docks:
+            if not dock.isFloating():
+                window.addDockWidget(area, dock)
+            dock.hide()
+
+    def _follow(self) -> None:
+        window = self._living_window()
+        if window is None:
+            return
+        if self._is_changing:
+            self._give_sizes(window)
+            self._end.start()  # resizing that follows is not the user's
+        else:
+            self._arrangement = self.arrangement()
+            self.is_users |= not self._arrangement.is_like(self._baseline)
+
+    def _rest(self) -> None:
+        self._is_changing = False
+        self._baseline = self.arrangement()
+
+    def _give_sizes(self, window: QMainWindow) -> None:
+        """Resize the docks to their shares."""
+        widths: dict[QDockWidget, int] = {}
+        for side, column in self._arrangement.columns.items():
+            firsts = [(at, dock) for at in column.stacks if (dock := self._seen(at)) is not None]
+            if not firsts:
+                continue
+            at_bottom = side == "bottom"
+            if at_bottom:
+                height = round(column.share * window.height())
+                window.resizeDocks([firsts[0][1]], [height], _VERTICAL)
+            else:
+                widths[firsts[0][1]] = round(column.share * window.width())
+            total = sum((d.width() if at_bottom else d.height()) for _, d in firsts)
+            whole = sum(at.share for at, _ in firsts)
+            sizes = [round(at.share / whole * total) for at, _ in firsts]
+            across = _HORIZONTAL if at_bottom else _VERTICAL
+            window.resizeDocks([dock for _, dock in firsts], sizes, across)
+        # Both columns at once: without the canvas, each has what the other leaves.
+        window.resizeDocks(list(widths), list(widths.values()), _HORIZONTAL)
+
+    def _seen(self, stack: Stack) -> QDockWidget | None:
+        """Return the dock of a stack that is in sight."""
+        places = self._places()
+        docks = [dock for name in stack.docks for dock in places.get(name, ())]
+        return next((dock for dock in docks if not dock.isFloating() and is_in_sight(dock)), None)
+
+    def _column(self, window: QMainWindow, side: str) -> Column | None:
+        """Describe one side as it is."""
+        docked = [
+            (name, group[0])
+            for name, group in self._places().items()
+            if group and _is_on(window, side, group)
+        ]
+        stacks: list[tuple[list[str], QDockWidget]] = []
+        for name, dock in docked:
+            tabs = window.tabifiedDockWidgets(dock)
+            known = next((at for at in stacks if at[1] in tabs or at[1] is dock), None)
+            if known is None:
+                stacks.append(([name], dock))
+            else:
+                known[0].append(name)
+        if not stacks:
+            return None
+        return self._measured(window, side, stacks)
+
+    def _measured(
+        self, window: QMainWindow, side: str, stacks: list[tuple[list[str], QDockWidget]]
+    ) -> Column | None:
+        at_bottom = side == "bottom"
+        found = []
+        places = self._places()
+        for names, _ in stacks:
+            front = next((n for n in names if any(is_in_sight(d) for d in places[n])), None)
+            if front is None:
+                continue
+            seen = next(d for d in places[front] if is_in_sight(d))
+            ordered = (front, *(name for name in names if name != front))
+            place, size = (seen.x(), seen.width()) if at_bottom else (seen.y(), seen.height())
+            found.append((place, size, ordered, seen))
+        if not found:
+            return None
+        found.sort(key=lambda at: at[0])
+        total = sum(size for _, size, _, _ in found)
+        seen = found[0][3]
+        share = seen.height() / window.height() if at_bottom else seen.width() / window.width()
+        return Column(share, tuple(Stack(names, size / total) for _, size, names, _ in found))
+
+
+def _is_on(window: QMainWindow, side: str, docks: Sequence[QDockWidget]) -> bool:
+    return all(
+        not dock.isHidden()
+        and not dock.isFloating()
+        and window.dockWidgetArea(dock) == _AREAS[side]
+        for dock in docks
+    )

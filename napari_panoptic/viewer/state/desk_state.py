@@ -1,0 +1,64 @@
+"""The state of a desk: the one owner of what the user chose to see, and how. No Qt here.
+
+The session owns what is evaluated (cohort, region, team, settings, selection, edits). Panels,
+layers and the command palette change the fields below and follow their events; nothing else
+keeps a copy that could differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import ClassVar
+
+from psygnal import SignalGroupDescriptor
+
+from napari_panoptic.nuclei.display.listed import Others
+from napari_panoptic.nuclei.display.object_rows import ObjectFilter, WorstFirst
+from napari_panoptic.nuclei.display.styles import Look
+from napari_panoptic.viewer.state.preferences import Preferences, Queue
+
+
+@dataclass(eq=False)
+class DeskState:
+    """What the user chose to see; each field has an event of the same name.
+
+    Parameters
+    ----------
+    workspace
+        Name of the workspace; empty before one is shown.
+    look
+        How objects are drawn.
+    object_filter
+        Which objects the table lists.
+    order
+        What makes one failure worse than another.
+    others
+        How the image shows objects that are not listed.
+    queue
+        How the next failure is found.
+    follow
+        Whether the next failure is brought into view.
+    hidden_columns
+        Names of the columns that the object table does not show.
+    """
+
+    events: ClassVar[SignalGroupDescriptor] = SignalGroupDescriptor()
+
+    workspace: str = ""
+    look: Look = field(default_factory=Look)
+    object_filter: ObjectFilter = field(default_factory=ObjectFilter)
+    order: WorstFirst = WorstFirst.IOU
+    others: Others = Others.SHOWN
+    queue: Queue = Queue.REGION
+    follow: bool = True
+    hidden_columns: frozenset[str] = frozenset()
+
+    @classmethod
+    def restored(cls, preferences: Preferences) -> DeskState:
+        """Return the state of the last window; from now on, preferences follow its changes."""
+        names = [each.name for each in fields(cls)]
+        state = cls(**{name: getattr(preferences, name) for name in names})
+        for name in names:
+            getattr(state.events, name).connect(partial(setattr, preferences, name))
+        return state

@@ -1,0 +1,215 @@
+"""Workspaces, the way to objects of other regions, and what the next window remembers."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QDockWidget, QMainWindow, QTextEdit
+
+from napari_panoptic.nuclei.display.object_rows import ObjectFilter
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.viewer.desk.nuclei import WORKSPACES
+from napari_panoptic.viewer.desk.workspaces import Arrangement, Column, Stack
+from napari_panoptic.viewer.kit.widgets import is_in_sight
+from napari_panoptic.viewer.state.desk_state import DeskState
+from napari_panoptic.viewer.state.preferences import Queue
+from tests.viewer.finding import FIRST, SECOND
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+NAMES = [workspace.name for workspace in WORKSPACES]
+
+
+@pytest.fixture
+def desk(open_desk, wait_until):
+    """Show the first region in the first workspace, nothing selected."""
+    open_desk.reset_workspace("Inspect")
+    open_desk.link.go_to(FIRST, team="careful")
+    wait_until(lambda: open_desk.is_settled and open_desk.is_arranged)
+    open_desk.session.select(None)
+    return open_desk
+
+
+def rest(desk, wait_until):
+    QTest.qWait(20)
+    wait_until(lambda: desk.is_arranged and desk.is_settled)
+
+
+def window_of(desk):
+    window = desk.strip.window()
+    assert isinstance(window, QMainWindow)
+    return window
+
+
+def shown_panels(desk):
+    return {title for title in desk.docked() if is_in_sight(desk.dock(title).widget())}
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+def test_ctrl_and_a_number_show_a_workspace(desk, wait_until, number):
+    canvas = desk.link.scene and window_of(desk).centralWidget()
+    QTest.keyClick(window_of(desk), getattr(Qt.Key, f"Key_{number}"), CTRL)
+    rest(desk, wait_until)
+    workspace = WORKSPACES[number - 1]
+    assert desk.workspace is workspace
+    assert desk.state.workspace == workspace.name
+    there = set(desk.docked())
+    stacks = [at for column in workspace.arrangement.columns.values() for at in column.stacks]
+    fronts = {next((n for n in at.docks if n in there), None) for at in stacks}
+    assert shown_panels(desk) == fronts - {None}
+    assert canvas.isVisible() is workspace.arrangement.has_image
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_workspace_gives_its_panels_the_room_that_it_declares(desk, wait_until, name):
+    desk.show_workspace(name)
+    rest(desk, wait_until)
+    window = window_of(desk)
+    for side, column in next(w for w in WORKSPACES if w.name == name).arrangement.columns.items():
+        titles = [t for at in column.stacks for t in at.docks if t in desk.docked()]
+        seen = next((t for t in titles if is_in_sight(desk.dock(t))), None)
+        if seen is None:
+            continue
+        dock = desk.dock(seen)
+        share = (
+            dock.height() / window.height() if side == "bottom" else dock.width() / window.width()
+        )
+        assert share == pytest.approx(column.share, abs=0.1), side
+
+
+def test_a_panel_is_found_in_the_workspace_that_is_for_it(desk, wait_until):
+    for title, workspace in (("Review", "Review"), ("Ranking", "Cohort"), ("Metrics", "Inspect")):
+        desk.reveal(title)
+        rest(desk, wait_until)
+        assert desk.workspace.name == workspace
+        assert is_in_sight(desk.dock(title).widget())
+
+
+def test_settings_are_shown_beside_any_workspace_and_hidden_again(desk, wait_until):
+    for name in ("Review", "Teams", "Cohort"):
+        desk.show_workspace(name)
+        rest(desk, wait_until)
+        button = desk.strip.findChild(type(desk.strip.layout().itemAt(0).widget())).button(
+            "Settings"
+        )
+        for wanted in (True, False):
+            QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+            rest(desk, wait_until)
+            assert is_in_sight(desk.dock("Settings").widget()) is wanted
+            assert button.isChecked() is wanted
+        desk.reset_workspace(name)
+        rest(desk, wait_until)
+
+
+def test_the_users_own_arrangement_comes_back_and_can_be_reset(desk, wait_until):
+    window, objects = window_of(desk), desk.dock("Objects")
+    wide = objects.width()
+    window.resizeDocks([objects], [wide + 120], Qt.Orientation.Horizontal)
+    desk.dock("Metrics").hide()
+    QTest.qWait(400)
+    rest(desk, wait_until)
+    own = objects.width()
+    assert own > wide + 60
+    desk.show_workspace("Teams")
+    rest(desk, wait_until)
+    desk.show_workspace("Inspect")
+    rest(desk, wait_until)
+    assert objects.width() == pytest.approx(own, abs=12)
+    assert desk.dock("Metrics").isHidden()
+    desk.reset_workspace("Inspect")
+    rest(desk, wait_until)
+    assert objects.width() == pytest.approx(wide, abs=12)
+    assert not desk.dock("Metrics").isHidden()
+
+
+def test_docks_of_others_stay_where_they_are(desk, wait_until):
+    window = window_of(desk)
+    others = QDockWidget("mine", window)
+    others.setWidget(QTextEdit())
+    window.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, others)
+    try:
+        for name in (*NAMES, "Inspect"):
+            desk.show_workspace(name)
+            rest(desk, wait_until)
+            assert others.isVisible()
+            assert window.dockWidgetArea(others) == Qt.DockWidgetArea.BottomDockWidgetArea
+    finally:
+        window.removeDockWidget(others)
+        others.deleteLater()
+
+
+def test_a_floating_panel_stays_floating(desk, wait_until):
+    dock = desk.dock("Metrics")
+    dock.setFloating(True)
+    for name in ("Groups", "Inspect"):
+        desk.show_workspace(name)
+        rest(desk, wait_until)
+        assert dock.isFloating()
+    dock.setFloating(False)
+
+
+class TestGoTo:
+    def failure(self, desk):
+        reference = desk.session.evaluation.outcomes.reference
+        return int(reference.ids[reference.status == STATUS_CODE[Status.FN]][0])
+
+    def test_an_object_of_another_region_and_team(self, desk, wait_until):
+        desk.link.go_to(SECOND, team="merger")
+        rest(desk, wait_until)
+        wanted = self.failure(desk)
+        desk.link.go_to(FIRST, team="careful")
+        rest(desk, wait_until)
+        desk.link.go_to(SECOND, Side.REFERENCE, wanted, team="merger")
+        rest(desk, wait_until)
+        chosen = desk.session.selection
+        assert (desk.session.snapshot.region.name, desk.session.team) == (SECOND, "merger")
+        assert (chosen.side, chosen.id, chosen.team) == (Side.REFERENCE, wanted, "merger")
+
+    def test_a_later_choice_of_region_wins(self, desk, wait_until):
+        desk.link.go_to(SECOND, Side.REFERENCE, 1)
+        desk.link.go_to(FIRST)
+        rest(desk, wait_until)
+        assert desk.session.snapshot.region.name == FIRST
+        assert desk.session.selection is None
+
+    def test_an_object_that_is_not_there_is_reported(self, desk, wait_until, monkeypatch):
+        told = []
+        monkeypatch.setattr("napari_panoptic.viewer.desk.link.show_info", told.append)
+        desk.link.go_to(SECOND, Side.REFERENCE, 987654)
+        rest(desk, wait_until)
+        assert len(told) == 1
+        assert "987654" in told[0]
+
+
+def test_state_that_was_damaged_counts_as_unset(preferences):
+    for name, value in (
+        ("filter", '{"statuses": [1, 2]}'),
+        ("queue", "at random"),
+        ("arrangements", "[1"),
+        ("places", '{"/a": 3}'),
+    ):
+        preferences._kept_here["desk", name] = value
+    state = DeskState.restored(preferences)
+    assert state.object_filter == ObjectFilter()
+    assert state.queue is Queue.REGION
+    assert preferences.arrangements() == {}
+
+
+def test_arrangements_are_kept_as_plain_values():
+    arrangement = Arrangement(
+        left=Column(0.25, (Stack(("Regions", "Settings"), 0.6), Stack(("Layers",), 0.4))),
+        bottom=Column(0.5, (Stack(("Teams",)),)),
+        has_image=False,
+    )
+    assert Arrangement.from_json(arrangement.to_json()) == arrangement
+    for damaged in (None, [], {"left": 3}, {"left": [0.2, [["Regions"]]], "has_image": True}):
+        assert Arrangement.from_json(damaged) is None
+    assert arrangement.is_like(replace(arrangement, bottom=Column(0.51, (Stack(("Teams",)),))))
+    others = [
+        replace(arrangement, bottom=Column(0.6, (Stack(("Teams",)),))),
+        replace(arrangement, bottom=None),
+        replace(arrangement, bottom=Column(0.5, (Stack(("Review",)),))),
+    ]
+    assert not any(arrangement.is_like(other) for other in others)
+    assert all(one != other for one, other in pairwise(others))
