@@ -8,16 +8,21 @@ from typing import Any
 
 import napari
 from platformdirs import user_cache_path
+from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.detections.cohort import Frame
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.nuclei.values.cohort import Region, Task
 from napari_panoptic.samples.write import write_sample
+from napari_panoptic.viewer.desk.docks import after_layout, unwrapped
+from napari_panoptic.viewer.desk.nuclei import Desk, desk_in
+from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.layers.desk_layers import IMAGE, ROLE, image_layer_data
 from napari_panoptic.viewer.layers.owned import find_own, own_when_added
 from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, show_in
 
+ALREADY_OPEN = "The inspector is already open in this window."
 LayerData = tuple[Any, ...]
 SAMPLE_FOLDERS = {
     Task.NUCLEI: "sample",
@@ -25,6 +30,32 @@ SAMPLE_FOLDERS = {
     Task.RATERS: "sample-raters",
 }
 """In the user's cache: in a folder that all users share, others could put theirs in its place."""
+
+
+def make_inspector(viewer: napari.Viewer | None = None) -> QWidget:
+    """Make the desk in a viewer; napari docks the widget that this returns.
+
+    Where the desk is open already, it is left alone and the widget says so.
+
+    Parameters
+    ----------
+    viewer
+        The viewer; the current one where None, since napari hands a function
+        none.
+
+    Raises
+    ------
+    PanopticError
+        Where there is no viewer.
+    """
+    viewer = unwrapped(viewer or napari.current_viewer())
+    if viewer is None:
+        raise PanopticError("the inspector needs a napari window: open one first")
+    if desk_in(viewer) is not None:
+        return PlainLabel(ALREADY_OPEN)
+    desk = Desk(viewer)
+    after_layout(desk.strip, desk.build)
+    return desk.strip
 
 
 def sample_data() -> list[LayerData]:

@@ -18,6 +18,7 @@ from napari_panoptic.io.cohorts.pair import pair_of_files
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.values.cohort import Task
 from napari_panoptic.viewer.desk.docks import unwrapped
+from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.kit.shown import show_error, shown
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -320,3 +321,18 @@ def _read(folder: Path, allow_outside: bool) -> Opened | _Outside | str:
         return _Outside(error.message, None)
     except PanopticError as error:
         return str(error)
+
+
+class _Opener:
+    """How desks, which do not know each other, open other cohorts."""
+
+    @staticmethod
+    def ask_for_folder(viewer: Any, parent: QWidget | None = None) -> None:
+        ask_for_folder(viewer, parent)
+
+    @staticmethod
+    def open_files(viewer: Any, paths: Sequence[Path]) -> None:
+        open_dropped(viewer, paths)
+
+
+DeskShell.opener = _Opener()

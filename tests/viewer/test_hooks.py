@@ -9,7 +9,7 @@ from napari_panoptic.io.images import SLIDE_ENDINGS
 from napari_panoptic.nuclei.values.cohort import Task
 from napari_panoptic.viewer import hooks, opening
 from napari_panoptic.viewer.desk.detections import detection_desk_in
-from napari_panoptic.viewer.desk.nuclei import desk_in, desk_of, make_inspector
+from napari_panoptic.viewer.desk.nuclei import desk_in, desk_of
 from napari_panoptic.viewer.desk.raters import rated_desk_in
 from napari_panoptic.viewer.desk.shell import DeskStrip
 from tests.support.builders import noise, write_svs
@@ -78,7 +78,7 @@ def test_the_inspector_comes_from_the_plugins_menu(close_desk, make_napari_viewe
     assert isinstance(widget, DeskStrip)
     wait_until(lambda: "Regions" in viewer.window.dock_widgets)
     assert desk_of(viewer) is widget.desk
-    assert not isinstance(make_inspector(viewer), DeskStrip)
+    assert not isinstance(hooks.make_inspector(viewer), DeskStrip)
     close_desk(widget.desk)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,7 +34,6 @@ from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import show_error, show_info, shown
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.layers.point_scene import PointScene, Tool
-from napari_panoptic.viewer.opening import ask_for_folder, open_dropped
 from napari_panoptic.viewer.panels.detections.atypia import AtypiaPanel
 from napari_panoptic.viewer.panels.detections.panels import (
     DetectionFigures,
@@ -156,10 +155,6 @@ class DetectionDesk(DeskShell):
         """Return the legend."""
         return self.legend
 
-    def open_dropped(self, paths: Sequence[Path]) -> None:
-        """Open files that were dropped on the desk."""
-        open_dropped(self._viewer, paths)
-
     # --- a cohort ---
 
     def show_cohort(self, cohort: DetectionCohort, *, region: str | None = None) -> None:
@@ -240,7 +235,7 @@ class DetectionDesk(DeskShell):
             (self.atypia.team_chosen, self._on_team),
             (self.points.point_chosen, self._on_row),
             (self.figures.curve.threshold_chosen, self._on_threshold),
-            (self.settings.open_wanted, self._on_open),
+            (self.settings.open_wanted, self.ask_for_cohort),
             (self.settings.team_chosen, self._on_team),
             (self.settings.settings_chosen, self._on_settings),
             (self.settings.tool_wanted, self._on_tool),
@@ -449,9 +444,6 @@ class DetectionDesk(DeskShell):
         if self.session is not None:
             self.session.select((side, row))
             self.scene.centre(side, row)
-
-    def _on_open(self) -> None:
-        ask_for_folder(self._viewer, self.strip)
 
     def _on_keys(self) -> None:
         self.keys.show_keys(

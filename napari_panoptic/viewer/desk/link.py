@@ -41,22 +41,16 @@ from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.clicks import is_plain_click
 from napari_panoptic.viewer.kit.keys import DESK_KEYS
-from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.kit.widgets import is_in_sight, show_in_front
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.slide_view import SCALE_MEANING, SlideView
 from napari_panoptic.viewer.layers.stand_in import Pointed
 from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.around import Panels, Surroundings
 from napari_panoptic.viewer.panels.metrics import EMPTY as NO_FIGURES
-from napari_panoptic.viewer.panels.metrics import MetricsPanel
-from napari_panoptic.viewer.panels.navigator import Navigator
-from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.panels.objects.panel import EMPTY as NO_OBJECTS
-from napari_panoptic.viewer.panels.objects.panel import ObjectTable
-from napari_panoptic.viewer.panels.part import DeskPart, Surroundings
-from napari_panoptic.viewer.panels.settings import SettingsPanel
-from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
+from napari_panoptic.viewer.panels.part import DeskPart
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from napari_panoptic.viewer.warm import WARM_UP
@@ -85,20 +79,6 @@ FOLLOW_EDIT_MS = 33
 """How long after an edit lists follow it; colours and figures follow at once."""
 NEAR_A_SLIDE = "Zoom out to see where on the slide objects fail."
 """The line above a slide on which single objects can be distinguished."""
-
-
-@dataclass(frozen=True, eq=False)
-class Panels:
-    """The widgets of a desk."""
-
-    navigator: Navigator
-    settings: SettingsPanel
-    metrics: MetricsPanel
-    objects: ObjectTable
-    title: TitleStrip
-    legend: LegendStrip
-    notes: NotesDialog
-    keys: KeysDialog
 
 
 @dataclass(frozen=True)
@@ -209,9 +189,9 @@ class Link:
         """The panels that every desk has."""
         return self._panels
 
-    def raise_part(self, part: DeskPart) -> None:
-        """Bring a part's panel to the front."""
-        self._reveal(part.title)
+    def reveal(self, title: str) -> None:
+        """Bring the panel of a title to the front."""
+        self._reveal(title)
 
     def go_to(
         self,
@@ -378,7 +358,7 @@ class Link:
             self._bind(shortcut.key, actions[shortcut.key])
         for part in self._parts:
             if part.key is not None:
-                self._bind(part.key, lambda part=part: self.raise_part(part))  # type: ignore[misc]
+                self._bind(part.key, lambda part=part: self._reveal(part.title))  # type: ignore[misc]
             for shortcut, action in part.shortcuts():
                 self._bind(shortcut.key, action)
 

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import napari
 from qtpy.QtWidgets import QWidget
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.read_ahead import ReadAhead
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk import shell
-from napari_panoptic.viewer.desk.docks import after_layout, unwrapped
-from napari_panoptic.viewer.desk.link import Link, Panels
+from napari_panoptic.viewer.desk.link import Link
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
 from napari_panoptic.viewer.jobs.region_work import warm_up
 from napari_panoptic.viewer.kit.keys import Shortcut, key_sections
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
-from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import show_in_front
-from napari_panoptic.viewer.opening import ask_for_folder, open_dropped
+from napari_panoptic.viewer.panels.around import Panels
 from napari_panoptic.viewer.panels.metrics import MetricsPanel
 from napari_panoptic.viewer.panels.navigator import Navigator
 from napari_panoptic.viewer.panels.notes import NotesDialog
@@ -37,7 +33,6 @@ from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 INSPECTOR = "Panoptic Inspector (Panoptic)"
 """Name of the dock of the strip: the one that napari itself gives it from its menu."""
-ALREADY_OPEN = "The inspector is already open in this window."
 REGIONS, SETTINGS, METRICS, OBJECTS = "Regions", "Settings", "Metrics", "Objects"
 
 WORKSPACES = (
@@ -211,14 +206,6 @@ class Desk(DeskShell):
         if link is not None:
             link.close()
 
-    def ask_for_cohort(self) -> None:
-        """Let the user choose a folder, and open it on the matching desk."""
-        ask_for_folder(self._viewer, self.strip)
-
-    def open_dropped(self, paths: Sequence[Path]) -> None:
-        """Open files that were dropped on the desk."""
-        open_dropped(self._viewer, paths)
-
     def show_failure(self) -> None:
         """Select the first failure, as for a picture."""
         if self.link is not None:
@@ -248,32 +235,6 @@ def last_place(cohort: Cohort) -> tuple[str | None, str | None]:
     region, team = PREFERENCES.place(cohort.root)
     regions, teams = {at.name for at in cohort.regions}, {at.name for at in cohort.teams}
     return (region if region in regions else None), (team if team in teams else None)
-
-
-def make_inspector(viewer: napari.Viewer | None = None) -> QWidget:
-    """Make the desk in a viewer; napari docks the widget that this returns.
-
-    Where the desk is open already, it is left alone and the widget says so.
-
-    Parameters
-    ----------
-    viewer
-        The viewer; the current one where None, since napari hands a function
-        none.
-
-    Raises
-    ------
-    PanopticError
-        Where there is no viewer.
-    """
-    viewer = unwrapped(viewer or napari.current_viewer())
-    if viewer is None:
-        raise PanopticError("the inspector needs a napari window: open one first")
-    if desk_in(viewer) is not None:
-        return PlainLabel(ALREADY_OPEN)
-    desk = Desk(viewer)
-    after_layout(desk.strip, desk.build)
-    return desk.strip
 
 
 def desk_of(viewer: napari.Viewer) -> Desk:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from napari_panoptic.viewer.kit.keys import KEY_LIST, Shortcut
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.layers.rater_scene import RatedScene
-from napari_panoptic.viewer.opening import ask_for_folder, open_dropped
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.panels.raters.panels import (
     COMPUTING,
@@ -143,10 +141,6 @@ class RatedDesk(DeskShell):
         """Return the legend."""
         return self.legend
 
-    def open_dropped(self, paths: Sequence[Path]) -> None:
-        """Open files that were dropped on the desk."""
-        open_dropped(self._viewer, paths)
-
     def start(self, case: str | None = None) -> None:
         """Show a case; the first where None."""
         structure = self.cohort.structures[0]
@@ -170,7 +164,7 @@ class RatedDesk(DeskShell):
 
     def _connect(self) -> None:
         """Make every connection; they end with the widgets, and in `_let_go`."""
-        self.cases.open_wanted.connect(self._on_open)
+        self.cases.open_wanted.connect(self.ask_for_cohort)
         self.title.keys_clicked.connect(self._on_keys)
         self.title.notes_clicked.connect(self._on_notes)
         self.cases.structure_chosen.connect(self._on_structure)
@@ -252,9 +246,6 @@ class RatedDesk(DeskShell):
 
     def _on_shown(self, shown: set[Shown]) -> None:
         self.scene.set_shown(shown)
-
-    def _on_open(self) -> None:
-        ask_for_folder(self._viewer, self.cases)
 
     def _on_keys(self) -> None:
         self.keys.show_keys(

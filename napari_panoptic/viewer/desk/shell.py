@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from psygnal import Signal
 from qtpy.QtCore import Qt
@@ -78,7 +78,17 @@ class DeskStrip(DockedWidget):
         """Open what was dropped."""
         if event is not None and (paths := _dropped_files(event)):
             event.acceptProposedAction()
-            self.desk.open_dropped(paths)
+            self.desk.opener.open_files(self.desk.viewer, paths)
+
+
+class Opener(Protocol):
+    """Opens other cohorts, on the desk of their task."""
+
+    def ask_for_folder(self, viewer: Any, parent: QWidget | None = None) -> None:
+        """Let the user choose a folder, and open it."""
+
+    def open_files(self, viewer: Any, paths: Sequence[Path]) -> None:
+        """Open files that were dropped on a desk."""
 
 
 class DeskShell(ABC):
@@ -91,6 +101,8 @@ class DeskShell(ABC):
     """
 
     closed = Signal()
+    opener: ClassVar[Opener]
+    """How desks open other cohorts; set by `viewer.opening`, which knows all desks."""
     name: ClassVar[str]
     """Name of the dock of the strip."""
     workspaces: ClassVar[Sequence[Workspace]]
@@ -136,10 +148,6 @@ class DeskShell(ABC):
     def leave_cohort(self) -> None:
         """Stop all work and undo all connections; touch no widget."""
 
-    @abstractmethod
-    def open_dropped(self, paths: Sequence[Path]) -> None:
-        """Open files that were dropped on the desk."""
-
     @property
     @abstractmethod
     def is_settled(self) -> bool:
@@ -148,6 +156,15 @@ class DeskShell(ABC):
     def may_leave(self) -> bool:
         """Return whether another cohort may be shown; asks where something would be lost."""
         return True
+
+    @property
+    def viewer(self) -> Any:
+        """The viewer in whose window the desk stands."""
+        return self._viewer
+
+    def ask_for_cohort(self) -> None:
+        """Let the user choose a folder, and open it on the matching desk."""
+        self.opener.ask_for_folder(self._viewer, self.strip)
 
     @property
     def is_arranged(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from napari.components import ViewerModel
 from napari.layers import Shapes
 from numpy.typing import NDArray
 from psygnal import Signal
@@ -17,6 +18,7 @@ from napari_panoptic.io.formats.polygons.imagescope import traced_outlines
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
@@ -27,7 +29,7 @@ from napari_panoptic.viewer.jobs.workers import connect_worker
 from napari_panoptic.viewer.layers.desk_layers import ROLE
 from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers.owned import own, role_of
-from napari_panoptic.viewer.panels.part import Surroundings
+from napari_panoptic.viewer.layers.scene import Scene
 
 NAME = "ambiguous areas (shapes)"
 SHAPES = "ambiguous shapes"
@@ -48,8 +50,12 @@ class AmbiguousShapes:
 
     Parameters
     ----------
-    around
-        What is shown, and where.
+    viewer
+        The napari viewer.
+    session
+        The live state.
+    scene
+        The layers.
     edits
         Takes what is drawn.
     """
@@ -57,8 +63,10 @@ class AmbiguousShapes:
     changed = Signal()
     """The shapes came or went."""
 
-    def __init__(self, around: Surroundings, edits: LiveEdits) -> None:
-        self._around = around
+    def __init__(
+        self, viewer: ViewerModel, session: Session, scene: Scene, edits: LiveEdits
+    ) -> None:
+        self._viewer, self._session, self._scene = viewer, session, scene
         self._edits = edits
         self._layer: Shapes | None = None
         self._history: ShapesHistory | None = None
@@ -68,9 +76,9 @@ class AmbiguousShapes:
         self._timer.setSingleShot(True)
         self._timer.setInterval(FOLLOW_MS)
         self._timer.timeout.connect(self.follow)
-        for left in [at for at in around.viewer.layers if role_of(at, ROLE) == SHAPES]:
-            around.viewer.layers.remove(left)  # of a cohort that was shown before
-        around.viewer.layers.events.removed.connect(self._on_removed)
+        for left in [at for at in self._viewer.layers if role_of(at, ROLE) == SHAPES]:
+            self._viewer.layers.remove(left)  # of a cohort that was shown before
+        self._viewer.layers.events.removed.connect(self._on_removed)
 
     @property
     def is_on(self) -> bool:
@@ -97,11 +105,11 @@ class AmbiguousShapes:
         self._disconnect()
         self._layer = self._preparing = None
         stop_timers(self._timer)
-        self._around.viewer.layers.events.removed.disconnect(self._on_removed)
+        self._viewer.layers.events.removed.disconnect(self._on_removed)
 
     def set_on(self, is_on: bool) -> None:
         """Show the areas as shapes, or hatched again."""
-        snapshot = self._around.session.snapshot
+        snapshot = self._session.snapshot
         self._preparing = None
         if is_on == self.is_on or (is_on and (snapshot is None or not snapshot.evaluations)):
             self.changed.emit()
@@ -115,12 +123,12 @@ class AmbiguousShapes:
                 self.follow()
             self._remove()
             if snapshot is not None:
-                self._around.link.scene.show_ambiguous(self._present())
+                self._scene.show_ambiguous(self._present())
         self.changed.emit()
 
     def show_region(self) -> None:
         """Show the shapes of what is shown now; they stay where the areas are the same."""
-        snapshot = self._around.session.snapshot
+        snapshot = self._session.snapshot
         if self._layer is None or snapshot is None:
             return
         same = self._region == snapshot.region.name and _equal(self._drawn(), self._present())
@@ -144,7 +152,7 @@ class AmbiguousShapes:
     def follow(self) -> None:
         """Let the figures follow the shapes as they are now."""
         self._timer.stop()
-        snapshot = self._around.session.snapshot
+        snapshot = self._session.snapshot
         if self._layer is None or snapshot is None or snapshot.region.name != self._region:
             return
         if getattr(self._layer, "_is_creating", False):
@@ -169,7 +177,7 @@ class AmbiguousShapes:
         worker.start()
 
     def _make(self) -> None:
-        snapshot = self._around.session.snapshot
+        snapshot = self._session.snapshot
         if snapshot is None:
             return
         self._region = snapshot.region.name
@@ -188,7 +196,7 @@ class AmbiguousShapes:
         layer.current_edge_color = EDGE_COLOUR
         layer.current_face_color = FACE_COLOUR
         own(layer, ROLE, SHAPES)
-        self._around.viewer.add_layer(layer)
+        self._viewer.add_layer(layer)
         keep_in_place(layer)
         self._layer = layer
         self._history = ShapesHistory(layer)
@@ -201,8 +209,8 @@ class AmbiguousShapes:
         self._timer.stop()
         self._disconnect()
         layer, self._layer = self._layer, None
-        if layer is not None and layer in self._around.viewer.layers:
-            self._around.viewer.layers.remove(layer)
+        if layer is not None and layer in self._viewer.layers:
+            self._viewer.layers.remove(layer)
 
     def _disconnect(self) -> None:
         if self._history is not None:
@@ -213,14 +221,14 @@ class AmbiguousShapes:
                 emitter.disconnect(self._on_drawn)
 
     def _hide_hatching(self) -> None:
-        self._around.link.scene.show_ambiguous(None)
+        self._scene.show_ambiguous(None)
 
     def _present(self) -> NDArray[np.bool_] | None:
-        snapshot = self._around.session.snapshot
+        snapshot = self._session.snapshot
         return None if snapshot is None else snapshot.ambiguous
 
     def _drawn(self) -> NDArray[np.bool_] | None:
-        snapshot = self._around.session.snapshot
+        snapshot = self._session.snapshot
         if self._layer is None or snapshot is None:
             return None
         return filled(self._layer.data, self._layer.shape_type, snapshot.shape)
@@ -233,7 +241,7 @@ class AmbiguousShapes:
         if self._layer is not None and event.value is self._layer:
             # The areas stay as they were: shapes are deleted one by one, not with the layer.
             self._remove()
-            self._around.link.scene.show_ambiguous(self._present())
+            self._scene.show_ambiguous(self._present())
             self.changed.emit()
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from napari.components import ViewerModel
 from napari.layers import Labels
 from numpy.typing import NDArray
 from psygnal import Signal
@@ -20,7 +21,7 @@ from napari_panoptic.io.formats.saving import without_erased
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.edits.pair import IdWindow
-from napari_panoptic.nuclei.session import EditedEvaluation
+from napari_panoptic.nuclei.session import EditedEvaluation, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage
@@ -28,8 +29,8 @@ from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
+from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.watch import ClassChange, LayerValues, LayerWatch
-from napari_panoptic.viewer.panels.part import Surroundings
 
 SMALL_PX = 4_000_000
 """Layers up to this size are compared whenever they are redrawn; larger ones only
@@ -83,15 +84,19 @@ class LiveEdits:
 
     Parameters
     ----------
-    around
-        What is shown, and where.
+    viewer
+        The napari viewer.
+    session
+        The live state.
+    scene
+        The layers.
     """
 
     changed = Signal()
     """What is edited, unsaved, or switched on has changed."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, viewer: ViewerModel, session: Session, scene: Scene) -> None:
+        self._viewer, self._session, self._scene = viewer, session, scene
         self._watches: dict[Side, LayerWatch] = {}
         self._region = ""
         self._is_on = False
@@ -108,7 +113,7 @@ class LiveEdits:
         self._gone.setSingleShot(True)
         self._gone.setInterval(0)
         self._gone.timeout.connect(self._make_again)
-        around.viewer.layers.events.removed.connect(self._on_removed)
+        self._viewer.layers.events.removed.connect(self._on_removed)
 
     @property
     def is_on(self) -> bool:
@@ -149,7 +154,7 @@ class LiveEdits:
 
     def close(self) -> None:
         """Let go of all layers, as they are."""
-        self._around.viewer.layers.events.removed.disconnect(self._on_removed)
+        self._viewer.layers.events.removed.disconnect(self._on_removed)
         self._drop_watches()
         self._is_on = False
         stop_timers(self._gone)
@@ -157,7 +162,7 @@ class LiveEdits:
     def watch(self) -> None:
         """Watch the layers of what is shown now; watches that are right already stay."""
         wanted = self._to_watch()
-        snapshot = self._around.session.snapshot
+        snapshot = self._session.snapshot
         region = "" if snapshot is None else snapshot.region.name
         known = {side: (watch.layer, watch.values) for side, watch in self._watches.items()}
         if known == wanted and region == self._region:
@@ -183,7 +188,7 @@ class LiveEdits:
 
     def _to_watch(self) -> dict[Side, tuple[Labels, LayerValues]]:
         """Return the layers that can be edited, and what their values stand for."""
-        session, scene = self._around.session, self._around.link.scene
+        session, scene = self._session, self._scene
         if session.snapshot is None or session.evaluation is None:
             return {}
         found = {}
@@ -212,8 +217,8 @@ class LiveEdits:
         self._give_locks()
         if is_on:
             self._activate(self._watches[side])
-        elif self._is_ours(self._around.viewer.layers.selection.active):
-            self._around.viewer.layers.selection.active = self._around.link.scene.image_layer
+        elif self._is_ours(self._viewer.layers.selection.active):
+            self._viewer.layers.selection.active = self._scene.image_layer
         self.changed.emit()
         return True
 
@@ -225,7 +230,7 @@ class LiveEdits:
     @property
     def active_side(self) -> Side | None:
         """The side whose layer is the active one."""
-        active = self._around.viewer.layers.selection.active
+        active = self._viewer.layers.selection.active
         return next((side for side, w in self._watches.items() if w.layer is active), None)
 
     def start_new_object(self) -> None:
@@ -252,7 +257,7 @@ class LiveEdits:
 
     def follow_selection(self) -> None:
         """Let the brush paint the selected object further."""
-        chosen = self._around.session.selection
+        chosen = self._session.selection
         if chosen is None or not self._is_on or chosen.side not in self._watches:
             return
         watch = self._watches[chosen.side]
@@ -262,7 +267,7 @@ class LiveEdits:
         """Return the class of new objects."""
         if self._chosen_class is not None:
             return self._chosen_class
-        session = self._around.session
+        session = self._session
         names, evaluation = session.cohort.scheme.names, session.evaluation
         if evaluation is None:
             return names[0]
@@ -273,7 +278,7 @@ class LiveEdits:
 
     def selected_class(self) -> str | None:
         """Return the class of the selected object; None if none is selected."""
-        session = self._around.session
+        session = self._session
         chosen, evaluation = session.selection, session.evaluation
         if chosen is None or evaluation is None:
             return None
@@ -286,7 +291,7 @@ class LiveEdits:
         The layer of the object becomes the active one, so that it is there that
         the next step is undone.
         """
-        chosen, before = self._around.session.selection, self.selected_class()
+        chosen, before = self._session.selection, self.selected_class()
         if chosen is None or before is None or name == before:
             return
         watch = self._watches.get(chosen.side)
@@ -296,13 +301,13 @@ class LiveEdits:
         if self._is_on:
             self._activate(watch)
         else:
-            self._around.viewer.layers.selection.active = watch.layer
+            self._viewer.layers.selection.active = watch.layer
 
     def _give_classes(self, side: Side, names: Mapping[int, str]) -> bool:
         """Set the classes of objects (id -> class), and report what is refused."""
         try:
             for id_, name in names.items():
-                self._around.session.set_class(side, id_, name)
+                self._session.set_class(side, id_, name)
         except PanopticError as error:
             show_error(str(error))
             return False
@@ -322,7 +327,7 @@ class LiveEdits:
 
     def objects_to_save(self, side: Side) -> Objects:
         """Return a side as it is now, in arrays that later edits do not change."""
-        session = self._around.session
+        session = self._session
         drawn = self._drawn_now(side)
         if session.snapshot is None or drawn is None:
             raise PanopticError("there is nothing to save: no region with objects is shown")
@@ -342,7 +347,7 @@ class LiveEdits:
         return list(found.values())
 
     def _drawn_now(self, side: Side) -> Drawn | None:
-        snapshot, labels = self._around.session.snapshot, self._labels(side)
+        snapshot, labels = self._session.snapshot, self._labels(side)
         if snapshot is None or labels is None:
             return None
         return Drawn(labels, snapshot.ambiguous, snapshot.mpp, snapshot.region.reference)
@@ -361,7 +366,7 @@ class LiveEdits:
             region=copied.region,
             team=copied.team or "",
             ambiguous=_copied(drawn.ambiguous) if is_reference else None,
-            scheme=self._around.session.cohort.scheme,
+            scheme=self._session.cohort.scheme,
             mpp=drawn.mpp,
             original=drawn.original if is_reference else None,
         )
@@ -385,7 +390,7 @@ class LiveEdits:
         PanopticError
             Where they cannot be taken; nothing is changed then.
         """
-        session, now = self._around.session, self._labels(side)
+        session, now = self._session, self._labels(side)
         watch = self._watches.get(side)
         if now is None or watch is None:
             raise PanopticError(self._why_not())
@@ -418,7 +423,7 @@ class LiveEdits:
 
     def discard(self) -> None:
         """Go back to the files of the region that is shown."""
-        session = self._around.session
+        session = self._session
         if session.snapshot is None:
             return
         name = session.snapshot.region.name
@@ -429,7 +434,7 @@ class LiveEdits:
 
     def forget_discarded(self) -> None:
         """Forget edits of regions whose edits were discarded."""
-        session = self._around.session
+        session = self._session
         copies = session.copies
         if session.snapshot is session.loaded:  # not so where each edit was undone
             for watch in self._watches.values():
@@ -442,7 +447,7 @@ class LiveEdits:
 
     def on_edited(self, result: EditedEvaluation) -> None:
         """Remember what was edited; bring layers up to date with edits made elsewhere."""
-        snapshot = self._around.session.snapshot
+        snapshot = self._session.snapshot
         if snapshot is None:
             return
         name = snapshot.region.name
@@ -458,10 +463,10 @@ class LiveEdits:
             self._unsaved.pop(copied, None)  # every edit was undone
         for at in self._unsaved:
             drawn = self._drawn_now(at.side or Side.REFERENCE)
-            is_shown = at.region == name and at.team in (None, self._around.session.team)
+            is_shown = at.region == name and at.team in (None, self._session.team)
             if is_shown and drawn is not None:
                 self._drawn[at] = drawn
-        if self._around.session.is_flattened and name not in self._told_flattened:
+        if self._session.is_flattened and name not in self._told_flattened:
             self._told_flattened.add(name)
             show_warning(FLATTENED)
         if not self._is_taking and result.edit is not None:
@@ -470,7 +475,7 @@ class LiveEdits:
 
     def _show_edit(self, result: EditedEvaluation) -> None:
         """Bring the layer of a side up to date with an edit made elsewhere."""
-        team = self._around.session.team
+        team = self._session.team
         if result.side is Side.PREDICTION and result.team != team:
             return  # the scene fills that layer when it is looked at
         watch, labels = self._watches.get(result.side), self._labels(result.side)
@@ -481,7 +486,7 @@ class LiveEdits:
 
     def _is_copy(self, copied: Copied) -> bool:
         """Return whether something of the region that is shown is not as on disk."""
-        session = self._around.session
+        session = self._session
         if copied.side is None:
             return session.is_area_drawn
         return session.is_drawn(copied.side, copied.team)
@@ -490,7 +495,7 @@ class LiveEdits:
         """Redraw the ambiguous area."""
         self._is_redrawing = True
         try:
-            self._around.session.set_ambiguous(mask)
+            self._session.set_ambiguous(mask)
         except PanopticError as error:
             show_error(str(error))
         finally:
@@ -498,7 +503,7 @@ class LiveEdits:
 
     def _take(self, side: Side, window: IdWindow, ids: NDArray[np.int64]) -> None:
         """Hand changed pixels to the session; what it refuses is undone on the layer."""
-        session, labels = self._around.session, self._labels(side)
+        session, labels = self._session, self._labels(side)
         if labels is None:
             return
         classes = self._classes_of_drawn(side, ids)
@@ -520,7 +525,7 @@ class LiveEdits:
         Objects of the files keep their class, and undo and redo bring back that of
         the time.
         """
-        session = self._around.session
+        session = self._session
         on_disk = None if session.loaded is None else self._labels_in(session.loaded, side)
         if on_disk is None or session.evaluation is None:
             return {}
@@ -539,29 +544,29 @@ class LiveEdits:
 
     def _put_back(self, side: Side) -> None:
         """Let a layer show its copy again."""
-        self._around.link.scene.restore_objects(side, self._around.session.team)
+        self._scene.restore_objects(side, self._session.team)
         self.watch()
 
     def _current(self, side: Side, region: str) -> LabelImage | None:
         """Return what a watched layer has to show; None while the scene fills it."""
-        snapshot = self._around.session.snapshot
+        snapshot = self._session.snapshot
         if snapshot is None or snapshot.region.name != region:
             return None
-        return None if self._around.link.scene.is_filling else self._labels(side)
+        return None if self._scene.is_filling else self._labels(side)
 
     def _copied(self, side: Side) -> Copied:
         """Return what is edited on the layer of a side."""
-        team = self._around.session.team if side is Side.PREDICTION else None
+        team = self._session.team if side is Side.PREDICTION else None
         return Copied(self._region, side, team)
 
     def _labels(self, side: Side) -> LabelImage | None:
-        snapshot = self._around.session.snapshot
+        snapshot = self._session.snapshot
         return None if snapshot is None else self._labels_in(snapshot, side)
 
     def _labels_in(self, snapshot: RegionSnapshot, side: Side) -> LabelImage | None:
         if side is Side.REFERENCE:
             return snapshot.reference
-        return snapshot.predictions.get(self._around.session.team or "")
+        return snapshot.predictions.get(self._session.team or "")
 
     def _drop_watches(self) -> None:
         for watch in self._watches.values():
@@ -581,7 +586,7 @@ class LiveEdits:
 
     def _activate(self, watch: LayerWatch) -> None:
         watch.layer.visible = True
-        self._around.viewer.layers.selection.active = watch.layer
+        self._viewer.layers.selection.active = watch.layer
         self.follow_selection()
 
     def _is_ours(self, layer: Any) -> bool:
@@ -593,11 +598,9 @@ class LiveEdits:
 
     def _make_again(self) -> None:
         """Drop the watch of a layer that was deleted; make it again if it was edited."""
-        session, scene = self._around.session, self._around.link.scene
+        session, scene = self._session, self._scene
         gone = [
-            side
-            for side, watch in self._watches.items()
-            if watch.layer not in self._around.viewer.layers
+            side for side, watch in self._watches.items() if watch.layer not in self._viewer.layers
         ]
         for side in gone:
             watch = self._watches.pop(side)
@@ -613,7 +616,7 @@ class LiveEdits:
 
     def _restore_missing(self) -> None:
         """Create layers again that the user deleted."""
-        session, scene = self._around.session, self._around.link.scene
+        session, scene = self._session, self._scene
         for side in Side:
             missing = scene.object_layer(side, session.team) is None
             if missing and self._labels(side) is not None:

@@ -4,38 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from psygnal import SignalInstance
 from qtpy.QtWidgets import QWidget
 
-from napari_panoptic.nuclei.session import Session
 from napari_panoptic.viewer.kit.keys import Shortcut
-
-if TYPE_CHECKING:
-    from napari_panoptic.viewer.desk.link import Link
+from napari_panoptic.viewer.panels.around import Surroundings
 
 Connections = list[tuple[SignalInstance, Callable[..., None]]]
-
-
-@dataclass(frozen=True, eq=False)
-class Surroundings:
-    """What a part may use while a cohort is shown.
-
-    Parameters
-    ----------
-    viewer
-        The napari viewer.
-    session
-        The live state.
-    link
-        Session and viewer joined: has the scene and the other panels.
-    """
-
-    viewer: Any
-    session: Session
-    link: Link
 
 
 class DeskPart(ABC):

@@ -26,7 +26,8 @@ from napari_panoptic.viewer.jobs.workers import connect_worker
 from napari_panoptic.viewer.kit.shown import show_error
 from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
 from napari_panoptic.viewer.layers.mark_layer import MarkLayer
-from napari_panoptic.viewer.panels.part import Connections, DeskPart, Surroundings
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Connections, DeskPart
 
 T = TypeVar("T")
 EDIT_REST_MS = 150

@@ -20,7 +20,7 @@ from napari_panoptic.raters.outlines import outline_segments
 from napari_panoptic.raters.slice_outlines import Shown
 from napari_panoptic.report.text import UNDEFINED, ratio
 from napari_panoptic.samples.raters import write_raters_sample
-from napari_panoptic.viewer.desk import raters as desk_module
+from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.raters import rated_desk_in
 from napari_panoptic.viewer.jobs import rater_work as rated_work
 from napari_panoptic.viewer.jobs.rater_work import middle_slice
@@ -443,10 +443,10 @@ def test_a_crash_while_loading_leaves_the_desk_usable(desk, show, wait_until, mo
 
 def test_cohorts_are_opened_and_keys_listed_as_on_the_other_desks(desk, monkeypatch):
     asked = []
-    monkeypatch.setattr(desk_module, "ask_for_folder", lambda *place: asked.append(place))
+    monkeypatch.setattr(opening, "ask_for_folder", lambda *place: asked.append(place))
     assert desk.cases.open.text() == "Open cohort…"
     desk.cases.open.click()
-    assert asked == [(desk._viewer, desk.cases)]
+    assert asked == [(desk.viewer, desk.strip)]
     assert desk.title.keys.text() == "?"
     desk.title.keys.click()
     assert desk.keys.isVisible()

@@ -60,7 +60,8 @@ from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import PlainLabel, show_error, show_info, show_warning, shown
 from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable, separator
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.part import Connections, DeskPart, Surroundings
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Connections, DeskPart
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 FOLLOW_MS = 60
@@ -353,8 +354,8 @@ class EditsPart(DeskPart):
 
     def attach(self, around: Surroundings) -> None:
         """Watch the layers of a cohort."""
-        self.edits = LiveEdits(around)
-        self.shapes = AmbiguousShapes(around, self.edits)
+        self.edits = LiveEdits(around.viewer, around.session, around.link.scene)
+        self.shapes = AmbiguousShapes(around.viewer, around.session, around.link.scene, self.edits)
         self._autosaver = Autosaver(around.session, self.edits)
         self._is_given_up = False
         self.edits.changed.connect(self._on_changed)
@@ -443,7 +444,7 @@ class EditsPart(DeskPart):
                 self._left = found
                 self.refresh()
                 if found and is_start:
-                    self.around.link.raise_part(self)
+                    self.around.link.reveal(self.title)
 
         self._start(worker, take)
 

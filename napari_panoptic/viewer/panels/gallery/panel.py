@@ -32,9 +32,10 @@ from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Si
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, is_in_sight
 from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.gallery.crop_grid import Caption, Contents, CropGrid, Group
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
-from napari_panoptic.viewer.panels.part import Connections, DeskPart, Surroundings
+from napari_panoptic.viewer.panels.part import Connections, DeskPart
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 EDIT_REST_MS = 150

@@ -16,9 +16,10 @@ from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.groups.grouped import Grouped, grouped
 from napari_panoptic.viewer.panels.groups.panel import EMPTY, GroupsPanel
-from napari_panoptic.viewer.panels.part import Connections, Surroundings
+from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.seen_part import Material, Stream, TeamPart
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 

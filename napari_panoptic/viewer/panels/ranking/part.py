@@ -30,7 +30,8 @@ from napari_panoptic.viewer.jobs.cohort_work import CohortWork
 from napari_panoptic.viewer.jobs.workers import connect_worker
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.part import Connections, Surroundings
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.ranking.panel import (
     HINT,
     OF_OTHERS,

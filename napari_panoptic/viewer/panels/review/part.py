@@ -43,7 +43,8 @@ from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.layers.camera import focus_canvas
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.part import Connections, DeskPart, Surroundings
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Connections, DeskPart
 from napari_panoptic.viewer.panels.review.dialogs import CompareDialog, HistoryDialog
 from napari_panoptic.viewer.panels.review.drafts import Drafts, ObjectName
 from napari_panoptic.viewer.panels.review.panel import (
@@ -318,7 +319,7 @@ class ReviewPart(DeskPart):
         self.panel.finish_name()
         if not self.reviewing.reviewer:
             show_info(ASK_FOR_NAME)
-            self.around.link.raise_part(self)
+            self.around.link.reveal(self.title)
             self.panel.ask_for_name()
             return None, None
         if self.around.session.selection is None:

@@ -14,7 +14,8 @@ from napari_panoptic.viewer.layers.consensus_view import (
 )
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.part import Connections, Surroundings
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.seen_part import Latest, SeenPart, material
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.panels.teams.comparison import Comparison, ViewMode, compared

@@ -1,0 +1,83 @@
+"""What panels may use while a cohort is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.jobs.region_work import SummaryWork
+from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
+from napari_panoptic.viewer.layers.scene import Scene
+from napari_panoptic.viewer.panels.metrics import MetricsPanel
+from napari_panoptic.viewer.panels.navigator import Navigator
+from napari_panoptic.viewer.panels.notes import NotesDialog
+from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+from napari_panoptic.viewer.panels.settings import SettingsPanel
+from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
+from napari_panoptic.viewer.state.desk_state import DeskState
+
+
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """The widgets of a desk."""
+
+    navigator: Navigator
+    settings: SettingsPanel
+    metrics: MetricsPanel
+    objects: ObjectTable
+    title: TitleStrip
+    legend: LegendStrip
+    notes: NotesDialog
+    keys: KeysDialog
+
+
+class DeskLink(Protocol):
+    """The link between session and viewer, as panels see it."""
+
+    scene: Scene
+    state: DeskState
+    summary: SummaryWork
+
+    @property
+    def panels(self) -> Panels:
+        """The panels that every desk has."""
+
+    def reveal(self, title: str) -> None:
+        """Bring the panel of a title to the front."""
+
+    def go_to(
+        self,
+        region: str,
+        side: Side | None = None,
+        object_id: int | None = None,
+        *,
+        team: str | None = None,
+    ) -> None:
+        """Show a region, and an object in it."""
+
+    def select_failure(self, step: int = 1) -> None:
+        """Select the next (1) or previous (-1) failure."""
+
+    def follow_selected(self) -> None:
+        """Bring the selected object into view, unless the user turned this off."""
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What a part may use while a cohort is shown.
+
+    Parameters
+    ----------
+    viewer
+        The napari viewer.
+    session
+        The live state.
+    link
+        Session and viewer joined: has the scene and the other panels.
+    """
+
+    viewer: Any
+    session: Session
+    link: DeskLink
