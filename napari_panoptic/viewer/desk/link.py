@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from napari.components import ViewerModel
-from psygnal import SignalInstance
+from psygnal import Signal, SignalInstance
 from qtpy.QtCore import QTimer
 from qtpy.QtGui import QCursor
 from qtpy.QtWidgets import QToolTip
@@ -77,6 +77,8 @@ AHEAD_MS = 30
 """How long after loading the neighbours of a region are read."""
 FOLLOW_EDIT_MS = 33
 """How long after an edit lists follow it; colours and figures follow at once."""
+EDIT_REST_MS = 150
+"""How long the hand rests before panels that compute something follow an edit."""
 NEAR_A_SLIDE = "Zoom out to see where on the slide objects fail."
 """The line above a slide on which single objects can be distinguished."""
 
@@ -115,6 +117,9 @@ class Link:
         What has begun to read the first region, if anything has.
     """
 
+    edits_rested = Signal()
+    """The hand rests after edits that lists have followed."""
+
     def __init__(
         self,
         viewer: ViewerModel,
@@ -146,7 +151,7 @@ class Link:
         self._at_rest.setInterval(SLIDER_REST_MS)
         self._edited_since = QTimer()
         self._edited_since.setSingleShot(True)
-        self._edited_since.setInterval(FOLLOW_EDIT_MS)
+        self._has_unseen_edit = False
         self._idle = QTimer()
         self._idle.setSingleShot(True)
         self._ahead = QTimer()
@@ -334,7 +339,7 @@ class Link:
             signal.connect(slot)
         self._hover.timeout.connect(self._show_hover)
         self._zoomed.timeout.connect(self.scene.follow_zoom)
-        self._edited_since.timeout.connect(self._follow_edits)
+        self._edited_since.timeout.connect(self._after_edits)
         self._at_rest.timeout.connect(self._start_summary)
         self._idle.timeout.connect(self._catch_up)
         self._ahead.timeout.connect(self._look_ahead)
@@ -501,14 +506,27 @@ class Link:
         self._pointed = []
         if edit.team != self._session.team:  # its layer is out of sight
             self.scene.take_unseen_edit(self._session.snapshot, edit.team)
-            if not self._edited_since.isActive():
-                self._edited_since.start()
+            self._follow_soon()
             return
         self.scene.take_edit(self._session.snapshot, edited=self._edited())
         self._show_headline()
         self._show_counts()
-        if not self._edited_since.isActive():
-            self._edited_since.start()
+        self._follow_soon()
+
+    def _follow_soon(self) -> None:
+        """Let lists follow in a moment, and panels that compute once the hand rests."""
+        waits = self._edited_since.isActive() and self._has_unseen_edit
+        self._has_unseen_edit = True
+        if not waits:
+            self._edited_since.start(FOLLOW_EDIT_MS)
+
+    def _after_edits(self) -> None:
+        if self._has_unseen_edit:
+            self._has_unseen_edit = False
+            self._edited_since.start(EDIT_REST_MS)
+            self._follow_edits()
+        elif self._table:  # not closed meanwhile
+            self.edits_rested.emit()
 
     def _follow_edits(self) -> None:
         """Bring lists and rings up to date with the edits of the last moment."""

@@ -20,7 +20,6 @@ from qtpy.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, Q
 from napari_panoptic.viewer.desk.docks import (
     DockedWidget,
     add_docks,
-    arrangeable_napari_docks,
     dock_of,
     give_corners_to_sides,
     remove_docks,
@@ -203,9 +202,7 @@ class DeskShell(ABC):
                 action.triggered.connect(partial(self._on_menu, title))
         for title in self.extras:
             movable[title].visibilityChanged.connect(self._show_extras)
-        self._arranger = Arranger(
-            window, movable, found[legend], lambda: arrangeable_napari_docks(window)
-        )
+        self._arranger = Arranger(window, movable, found[legend])
         self._bind_keys()
         names = [workspace.name for workspace in self.workspaces]
         self.show_workspace(self.state.workspace if self.state.workspace in names else names[0])

@@ -7,7 +7,7 @@ where napari puts them. Docks of other plugins and floating docks stay where the
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
+from napari_panoptic.viewer.desk.docks import arrangeable_napari_docks
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 
@@ -168,8 +169,6 @@ class Arranger(QObject):
         Title -> dock.
     legend
         The dock below the canvas, shown with it.
-    napari_docks
-        Returns napari's own docks that may be arranged.
     """
 
     def __init__(
@@ -177,14 +176,12 @@ class Arranger(QObject):
         window: QMainWindow,
         docks: Mapping[str, QDockWidget],
         legend: QDockWidget,
-        napari_docks: Callable[[], Sequence[QDockWidget]],
     ) -> None:
         super().__init__()
         # Weakly: a window must not be held by what lives in it.
         self._window = weakref.ref(window)
         self._docks = dict(docks)
         self._legend = legend
-        self._napari_docks = napari_docks
         self._arrangement = self._baseline = Arrangement()
         self._is_changing = False
         self.is_users = False
@@ -294,6 +291,10 @@ class Arranger(QObject):
         if window is None or not isalive(window):  # type: ignore[no-untyped-call]
             return None
         return window
+
+    def _napari_docks(self) -> Sequence[QDockWidget]:
+        window = self._living_window()
+        return [] if window is None else arrangeable_napari_docks(window)
 
     def _places(self) -> dict[str, Sequence[QDockWidget]]:
         """Return title -> docks; two for napari's own."""

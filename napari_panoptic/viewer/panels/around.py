@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from psygnal import SignalInstance
+
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.region_work import SummaryWork
@@ -39,6 +41,7 @@ class DeskLink(Protocol):
     scene: Scene
     state: DeskState
     summary: SummaryWork
+    edits_rested: SignalInstance
 
     @property
     def panels(self) -> Panels:

@@ -30,8 +30,6 @@ from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections, DeskPart
 
 T = TypeVar("T")
-EDIT_REST_MS = 150
-"""How long the hand rests before a panel follows an edit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,16 +295,11 @@ class SeenPart(DeskPart):
     def __init__(self) -> None:
         super().__init__()
         self._is_stale = True
-        self._rest: QTimer | None = None
         self._sight: Sight | None = None
 
     def watch(self, widget: QWidget) -> None:
         """Follow whether the widget can be seen."""
         self._sight = Sight(widget, self._on_sight)
-        self._rest = QTimer(widget)
-        self._rest.setSingleShot(True)
-        self._rest.setInterval(EDIT_REST_MS)
-        self._rest.timeout.connect(self.refresh)
 
     @abstractmethod
     def compute_now(self) -> None:
@@ -335,7 +328,7 @@ class SeenPart(DeskPart):
         return [
             (session.region_changed, self.refresh),
             (session.team_changed, self.refresh),
-            (session.edited, self._on_edit),
+            (around.link.edits_rested, self.refresh),
         ]
 
     def refresh(self, *_changed: object) -> None:
@@ -357,10 +350,6 @@ class SeenPart(DeskPart):
         """Leave a cohort: stop waiting too."""
         super().detach()
         self._is_stale = True
-
-    def _on_edit(self, _what: object) -> None:
-        if self._rest is not None:
-            self._rest.start()
 
     def _on_sight(self, seen: bool) -> None:
         if self.around is None:

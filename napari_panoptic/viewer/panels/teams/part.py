@@ -33,6 +33,8 @@ class TeamsPart(SeenPart):
         self._panel = TeamsPanel()
         self._latest: Latest[Comparison] = Latest(self._show)
         self._mode = ViewMode.ONE
+        self._chosen_mode = ViewMode.GRID
+        """What the workspace for teams shows."""
         self._comparison: Comparison | None = None
         self._grid: TeamGrid | None = None
         self._consensus: ConsensusView | None = None
@@ -78,10 +80,11 @@ class TeamsPart(SeenPart):
         panel = self._panel
         return [
             (around.session.region_changed, self.refresh),
-            (around.session.edited, self._on_edit),
+            (around.link.edits_rested, self.refresh),
             (around.session.team_changed, self._on_team),
+            (around.link.state.events.workspace, self._on_workspace),
             (around.session.selection_changed, panel.show_selection),
-            (panel.mode_chosen, self.set_mode),
+            (panel.mode_chosen, self._on_mode),
             (panel.teams_chosen, self.refresh),
             (panel.count_chosen, self._on_count),
             (panel.object_chosen, self._on_object),
@@ -105,6 +108,7 @@ class TeamsPart(SeenPart):
         competing = [team.name for team in cohort.competing_teams] or teams
         self._panel.offer_teams(teams, competing[:MAX_TEAMS])
         super().attach(around)
+        self._on_workspace(around.link.state.workspace)
 
     def detach(self) -> None:
         """Leave a cohort; the view of one team comes back where there is a window."""
@@ -187,7 +191,16 @@ class TeamsPart(SeenPart):
 
     def _next_mode(self) -> None:
         modes = list(ViewMode)
-        self.set_mode(modes[(modes.index(self._mode) + 1) % len(modes)])
+        self._on_mode(modes[(modes.index(self._mode) + 1) % len(modes)])
+
+    def _on_mode(self, mode: ViewMode) -> None:
+        self._chosen_mode = mode
+        self.set_mode(mode)
+
+    def _on_workspace(self, name: str) -> None:
+        """Show several teams on the canvas in the workspace for teams, and one in the others."""
+        is_here = name == self.title and len(self._panel.chosen_teams()) > 1
+        self.set_mode(self._chosen_mode if is_here else ViewMode.ONE)
 
     def _on_team(self, _name: str) -> None:
         if self._grid is not None and self._grid.is_on:
