@@ -14,19 +14,14 @@ from qtpy.QtGui import QCursor
 from qtpy.QtWidgets import QToolTip
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.display.definitions import absent_text
 from napari_panoptic.nuclei.display.describe import ObjectFacts, hover_html, object_facts
-from napari_panoptic.nuclei.display.glossary import (
-    NO_ANNOTATION,
-    NO_ANNOTATION_MEANING,
-    NO_IMAGE_MEANING,
-)
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
 from napari_panoptic.nuclei.display.styles import ColourBy, Look, count_text
+from napari_panoptic.nuclei.display.title import region_notes, title_parts
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.read_ahead import ReadAhead
 from napari_panoptic.nuclei.session import EditedEvaluation, Selection, Session
@@ -34,7 +29,7 @@ from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Source
 from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching, Overlaps
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.nuclei.values.windowed_labels import TiledLabels, TiledPair
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
@@ -416,7 +411,7 @@ class Link:
         self._add_summaries(snapshot)
         panels.navigator.show_region(snapshot.region.name)
         panels.settings.show_settings(session.settings, session.protocol, session.source)
-        notes = self._notes(snapshot)
+        notes = region_notes(session, snapshot)
         panels.title.show_notes(len(notes))
         panels.notes.show_findings(snapshot.region.name, notes)
         self._show_figures()
@@ -566,7 +561,7 @@ class Link:
     def _show_headline(self) -> None:
         evaluation = self._session.shown
         self._panels.title.show_title(
-            self._title_parts(self._session.snapshot),
+            title_parts(self._session, self._edited(), self.scene.listed),
             None if evaluation is None else evaluation.metrics.pq,
             "" if evaluation is None else absent_text(evaluation.counts),
         )
@@ -586,68 +581,6 @@ class Link:
             None if snapshot is None else snapshot.predictions.get(session.team or ""),
             session.cohort.scheme,
         )
-
-    def _title_parts(self, snapshot: RegionSnapshot | None) -> list[str]:
-        if snapshot is None:
-            return [self._session.cohort.name]
-        settings = snapshot.settings
-        rule = str(settings.matching)
-        if settings.matching is Matching.STRICT_IOU:
-            rule = f"IoU > {settings.iou_threshold:g}"
-            if settings.one_to_one_enforced:
-                rule += " (one to one enforced)"
-        team = self._session.team or "no team"
-        if self._session.shown is None:
-            team += f" ({self._why_not_shown(snapshot)})"
-        edited = self._edited()
-        if (Side.PREDICTION, self._session.team) in edited:
-            team += " (edited)"
-        parts = [snapshot.region.name, team, rule, f"ambiguous: {settings.ambiguous}"]
-        if (Side.REFERENCE, None) in edited:
-            parts.insert(1, "annotation (edited)")
-        if self._session.is_flattened:
-            parts.append("overlaps flattened while edited")
-        elif settings.overlaps is Overlaps.KEEP and self._session.evaluation is not None:
-            parts.append(self._overlaps_text(snapshot))
-        if self.scene.listed is not None:
-            parts.append(f"image: {self.scene.listed.others}")
-        return parts
-
-    def _notes(self, snapshot: RegionSnapshot) -> list[Finding]:
-        """List what was odd in a region, and in the cohort's folder as a whole.
-
-        Findings of other regions are shown with those regions.
-        """
-        notes = list(snapshot.findings)
-        name = snapshot.region.name
-        if snapshot.region.reference is None:
-            notes.append(Finding(FindingKind.MISSING, NO_ANNOTATION_MEANING, region=name))
-        if snapshot.region.image is None:
-            notes.append(Finding(FindingKind.MISSING, NO_IMAGE_MEANING, region=name))
-        return notes + [
-            finding
-            for finding in self._session.cohort.findings
-            if finding.region is None
-            # One with a path is about a folder, such as that of a team without predictions.
-            and (finding.kind is not FindingKind.MISSING or finding.path is not None)
-        ]
-
-    def _why_not_shown(self, snapshot: RegionSnapshot) -> str:
-        """Return in two words why there are no figures of the region and team."""
-        if self._session.team in snapshot.pending:
-            return "being evaluated"
-        return NO_ANNOTATION if snapshot.region.reference is None else "not evaluated"
-
-    def _overlaps_text(self, snapshot: RegionSnapshot) -> str:
-        """Describe how many objects share pixels; which they are is among the notes."""
-        count = sum(
-            finding.count
-            for finding in snapshot.findings
-            if finding.kind is FindingKind.OVERLAPPING
-            and finding.object_ids
-            and finding.team in (None, self._session.team)
-        )
-        return f"overlaps kept: {count_text(count)} object{'' if count == 1 else 's'}"
 
     def _show_selection(self, selection: Selection | None) -> None:
         self.scene.emphasise(selection)

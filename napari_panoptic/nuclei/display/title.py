@@ -1,0 +1,100 @@
+"""The line above the image: what is shown, and what was odd in its files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.nuclei.display.glossary import (
+    NO_ANNOTATION,
+    NO_ANNOTATION_MEANING,
+    NO_IMAGE_MEANING,
+)
+from napari_panoptic.nuclei.display.listed import Listed
+from napari_panoptic.nuclei.display.styles import count_text
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching, Overlaps
+from napari_panoptic.nuclei.values.vocabulary import Side
+
+Edited = Sequence[tuple[Side, str | None]]
+"""Sides, and their teams, that are working copies."""
+
+
+def title_parts(session: Session, edited: Edited, listed: Listed | None) -> list[str]:
+    """Return what is shown, the most important first.
+
+    Parameters
+    ----------
+    session
+        The live state.
+    edited
+        What was edited in the region.
+    listed
+        The objects that stand out on the image; None if all look alike.
+    """
+    snapshot = session.snapshot
+    if snapshot is None:
+        return [session.cohort.name]
+    settings = snapshot.settings
+    team = session.team or "no team"
+    if session.shown is None:
+        team += f" ({_why_not_shown(session, snapshot)})"
+    if (Side.PREDICTION, session.team) in edited:
+        team += " (edited)"
+    parts = [snapshot.region.name, team, _rule(settings), f"ambiguous: {settings.ambiguous}"]
+    if (Side.REFERENCE, None) in edited:
+        parts.insert(1, "annotation (edited)")
+    if session.is_flattened:
+        parts.append("overlaps flattened while edited")
+    elif settings.overlaps is Overlaps.KEEP and session.evaluation is not None:
+        parts.append(_overlaps_text(session, snapshot))
+    if listed is not None:
+        parts.append(f"image: {listed.others}")
+    return parts
+
+
+def region_notes(session: Session, snapshot: RegionSnapshot) -> list[Finding]:
+    """List what was odd in a region, and in the cohort's folder as a whole.
+
+    Findings of other regions are shown with those regions.
+    """
+    notes = list(snapshot.findings)
+    name = snapshot.region.name
+    if snapshot.region.reference is None:
+        notes.append(Finding(FindingKind.MISSING, NO_ANNOTATION_MEANING, region=name))
+    if snapshot.region.image is None:
+        notes.append(Finding(FindingKind.MISSING, NO_IMAGE_MEANING, region=name))
+    return notes + [
+        finding
+        for finding in session.cohort.findings
+        if finding.region is None
+        # One with a path is about a folder, such as that of a team without predictions.
+        and (finding.kind is not FindingKind.MISSING or finding.path is not None)
+    ]
+
+
+def _rule(settings: EvaluationSettings) -> str:
+    if settings.matching is not Matching.STRICT_IOU:
+        return str(settings.matching)
+    rule = f"IoU > {settings.iou_threshold:g}"
+    return rule + " (one to one enforced)" if settings.one_to_one_enforced else rule
+
+
+def _why_not_shown(session: Session, snapshot: RegionSnapshot) -> str:
+    """Return in two words why there are no figures of the region and team."""
+    if session.team in snapshot.pending:
+        return "being evaluated"
+    return NO_ANNOTATION if snapshot.region.reference is None else "not evaluated"
+
+
+def _overlaps_text(session: Session, snapshot: RegionSnapshot) -> str:
+    """Describe how many objects share pixels; which they are is among the notes."""
+    count = sum(
+        finding.count
+        for finding in snapshot.findings
+        if finding.kind is FindingKind.OVERLAPPING
+        and finding.object_ids
+        and finding.team in (None, session.team)
+    )
+    return f"overlaps kept: {count_text(count)} object{'' if count == 1 else 's'}"
