@@ -9,9 +9,10 @@ from napari_panoptic.common.text import visible
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
-from napari_panoptic.nuclei.values.windowed_labels import TiledLabels
+from napari_panoptic.nuclei.values.windowed_labels import TiledLabels, TiledPair
 
 
 @dataclass(frozen=True)
@@ -154,3 +155,42 @@ def _chip(status: Status | None) -> str:
         return ""
     colour = styles.hex_colour(styles.STATUS_COLOURS[status])
     return f"<span style='color:{colour}'>■</span> "
+
+
+def facts_of(session: Session, team: str | None, side: Side, row: int) -> ObjectFacts | None:
+    """Collect what is known about an object of the region that is shown.
+
+    Parameters
+    ----------
+    session
+        The live state.
+    team
+        Whose object it is; the current team where None.
+    side, row
+        Which object.
+
+    Returns
+    -------
+    ObjectFacts or None
+        None if there is no such object.
+    """
+    snapshot = session.snapshot
+    if snapshot is None:
+        return None
+    team = team or session.team or ""
+    evaluation = snapshot.result(team)
+    is_reference = side is Side.REFERENCE
+    labels: LabelImage | TiledLabels | None
+    if evaluation is not None and isinstance(evaluation.pair, TiledPair):
+        labels = evaluation.pair.reference if is_reference else evaluation.pair.prediction
+    else:
+        labels = snapshot.reference if is_reference else snapshot.predictions.get(team)
+    if labels is None:
+        return None
+    outcomes = None if evaluation is None else evaluation.outcomes
+    known = labels if outcomes is None else outcomes.side(side)
+    if row >= len(known):
+        return None
+    return object_facts(
+        labels, outcomes, side, row, side_name="reference" if is_reference else team
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,37 +10,31 @@ from typing import Any
 from napari.components import ViewerModel
 from psygnal import Signal, SignalInstance
 from qtpy.QtCore import QTimer
-from qtpy.QtGui import QCursor
-from qtpy.QtWidgets import QToolTip
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.display.definitions import absent_text
-from napari_panoptic.nuclei.display.describe import ObjectFacts, hover_html, object_facts
+from napari_panoptic.nuclei.display.describe import facts_of
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
 from napari_panoptic.nuclei.display.styles import ColourBy, Look, count_text
 from napari_panoptic.nuclei.display.title import region_notes, title_parts
-from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.read_ahead import ReadAhead
 from napari_panoptic.nuclei.session import EditedEvaluation, Selection, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Source
-from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.nuclei.values.windowed_labels import TiledLabels, TiledPair
+from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from napari_panoptic.viewer.jobs.timers import stop_timers
-from napari_panoptic.viewer.kit.clicks import is_plain_click
 from napari_panoptic.viewer.kit.keys import DESK_KEYS
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.kit.widgets import is_in_sight, show_in_front
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.slide_view import SCALE_MEANING, SlideView
-from napari_panoptic.viewer.layers.stand_in import Pointed
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Panels, Surroundings
 from napari_panoptic.viewer.panels.metrics import EMPTY as NO_FIGURES
@@ -50,10 +44,6 @@ from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from napari_panoptic.viewer.warm import WARM_UP
 
-HOVER_DELAY_MS = 120
-"""How long the mouse rests before the tooltip of the object under it."""
-ZOOM_DELAY_MS = 200
-"""How long a zoom rests before outlines follow it."""
 SLIDER_REST_MS = 250
 """How long a setting rests before the whole cohort is evaluated with it."""
 IDLE_MS = 500
@@ -135,12 +125,6 @@ class Link:
         self._going_to: _Place | None = None
         self._wanted_region: str | None = None
         self._bound_keys: dict[str, Any] = {}
-        self._hover = QTimer(panels.title)
-        self._hover.setSingleShot(True)
-        self._hover.setInterval(HOVER_DELAY_MS)
-        self._zoomed = QTimer(panels.title)
-        self._zoomed.setSingleShot(True)
-        self._zoomed.setInterval(ZOOM_DELAY_MS)
         self._at_rest = QTimer()
         self._at_rest.setSingleShot(True)
         self._at_rest.setInterval(SLIDER_REST_MS)
@@ -154,10 +138,9 @@ class Link:
         self._ahead.setInterval(AHEAD_MS)
         self._preparing = QTimer()
         self._preparing.setInterval(PREPARING_MS)
-        self._pointed: list[Pointed] = []
-        self._place = ""
         self.scene = Scene(viewer)
         self.slides = SlideView(viewer, self.scene)
+        self.pointer = Pointer(viewer, session, self.scene, self.slides, panels.title)
         self._show_state()
         self.loader = RegionLoader(session, _window_watch(viewer), ahead)
         self.summary = SummaryWork(session)
@@ -245,16 +228,10 @@ class Link:
         for signal, slot in self._table:
             signal.disconnect(slot)
         self._table = []
-        self._viewer.scene.camera.events.zoom.disconnect(self._on_zoom)
+        self.pointer.close()
         self.loader.close()
         self.summary.stop()
         self.summary.hold(False)  # it may wait for the loader, which tells nothing any more
-        for callbacks, callback in (
-            (self._viewer.mouse_drag_callbacks, self._on_press),
-            (self._viewer.mouse_move_callbacks, self._on_move),
-        ):
-            if callback in callbacks:
-                callbacks.remove(callback)
         for key, earlier in self._bound_keys.items():
             self._viewer.bind_key(key, None)
             if earlier is not None:
@@ -332,16 +309,11 @@ class Link:
     def _connect(self) -> None:
         for signal, slot in self._table:
             signal.connect(slot)
-        self._hover.timeout.connect(self._show_hover)
-        self._zoomed.timeout.connect(self.scene.follow_zoom)
         self._edited_since.timeout.connect(self._after_edits)
         self._at_rest.timeout.connect(self._start_summary)
         self._idle.timeout.connect(self._catch_up)
         self._ahead.timeout.connect(self._look_ahead)
         self._preparing.timeout.connect(self._tell_preparing)
-        self._viewer.scene.camera.events.zoom.connect(self._on_zoom)
-        self._viewer.mouse_drag_callbacks.append(self._on_press)
-        self._viewer.mouse_move_callbacks.append(self._on_move)
         actions: dict[str, Callable[[], None]] = {
             "n": self.select_failure,
             "Shift-n": lambda: self.select_failure(-1),
@@ -402,7 +374,7 @@ class Link:
 
     def _show_region(self, snapshot: RegionSnapshot) -> None:
         session, panels = self._session, self._panels
-        self._pointed = []
+        self.pointer.forget()
         if not self._is_on_slide(snapshot):
             self.slides.leave()
         self.scene.mark_edited(self._edited())
@@ -436,7 +408,7 @@ class Link:
                 self._session.add_summary(line)
 
     def _show_team(self, name: str) -> None:
-        self._pointed = []
+        self.pointer.forget()
         self.scene.set_team(name, self._session.snapshot)
         self._show_slide()
         snapshot = self._session.snapshot
@@ -498,7 +470,7 @@ class Link:
         """Follow an edit with colours and figures; what takes longer comes a moment later."""
         if self._session.snapshot is None:
             return
-        self._pointed = []
+        self.pointer.forget()
         if edit.team != self._session.team:  # its layer is out of sight
             self.scene.take_unseen_edit(self._session.snapshot, edit.team)
             self._follow_soon()
@@ -537,7 +509,7 @@ class Link:
         panels.objects.select(None if chosen is None else (chosen.side, chosen.row))
         if chosen is not None:
             self.scene.emphasise(chosen)
-            panels.title.show_selected(self._facts(Pointed(chosen.team, chosen.side, chosen.row)))
+            panels.title.show_selected(facts_of(session, chosen.team, chosen.side, chosen.row))
 
     def _edited(self) -> list[tuple[Side, str | None]]:
         """List the sides, and teams, of the region that are working copies."""
@@ -587,7 +559,7 @@ class Link:
         self._panels.objects.select(None if selection is None else (selection.side, selection.row))
         facts = None
         if selection is not None:
-            facts = self._facts(Pointed(selection.team, selection.side, selection.row))
+            facts = facts_of(self._session, selection.team, selection.side, selection.row)
             self.scene.centre(selection, only_if_hidden=not self.slides.is_far)
         self._panels.title.show_selected(facts)
 
@@ -631,7 +603,7 @@ class Link:
             request = self._session.request(
                 region_name=region or self._wanted_region,
                 # Else all teams are in sight.
-                team_first=self.scene.stand_in is None or self._is_slide_in_sight,
+                team_first=self.scene.stand_in is None or self.pointer.is_slide_in_sight,
                 **changes,
             )
         except PanopticError as error:
@@ -726,107 +698,6 @@ class Link:
 
     def _on_notes(self) -> None:
         show_in_front(self._panels.notes)
-
-    def _on_press(self, _viewer: Any, event: Any) -> Iterator[None]:
-        """Select what is clicked; a drag moves the view as ever."""
-        position, viewbox = tuple(event.position), event.viewbox
-        is_panning = self._is_panning()
-        is_click = yield from is_plain_click(event)
-        if is_click and is_panning:
-            self._click_at(position, viewbox)
-
-    def _click_at(self, position: Sequence[float], viewbox: tuple[int, int] | None) -> None:
-        """Go near where squares of a slide are seen, else select the object."""
-        if not (self._is_slide_in_sight and self.slides.enter(position)):
-            self._select_at(self.scene.objects_at(position, viewbox))
-
-    @property
-    def _is_slide_in_sight(self) -> bool:
-        return self.scene.stand_in is self.slides
-
-    def _is_panning(self) -> bool:
-        """Return whether the mouse is free, and not painting or transforming a layer."""
-        active = self._viewer.layers.selection.active
-        return active is None or str(active.mode) == "pan_zoom"
-
-    def _select_at(self, found: list[Pointed]) -> None:
-        """Select the topmost object; clicked again, the one beneath it."""
-        if not found:
-            self._session.select(None)
-            return
-        chosen = self._session.selection
-        current = None if chosen is None else (chosen.side, chosen.row)
-        own = (None, self._session.team)
-        places = [(at.side, at.row) if at.team in own else None for at in found]
-        start = places.index(current) + 1 if current is not None and current in places else 0
-        pointed = found[start % len(found)]
-        if pointed.team is not None and pointed.team != self._session.team:
-            self._session.set_team(pointed.team)
-        self._session.select_row(pointed.side, pointed.row)
-
-    def _on_move(self, _viewer: Any, event: Any) -> None:
-        pointed = self.scene.objects_at(event.position, event.viewbox)
-        place = self.slides.place_text(event.position) if self._is_slide_in_sight else ""
-        if (pointed, place) != (self._pointed, self._place):
-            self._pointed, self._place = pointed, place
-            QToolTip.hideText()
-        if pointed or place:
-            self._hover.start()
-        else:
-            self._hover.stop()
-
-    def _on_zoom(self) -> None:
-        self._zoomed.start()
-
-    def _show_hover(self) -> None:
-        if not self._viewer.mouse_over_canvas:
-            return
-        text = self.hover_text(self._pointed) or self._place
-        if text:
-            QToolTip.showText(QCursor.pos(), text)
-
-    def hover_text(self, pointed: list[Pointed]) -> str:
-        """Describe the objects under the mouse; partners appear once."""
-        told: list[Pointed] = []
-        for candidate in pointed:
-            if not any(self._are_partners(candidate, other) for other in told):
-                told.append(candidate)
-        facts = [self._facts(candidate) for candidate in told]
-        return "<hr>".join(hover_html(fact) for fact in facts if fact is not None)
-
-    def _are_partners(self, one: Pointed, other: Pointed) -> bool:
-        snapshot = self._session.snapshot
-        team = one.team or other.team or ""
-        known = None if snapshot is None else snapshot.result(team)
-        if known is None or one.side is other.side:
-            return False
-        partner = known.outcomes.side(one.side).partner[one.row]
-        return bool(partner != NO_PARTNER and partner == other.row)
-
-    def _facts(self, pointed: Pointed) -> ObjectFacts | None:
-        snapshot = self._session.snapshot
-        if snapshot is None:
-            return None
-        team = pointed.team or self._session.team or ""
-        evaluation = snapshot.result(team)
-        is_reference = pointed.side is Side.REFERENCE
-        labels: LabelImage | TiledLabels | None
-        if evaluation is not None and isinstance(evaluation.pair, TiledPair):
-            labels = evaluation.pair.reference if is_reference else evaluation.pair.prediction
-        else:
-            labels = snapshot.reference if is_reference else snapshot.predictions.get(team)
-        if labels is None:
-            return None
-        known = labels if evaluation is None else evaluation.outcomes.side(pointed.side)
-        if pointed.row >= len(known):
-            return None
-        return object_facts(
-            labels,
-            None if evaluation is None else evaluation.outcomes,
-            pointed.side,
-            pointed.row,
-            side_name="reference" if is_reference else team,
-        )
 
 
 def _window_watch(viewer: ViewerModel) -> Callable[[], bool]:

@@ -208,7 +208,7 @@ class TestSelecting:
         row = row_of_status(desk, Side.REFERENCE, Status.TP)
         outcomes = desk.session.evaluation.outcomes
         world = outcomes.reference.centroid_yx_px[row] * viewer.layers["reference"].scale
-        text = desk.link.hover_text(desk.link.scene.objects_at(world))
+        text = desk.link.pointer.hover_text(desk.link.scene.objects_at(world))
         partner = int(outcomes.prediction.ids[outcomes.reference.partner[row]])
         assert f"{desk.session.team} {partner}" in text
         for word in ("TP", "Partner", "IoU", "HD", "Area"):

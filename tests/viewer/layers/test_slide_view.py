@@ -190,7 +190,7 @@ def test_a_click_selects_an_object_and_rings_it(desk, viewer, zoom_to, slide_coh
     assert rings.visible
     assert rings.data.any()
     pointed = desk.link.scene.objects_at((y, x))
-    assert f"reference {outcomes.reference.ids[row]}" in desk.link.hover_text(pointed)
+    assert f"reference {outcomes.reference.ids[row]}" in desk.link.pointer.hover_text(pointed)
     assert desk.link.scene.objects_at((-5, 3)) == []
     desk.session.select(None)
     assert not rings.visible

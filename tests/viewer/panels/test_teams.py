@@ -285,7 +285,7 @@ class TestSideBySide:
         press(teams.widget.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         viewer.scene.camera.zoom *= 1.7
-        wait_until(lambda: not desk.link._zoomed.isActive())
+        wait_until(lambda: not desk.link.pointer.is_zooming)
         viewer.layers["merger"].visible = True
         layers = list(viewer.layers)
         before = (
