@@ -51,19 +51,30 @@ SETTINGS_DOCK = "Settings"
 WORKSPACES = (
     Workspace(
         "Inspect",
-        "Browse frames, points and figures",
+        "Browse and edit points",
         Arrangement(
             left=Column(0.2, (Stack((FRAMES_DOCK,), 0.6), Stack((LAYERS,), 0.4))),
-            right=Column(
-                0.3,
-                (
-                    Stack((SETTINGS_DOCK,), 0.2),
-                    Stack((FIGURES_DOCK, ATYPIA_DOCK), 0.5),
-                    Stack((POINTS_DOCK,), 0.3),
-                ),
-            ),
+            right=Column(0.32, (Stack((SETTINGS_DOCK,), 0.25), Stack((POINTS_DOCK,), 0.75))),
         ),
         POINTS_DOCK,
+    ),
+    Workspace(
+        "Figures",
+        "Compare precision and recall at every confidence",
+        Arrangement(
+            left=Column(0.2, (Stack((FRAMES_DOCK,)),)),
+            right=Column(0.36, (Stack((FIGURES_DOCK,), 0.65), Stack((POINTS_DOCK,), 0.35))),
+        ),
+        FIGURES_DOCK,
+    ),
+    Workspace(
+        "Atypia",
+        "Compare scores of nuclear atypia",
+        Arrangement(
+            left=Column(0.2, (Stack((FRAMES_DOCK,)),)),
+            right=Column(0.42, (Stack((ATYPIA_DOCK,)),)),
+        ),
+        ATYPIA_DOCK,
     ),
 )
 FOLLOW_MS = 40

@@ -248,6 +248,11 @@ class DeskShell(ABC):
         dock = self._docks.get(title)
         if dock is None or self._shown is None or self._arranger is None:
             return
+        for workspace in self.workspaces:
+            if workspace.main == title and len(self.workspaces) > 1:
+                self._bar.button(workspace.name).setVisible(available)
+                if workspace is self._shown and not available:
+                    self.show_workspace(self.workspaces[0].name)
         wanted = available and title in self._shown.arrangement.docks
         if wanted is dock.isHidden():
             self._arranger.toggle_quietly(title, wanted)

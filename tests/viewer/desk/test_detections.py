@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QDockWidget, QMessageBox
+from qtpy.QtWidgets import QDockWidget, QMessageBox, QToolButton
 
 from napari_panoptic.detections.atypia import MISSING_ANSWER
 from napari_panoptic.detections.cohort import Points
@@ -371,9 +371,13 @@ def test_a_missing_answer_is_said_and_a_cohort_without_scores_has_no_panel(desk,
     assert desk.atypia.table.texts()[0] == ["A01_00", "careful", "2", "missing", "–", "–"]
     assert [desk.atypia.team_text("careful", column) for column in (2, 3, 6)] == ["2", "2", "1"]
     dock = viewer.window.dock_widgets["Atypia"].parentWidget()
+    desk.show_workspace("Atypia")
     assert not dock.isHidden()
+    button = next(b for b in desk.strip.findChildren(QToolButton) if b.text() == "Atypia")
     desk.show_cohort(replace(session.cohort, atypia=()))
     assert dock.isHidden()
+    assert button.isHidden()
+    assert desk.workspace.name == "Inspect"
 
 
 def test_other_frames_follow_another_distance_and_can_be_stopped(desk, wait_until):
