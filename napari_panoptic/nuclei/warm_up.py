@@ -1,6 +1,6 @@
 """Load or compile the kernels while the window opens, so that it does not wait for them later.
 
-Everything that the desk does is done once with a region of a few pixels. A kernel
+Everything that a desk does with nuclei is done once with a region of a few pixels. A kernel
 that was compiled before comes from the disk; on a first start, when there is none,
 each is compiled, which takes seconds, half of them in another process. Regions are
 shown only when the kernels that the window itself runs are ready: it would stand still
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread, main_thread
@@ -42,9 +43,6 @@ from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels
-from napari_panoptic.viewer.editing.shapes_ready import prepare_shapes
-from napari_panoptic.viewer.layers.consensus_view import consensus_picture
-from napari_panoptic.viewer.layers.watch import LayerValues, shows
 
 PATIENCE_S = 180.0
 """The longest time that a worker waits for kernels."""
@@ -61,9 +59,17 @@ OTHER_SETTINGS = (
 
 
 class WarmUp:
-    """Compiles or loads the kernels of this process, once, in a thread of its own."""
+    """Compiles or loads the kernels of this process, once, in a thread of its own.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    at_last
+        Called in that thread with the region of a few pixels when everything else is
+        done: what the caller draws besides.
+    """
+
+    def __init__(self, at_last: Callable[[RegionSnapshot], None] = lambda _snapshot: None) -> None:
+        self.at_last = at_last
         self._lock = Lock()
         self._thread: Thread | None = None
         self._can_show, self._is_shown = Event(), Event()
@@ -129,7 +135,7 @@ class WarmUp:
                 compare_something(snapshot)
                 save_something(Path(folder))
                 if not self._is_leaving.is_set():
-                    prepare_shapes()
+                    self.at_last(snapshot)
         except RuntimeError:
             if main_thread().is_alive():
                 raise
@@ -153,9 +159,7 @@ def show_something(cohort: Cohort) -> RegionSnapshot:
     snapshot = load_region(cohort, "P_1", EvaluationSettings())
     for labels in (snapshot.reference, *snapshot.predictions.values()):
         if labels is not None:
-            picture = layers.label_data(labels)
-            outline_pixels(picture, 1)
-            shows(picture, LayerValues(labels.ids), labels)
+            outline_pixels(layers.label_data(labels), 1)
     if snapshot.ambiguous is not None:
         layers.hatching(snapshot.ambiguous)
     return snapshot
@@ -185,7 +189,7 @@ def change_something(cohort: Cohort, snapshot: RegionSnapshot) -> None:
 
 
 def compare_something(snapshot: RegionSnapshot) -> None:
-    """Draw what marks and compares objects: rings, the teams' cells, their consensus."""
+    """Draw what marks and compares objects: rings, the teams' cells, a slide."""
     evaluations, reference = snapshot.evaluations, snapshot.reference
     if reference is None:
         raise RuntimeError("the tiny region has an annotation")
@@ -200,8 +204,6 @@ def compare_something(snapshot: RegionSnapshot) -> None:
     )
     cell_pictures(evaluations, (1, 1))
     draw_slide(snapshot)
-    for width_px in (0, 1):
-        consensus_picture({**evaluations, "U": evaluations["T"], "V": evaluations["T"]}, width_px)
 
 
 def draw_slide(snapshot: RegionSnapshot) -> None:
@@ -309,7 +311,3 @@ def _area(columns: slice) -> NDArray[np.bool_]:
     area = np.zeros((SIDE_PX, SIDE_PX), bool)
     area[12:20, columns] = True
     return area
-
-
-if __name__ == "__main__":
-    WARM_UP.finish()
