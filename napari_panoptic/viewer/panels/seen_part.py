@@ -21,6 +21,7 @@ from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs.jobs import Latest
+from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
 from napari_panoptic.viewer.layers.mark_layer import MarkLayer
 from napari_panoptic.viewer.panels.around import Surroundings
@@ -128,10 +129,7 @@ class Sight(QObject):
         self._changed = changed
         self._dock: QDockWidget | None = None
         # Docks are moved after the event.
-        self._later = QTimer(self)
-        self._later.setSingleShot(True)
-        self._later.setInterval(0)
-        self._later.timeout.connect(self._look)
+        self._later = single_shot(0, self._look, self)
         self.is_seen = False
         widget.installEventFilter(self)
 
