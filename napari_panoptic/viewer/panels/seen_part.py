@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from qtpy.QtCore import QEvent, QObject, QTimer
+from qtpy.QtCore import QEvent, QObject
 from qtpy.QtWidgets import QDockWidget, QWidget
 
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate

@@ -1,7 +1,7 @@
 """Timers that end with what they serve."""
 
 import pytest
-from qtpy.QtCore import QObject
+from qtpy.QtCore import QCoreApplication, QEvent, QObject
 from qtpy.QtTest import QTest
 
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -32,6 +32,7 @@ class TestSingleShot:
         timer = single_shot(5, lambda: calls.append(1), parent)
         timer.start()
         parent.deleteLater()
+        QCoreApplication.sendPostedEvents(parent, QEvent.Type.DeferredDelete)
         QTest.qWait(40)
         assert calls == []
         stop_timers(timer)  # is gone, which is no error
