@@ -1,7 +1,7 @@
 """Computations in other threads; their values and errors arrive on the main thread.
 
 A job computes and touches neither widgets nor layers. Errors are values too: one
-that was foreseen is handed to whoever started the job, and an unforeseen one as well,
+that was foreseen is handed to the code that started the job, and an unforeseen one too,
 after which it is raised on the main thread, where napari shows it. Both end the job.
 """
 
