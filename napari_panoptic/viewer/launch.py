@@ -19,9 +19,9 @@ from napari_panoptic.nuclei.read_ahead import ReadAhead, Wanted
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.cohort import Cohort, Task
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
-from napari_panoptic.viewer.jobs.region_work import warm_up
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
 from napari_panoptic.viewer.state.preferences import PLUGIN
+from napari_panoptic.viewer.warm import warm_up
 
 PREFERRED_SIZE = (1600, 1000)
 """Width and height of the window, where the screen is large enough."""

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import napari
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
-from superqt.utils import create_worker
 
-from napari_panoptic.common.errors import CohortError, OutsideLinksError, PanopticError
+from napari_panoptic.common.errors import CohortError, OutsideLinksError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.pair import pair_of_files
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.values.cohort import Task
 from napari_panoptic.viewer.desk.docks import unwrapped
 from napari_panoptic.viewer.desk.shell import DeskShell
-from napari_panoptic.viewer.kit.shown import show_error, shown
+from napari_panoptic.viewer.jobs.jobs import Several, show_failure
+from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
+T = TypeVar("T")
 TITLE_END = " · napari-panoptic"
 """How the title of a window of this program's own ends, after the cohort's name."""
 
@@ -237,22 +239,16 @@ def open_in_background(viewer: napari.Viewer, folder: Path, *, allow_outside: bo
     """
     viewer = unwrapped(viewer)
 
-    def take(answer: Opened | _Outside | str) -> None:
-        if not hasattr(viewer.window, "_qt_window"):  # closed meanwhile
-            return
+    def take(answer: Opened | _Outside) -> None:
         if isinstance(answer, _Outside):
             if may_follow(viewer.window._qt_window, answer.message):
                 open_in_background(viewer, folder, allow_outside=True)
             elif answer.opened is not None:
                 take(answer.opened)
-        elif isinstance(answer, str):
-            show_error(answer)
         elif show_in(viewer, answer) is not None:
             PREFERENCES.last_cohort = answer.cohort.root
 
-    worker = create_worker(_read, folder, allow_outside, _start_thread=False)
-    worker.returned.connect(take)
-    worker.start()
+    _in_background(viewer, partial(_read, folder, allow_outside), take)
 
 
 def open_dropped(viewer: napari.Viewer, paths: Sequence[Path]) -> None:
@@ -261,26 +257,25 @@ def open_dropped(viewer: napari.Viewer, paths: Sequence[Path]) -> None:
         open_in_background(viewer, paths[0])
         return
     viewer = unwrapped(viewer)
-
-    def take(answer: Opened | str) -> None:
-        if not hasattr(viewer.window, "_qt_window"):  # closed meanwhile
-            return
-        if isinstance(answer, str):
-            show_error(answer)
-        else:
-            show_in(viewer, answer)
-
-    worker = create_worker(_read_pair, list(paths), _start_thread=False)
-    worker.returned.connect(take)
-    worker.start()
+    _in_background(viewer, partial(_read_pair, list(paths)), partial(show_in, viewer))
 
 
-def _read_pair(paths: Sequence[Path]) -> Opened | str:
-    """Read files of one image, or say why they cannot be compared."""
-    try:
-        return Opened(Task.NUCLEI, pair_of_files(paths))
-    except PanopticError as error:
-        return str(error)
+_READING = Several()
+
+
+def _in_background(
+    viewer: napari.Viewer, read: Callable[[], T], take: Callable[[T], object]
+) -> None:
+    """Read in another thread; hand over the answer if the window was not closed meanwhile."""
+
+    def if_open(handle: Callable[[Any], object]) -> Callable[[Any], object]:
+        return lambda answer: hasattr(viewer.window, "_qt_window") and handle(answer)
+
+    _READING.start(read, if_open(take), if_open(show_failure))
+
+
+def _read_pair(paths: Sequence[Path]) -> Opened:
+    return Opened(Task.NUCLEI, pair_of_files(paths))
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,8 +305,8 @@ def may_follow(parent: QWidget, message: str) -> bool:
     return box.clickedButton() is follow
 
 
-def _read(folder: Path, allow_outside: bool) -> Opened | _Outside | str:
-    """Read a folder, or say why it cannot be; an error given back would count as a crash."""
+def _read(folder: Path, allow_outside: bool) -> Opened | _Outside:
+    """Read a folder; report links out of it instead of failing."""
     try:
         opened = read_folder(folder, allow_outside=allow_outside)
         kinds = {finding.kind: finding for finding in opened.cohort.findings}
@@ -319,8 +314,6 @@ def _read(folder: Path, allow_outside: bool) -> Opened | _Outside | str:
         return opened if outside is None else _Outside(outside.message, opened)
     except OutsideLinksError as error:
         return _Outside(error.message, None)
-    except PanopticError as error:
-        return str(error)
 
 
 class _Opener:

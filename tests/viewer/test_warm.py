@@ -1,4 +1,4 @@
-"""Kernels that are ready before anybody needs them."""
+"""Kernels that are ready before they are needed."""
 
 import subprocess
 import sys
@@ -7,8 +7,8 @@ import time
 import pytest
 
 from napari_panoptic.nuclei import first_start
-from napari_panoptic.viewer import warm
-from napari_panoptic.viewer.warm import WarmUp
+from napari_panoptic.nuclei import warm_up as warm
+from napari_panoptic.nuclei.warm_up import WarmUp
 
 CHAIN = """
 import sys
@@ -28,14 +28,18 @@ from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.display import failure_cells
 from napari_panoptic.nuclei.display import object_layers as layers
 from napari_panoptic.nuclei.display import slide_layers
-from napari_panoptic.viewer import warm
+from napari_panoptic.nuclei import warm_up as warm
 from napari_panoptic.kernels.drawing import outline_pixels
+from napari_panoptic.viewer import warm as viewer_warm
+from napari_panoptic.viewer.editing.shapes_ready import are_shapes_ready
+from napari_panoptic.viewer.layers.consensus_view import consensus_picture
 from napari_panoptic.nuclei.display.styles import ColourBy
 from tests.support.small_cohort import write_cohort
 from tests.support.slides import random_pair, tiled
 
-up = warm.WarmUp()
-up.finish()
+viewer_warm.warm_up()
+warm.WARM_UP.finish()
+assert are_shapes_ready()
 before = {name: list(kernel.signatures) for name, kernel in warm.kernels().items()}
 assert before
 
@@ -63,6 +67,8 @@ for region in cohort.regions:
             outline_pixels(layers.label_data(labels), 2)
         if snapshot.ambiguous is not None:
             layers.hatching(snapshot.ambiguous)
+        if snapshot.evaluations:
+            consensus_picture(snapshot.evaluations, 2)
         session = Session(cohort)
         session.deliver(session.request(region_name=region.name), snapshot)
         if session.evaluation is None:
@@ -173,7 +179,7 @@ LISTED = """
 import sys
 from pathlib import Path
 from napari_panoptic.nuclei import first_start
-from napari_panoptic.viewer import warm
+from napari_panoptic.nuclei import warm_up as warm
 
 if sys.argv[1] == "beside":
     first_start.evaluate_and_edit()
@@ -233,7 +239,7 @@ def test_the_process_beside_ends_with_the_warm_up(monkeypatch):
 UNITS = """
 from unittest.mock import patch
 import pint
-from napari_panoptic.viewer.jobs import region_work as work
+from napari_panoptic.viewer import warm as work
 
 kinds = []
 note = lambda: kinds.append(type(pint.get_application_registry().get()).__name__)

@@ -27,6 +27,7 @@ from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from napari_panoptic.viewer.jobs.timers import stop_timers
@@ -42,7 +43,6 @@ from napari_panoptic.viewer.panels.objects.panel import EMPTY as NO_OBJECTS
 from napari_panoptic.viewer.panels.part import DeskPart
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import PREFERENCES
-from napari_panoptic.viewer.warm import WARM_UP
 
 SLIDER_REST_MS = 250
 """How long a setting rests before the whole cohort is evaluated with it."""

@@ -17,7 +17,6 @@ from napari_panoptic.viewer.desk.link import Link
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
-from napari_panoptic.viewer.jobs.region_work import warm_up
 from napari_panoptic.viewer.kit.keys import Shortcut, key_sections
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
@@ -30,6 +29,7 @@ from napari_panoptic.viewer.panels.part import DeskPart
 from napari_panoptic.viewer.panels.settings import SettingsPanel
 from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
 from napari_panoptic.viewer.state.preferences import PREFERENCES
+from napari_panoptic.viewer.warm import warm_up
 
 INSPECTOR = "Panoptic Inspector (Panoptic)"
 """Name of the dock of the strip: the one that napari itself gives it from its menu."""

@@ -11,9 +11,8 @@ from napari.components import ViewerModel
 from napari.layers import Shapes
 from numpy.typing import NDArray
 from psygnal import Signal
-from qtpy.QtCore import QTimer
-from superqt.utils import create_worker
 
+from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.polygons.imagescope import traced_outlines
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
@@ -24,8 +23,8 @@ from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.editing.shapes_history import ShapesHistory
 from napari_panoptic.viewer.editing.shapes_ready import are_shapes_ready, prepare_shapes
-from napari_panoptic.viewer.jobs.timers import stop_timers
-from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.jobs.jobs import Latest, show_failure
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.layers.desk_layers import ROLE
 from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
 from napari_panoptic.viewer.layers.owned import own, role_of
@@ -71,11 +70,8 @@ class AmbiguousShapes:
         self._layer: Shapes | None = None
         self._history: ShapesHistory | None = None
         self._region = ""
-        self._preparing: Any = None
-        self._timer = QTimer()
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(FOLLOW_MS)
-        self._timer.timeout.connect(self.follow)
+        self._preparing: Latest[None] = Latest(self._on_prepared, failed=self._on_unprepared)
+        self._timer = single_shot(FOLLOW_MS, self.follow)
         for left in [at for at in self._viewer.layers if role_of(at, ROLE) == SHAPES]:
             self._viewer.layers.remove(left)  # of a cohort that was shown before
         self._viewer.layers.events.removed.connect(self._on_removed)
@@ -88,7 +84,7 @@ class AmbiguousShapes:
     @property
     def is_preparing(self) -> bool:
         """Whether the shapes will be shown as soon as they can be drawn without a delay."""
-        return self._preparing is not None
+        return self._preparing.is_busy
 
     @property
     def is_busy(self) -> bool:
@@ -103,19 +99,21 @@ class AmbiguousShapes:
     def close(self) -> None:
         """Let go of the shapes; they stay in the viewer as a plain layer."""
         self._disconnect()
-        self._layer = self._preparing = None
+        self._layer = None
+        self._preparing.close()
         stop_timers(self._timer)
         self._viewer.layers.events.removed.disconnect(self._on_removed)
 
     def set_on(self, is_on: bool) -> None:
         """Show the areas as shapes, or hatched again."""
         snapshot = self._session.snapshot
-        self._preparing = None
+        self._preparing.drop()
         if is_on == self.is_on or (is_on and (snapshot is None or not snapshot.evaluations)):
             self.changed.emit()
             return
         if is_on and not are_shapes_ready():
-            self._prepare()
+            # The window does not stand still meanwhile.
+            self._preparing.start(prepare_shapes)
         elif is_on:
             self._make()
         else:
@@ -164,17 +162,12 @@ class AmbiguousShapes:
             self._edits.set_ambiguous(drawn)
         self._timer.setInterval(max(FOLLOW_MS, round(2000 * (time.perf_counter() - began))))
 
-    def _prepare(self) -> None:
-        """Show the shapes once they can be drawn; the window does not stand still meanwhile."""
-        worker = create_worker(prepare_shapes, _start_thread=False)
+    def _on_prepared(self, _nothing: None) -> None:
+        self.set_on(True)
 
-        def end(worker: Any) -> None:
-            if worker is not None and self._preparing is worker:
-                self.set_on(True)
-
-        connect_worker(worker, returned=lambda worker, _: end(worker))
-        self._preparing = worker
-        worker.start()
+    def _on_unprepared(self, error: PanopticError) -> None:
+        show_failure(error)
+        self.changed.emit()
 
     def _make(self) -> None:
         snapshot = self._session.snapshot

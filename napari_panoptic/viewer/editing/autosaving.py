@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from platformdirs import user_cache_path
-from qtpy.QtCore import QTimer
 
 from napari_panoptic.io.autosaves import Autosave, AutosaveFolder
 from napari_panoptic.io.fingerprints import file_fingerprints
@@ -17,7 +16,7 @@ from napari_panoptic.nuclei.reading import choose_files
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.cohort import MaskFiles
 from napari_panoptic.viewer.editing.live_edits import Copied, Drawn, LiveEdits
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import show_warning
 
 AUTOSAVE_MS = 2000
@@ -50,10 +49,7 @@ class Autosaver:
         self._pool = ThreadPoolExecutor(1, "autosave")  # one after the other
         self._tasks: list[Future[None]] = []
         self._has_warned = False
-        self._later = QTimer()
-        self._later.setSingleShot(True)
-        self._later.setInterval(AUTOSAVE_MS)
-        self._later.timeout.connect(self._write)
+        self._later = single_shot(AUTOSAVE_MS, self._write)
         edits.changed.connect(self.follow)
 
     @property

@@ -12,7 +12,6 @@ from napari.components import ViewerModel
 from napari.layers import Labels
 from numpy.typing import NDArray
 from psygnal import Signal
-from qtpy.QtCore import QTimer
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.autosaves import EditedPart
@@ -27,7 +26,7 @@ from napari_panoptic.nuclei.values.cohort import MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.watch import ClassChange, LayerValues, LayerWatch
@@ -109,10 +108,7 @@ class LiveEdits:
         self._told_flattened: set[str] = set()
         # An object that was undone may be done again: its id is no other one's.
         self._highest_ids: dict[Copied, int] = {}
-        self._gone = QTimer()
-        self._gone.setSingleShot(True)
-        self._gone.setInterval(0)
-        self._gone.timeout.connect(self._make_again)
+        self._gone = single_shot(0, self._make_again)
         self._viewer.layers.events.removed.connect(self._on_removed)
 
     @property

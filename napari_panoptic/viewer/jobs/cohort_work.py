@@ -10,15 +10,12 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from threading import Event
-from typing import Any
 
 from platformdirs import user_cache_path
 from psygnal import Signal
-from qtpy.QtCore import QTimer
-from superqt.utils import create_worker
 
 from napari_panoptic import __version__
 from napari_panoptic.common.errors import PanopticError
@@ -30,43 +27,10 @@ from napari_panoptic.nuclei.cohort_report import (
     n_passes,
 )
 from napari_panoptic.nuclei.run import RegionDone
-from napari_panoptic.viewer.jobs.timers import stop_timers
-from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.jobs.jobs import Job, Stream
 
-LOOK_EVERY_MS = 100
 KEPT_COHORTS = 4
 """Number of cohorts whose unfinished evaluations are kept."""
-
-
-_BROKEN_OFF = PanopticError("the cohort could not be evaluated to its end")
-
-
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    value: CohortReport | None = None
-    error: PanopticError | None = None
-
-
-class _Counter:
-    """How many regions are done; counted by the worker, read by the window."""
-
-    def __init__(self) -> None:
-        self._done = self._kept = 0
-        self.stopped = Event()
-
-    @property
-    def done(self) -> int:
-        """Regions that are done, at least those that an earlier evaluation has left."""
-        return max(self._done, self._kept)
-
-    def begin(self, kept: int) -> None:
-        self._done, self._kept = 0, kept
-
-    def count(self, done: RegionDone) -> None:
-        self._done += not done.is_again
-
-    def is_wanted(self) -> bool:
-        return not self.stopped.is_set()
 
 
 class CohortWork:
@@ -77,82 +41,74 @@ class CohortWork:
     failed = Signal(PanopticError)
 
     def __init__(self) -> None:
-        self._worker: Any | None = None
-        self._counter = _Counter()
-        self._total = 0
-        self._look = QTimer()
-        self._look.setInterval(LOOK_EVERY_MS)
-        self._look.timeout.connect(self._tell)
+        self._stream: Stream[CohortReport] = Stream(
+            self._take, failed=self.failed.emit, progressed=self.progressed.emit
+        )
 
     @property
     def is_busy(self) -> bool:
         """Whether a cohort is being evaluated."""
-        return self._worker is not None
+        return self._stream.is_busy
 
     def start(self, request: ReportRequest) -> None:
         """Evaluate a cohort instead of whatever is being evaluated."""
-        self.stop()
-        counter = self._counter = _Counter()
-        self._total = n_passes() * len(request.cohort.regions)
-        worker = create_worker(_evaluated, request, counter, _start_thread=False)
-        connect_worker(worker, returned=self._take, finished=self._on_finished)
-        self._worker = worker
-        worker.start()
-        self._look.start()
-        self._tell()
+        self._stream.start(partial(_evaluated, request))
+        self.progressed.emit(0, _total(request))
 
     def stop(self) -> None:
-        """Let what is under way come to nothing."""
-        self._counter.stopped.set()
-        self._worker = None
-        stop_timers(self._look)
+        """Cancel what is being evaluated."""
+        self._stream.stop()
 
-    def _tell(self) -> None:
-        self.progressed.emit(min(self._counter.done, self._total), self._total)
-
-    def _on_finished(self, worker: Any) -> None:
-        self._take(worker, _Answer(error=_BROKEN_OFF))
-
-    def _take(self, worker: Any, answer: _Answer) -> None:
-        if worker is not self._worker:
-            return
-        self._worker = None
-        self._look.stop()
-        if answer.error is not None:
-            self.failed.emit(answer.error)
-        elif answer.value is not None:
-            self.finished.emit(answer.value)
+    def _take(self, found: CohortReport) -> None:
+        self.stop()  # nothing more is to come
+        self.finished.emit(found)
 
 
-def _evaluated(request: ReportRequest, counter: _Counter) -> _Answer:
+def _total(request: ReportRequest) -> int:
+    return n_passes() * len(request.cohort.regions)
+
+
+def _evaluated(request: ReportRequest, job: Job[CohortReport]) -> Iterator[CohortReport]:
+    """Evaluate a cohort; nothing is kept of one that is done or cannot be evaluated."""
     store = store_of(request)
-    answer = _evaluated_with(request, counter, store if _make_room(store) else None)
-    if answer is None:  # the cache cannot be written any more
-        answer = _evaluated_with(request, counter, None)
-    if answer is not None and (answer.value is not None or answer.error is not None):
-        shutil.rmtree(store.parent, ignore_errors=True)
-    return answer or _Answer()
-
-
-def _evaluated_with(
-    request: ReportRequest, counter: _Counter, store: Path | None
-) -> _Answer | None:
-    """Evaluate a cohort; None if it is the store that stands in the way."""
-    counter.begin(0 if store is None else n_kept(store))
     try:
-        # One region at a time: the window keeps a processor to itself.
-        found = cohort_report(
-            request,
-            jobs=1,
-            store=store,
-            on_result=counter.count,
-            is_wanted=counter.is_wanted,
-        )
+        found = _evaluated_from(request, store, job)
+    except PanopticError:
+        shutil.rmtree(store.parent, ignore_errors=True)
+        raise
+    if found is not None:
+        shutil.rmtree(store.parent, ignore_errors=True)
+        yield found
+
+
+def _evaluated_from(
+    request: ReportRequest, store: Path, job: Job[CohortReport]
+) -> CohortReport | None:
+    """Evaluate a cohort from what is kept of it; without a store where that fails."""
+    if not _make_room(store):
+        return _report(request, None, job)
+    try:
+        return _report(request, store, job)
     except PanopticError as error:
-        if store is None or error.path is None or not error.path.is_relative_to(store):
-            return _Answer(error=error)
-        return None
-    return _Answer(found)
+        if error.path is None or not error.path.is_relative_to(store):
+            raise
+        return _report(request, None, job)
+
+
+def _report(
+    request: ReportRequest, store: Path | None, job: Job[CohortReport]
+) -> CohortReport | None:
+    done, kept, total = 0, 0 if store is None else n_kept(store), _total(request)
+
+    def count(region: RegionDone) -> None:
+        nonlocal done
+        done += not region.is_again
+        job.report(min(max(done, kept), total), total)
+
+    # One region at a time: the window keeps a processor to itself.
+    return cohort_report(
+        request, jobs=1, store=store, on_result=count, is_wanted=lambda: job.is_wanted
+    )
 
 
 def store_of(request: ReportRequest) -> Path:

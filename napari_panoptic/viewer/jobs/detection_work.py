@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from psygnal import Signal
-from superqt.utils import create_worker
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.detections.atypia import AtypiaEvaluation, evaluate_atypia
@@ -20,7 +19,14 @@ from napari_panoptic.detections.evaluate import (
     load_frame,
 )
 from napari_panoptic.io.images import SlideImage, read_image
-from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.jobs.jobs import (
+    FORESEEN,
+    Job,
+    Latest,
+    Stream,
+    as_value,
+    show_failure,
+)
 
 TOLD_EVERY_S = 0.05
 """Interval between reports of the frames' figures, each of which refills the lists."""
@@ -63,143 +69,101 @@ class FrameReader:
 
     def __init__(self, cohort: DetectionCohort) -> None:
         self._cohort = cohort
-        self._wanted: Any | None = None
-        self._others: Any | None = None
-        self._scores: Any | None = None
-        self._is_closed = False
+        self._wanted = Stream(self.shown_read.emit, dropped=_close_image)
+        self._others = Stream(self.other_read.emit)
+        self._scores = Latest(self.scores_read.emit)
 
     @property
     def is_busy(self) -> bool:
         """Whether something is being read."""
-        return any(each is not None for each in (self._wanted, self._others, self._scores))
+        return any(each.is_busy for each in (self._wanted, self._others, self._scores))
 
     @property
     def is_reading_others(self) -> bool:
         """Whether points are being read behind what is shown."""
-        return self._others is not None
+        return self._others.is_busy
 
     def want(self, frame: Frame) -> None:
         """Read a frame with its image; the answer to an older wish is dropped."""
-        worker: Any = create_worker(_read_one, self._cohort, frame, _start_thread=False)
-        self._wanted = worker
-        connect_worker(worker, returned=self._on_one, finished=self._on_finished)
-        worker.start()
+        self._wanted.start(partial(_read, self._cohort, [frame], True))
 
     def read_others(self, frames: Sequence[Frame]) -> None:
         """Read the points of frames."""
-        self.stop()
-        worker: Any = create_worker(_read_each, self._cohort, frames, _start_thread=False)
-        self._others = worker
-        connect_worker(worker, yielded=self._on_other, finished=self._on_finished)
-        worker.start()
+        self._others.start(partial(_read, self._cohort, frames, False))
 
     def read_scores(self) -> None:
         """Read the scores of atypia."""
-        worker: Any = create_worker(evaluate_atypia, self._cohort, _start_thread=False)
-        self._scores = worker
-        connect_worker(worker, returned=self._on_scores, finished=self._on_finished)
-        worker.start()
+        self._scores.start(partial(evaluate_atypia, self._cohort))
 
     def stop(self) -> None:
         """Read no more frames than those that are wanted."""
-        if self._others is not None:
-            self._others.quit()
-            self._others = None
+        self._others.stop()
 
     def close(self) -> None:
-        """Stop, and tell nothing any more."""
-        self._is_closed = True
-        self.stop()
-        self._wanted = self._scores = None
-
-    def _on_one(self, worker: Any, read: ReadFrame) -> None:
-        if self._is_closed or worker is not self._wanted:
-            if read.image is not None:
-                read.image.close()
-            return
-        self._wanted = None
-        self.shown_read.emit(read)
-
-    def _on_other(self, worker: Any, read: ReadFrame) -> None:
-        if not self._is_closed and worker is self._others:
-            self.other_read.emit(read)
-
-    def _on_finished(self, worker: Any) -> None:
-        """Wait no more for one that has ended, though it may have brought nothing."""
-        if worker is self._wanted:
-            self._wanted = None
-        elif worker is self._others:
-            self._others = None
-        elif worker is self._scores:
-            self._scores = None
-
-    def _on_scores(self, worker: Any, scores: AtypiaEvaluation) -> None:
-        if worker is self._scores:
-            self._scores = None
-            self.scores_read.emit(scores)
+        """Stop, and report nothing more."""
+        for each in (self._wanted, self._others, self._scores):
+            each.close()
 
 
-def _read_one(cohort: DetectionCohort, frame: Frame) -> ReadFrame:
-    try:
-        loaded = load_frame(cohort, frame)
-        image = None if frame.image is None else read_image(frame.image)
-    except (PanopticError, OSError, MemoryError) as error:
-        return ReadFrame(frame.name, error=_words(error))
-    return ReadFrame(frame.name, loaded, image)
+def _close_image(read: ReadFrame) -> None:
+    if read.image is not None:
+        read.image.close()
 
 
-def _read_each(cohort: DetectionCohort, frames: Sequence[Frame]) -> Iterator[ReadFrame]:
+def _read(
+    cohort: DetectionCohort, frames: Sequence[Frame], with_image: bool, _job: Job[ReadFrame]
+) -> Iterator[ReadFrame]:
     for frame in frames:
         try:
-            yield ReadFrame(frame.name, load_frame(cohort, frame))
-        except (PanopticError, OSError, MemoryError) as error:
-            yield ReadFrame(frame.name, error=_words(error))
-
-
-def _words(error: Exception) -> str:
-    return str(error) or "there is not enough memory for this frame"
+            loaded = load_frame(cohort, frame)
+            image = None
+            if with_image and frame.image is not None:
+                image = read_image(frame.image)
+        except FORESEEN as error:
+            yield ReadFrame(frame.name, error=str(as_value(error)))
+        else:
+            yield ReadFrame(frame.name, loaded, image)
 
 
 class StandingsFinder:
-    """Finds out behind the window what frames amount to; one lot of frames at a time."""
+    """Counts the frames' matches in the background; one list of frames at a time."""
 
     found = Signal(object)  # list[FrameCounts]
     ended = Signal()
 
     def __init__(self) -> None:
-        self._worker: Any | None = None
+        self._stream: Stream[list[FrameCounts]] = Stream(
+            self.found.emit, ended=self._on_ended, failed=self._on_failed
+        )
+        self._has_failed = False
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is being found out."""
-        return self._worker is not None
+        """Whether frames are being counted."""
+        return self._stream.is_busy
 
     def start(self, frames: Sequence[LoadedFrame], distance_um: float) -> None:
-        """Judge frames; discard what was under way."""
-        self.stop()
-        worker: Any = create_worker(_stand_each, frames, distance_um, _start_thread=False)
-        self._worker = worker
-        connect_worker(worker, yielded=self._on_found, finished=self._on_finished)
-        worker.start()
+        """Count frames; discard what was under way."""
+        self._has_failed = False
+        self._stream.start(partial(_count, frames, distance_um))
 
     def stop(self) -> None:
-        """Let what is under way come to nothing."""
-        if self._worker is not None:
-            self._worker.quit()
-            self._worker = None
+        """Cancel what is under way."""
+        self._stream.stop()
 
-    def _on_found(self, worker: Any, found: list[FrameCounts]) -> None:
-        if worker is self._worker:
-            self.found.emit(found)
+    def _on_failed(self, error: PanopticError) -> None:
+        self._has_failed = True
+        show_failure(error)
 
-    def _on_finished(self, worker: Any) -> None:
-        if worker is self._worker:
-            self._worker = None
+    def _on_ended(self) -> None:
+        if not self._has_failed:  # else it would be started again, and fail again
             self.ended.emit()
 
 
-def _stand_each(frames: Sequence[LoadedFrame], distance_um: float) -> Iterator[list[FrameCounts]]:
-    """Judge one frame after the other, and tell of several at once."""
+def _count(
+    frames: Sequence[LoadedFrame], distance_um: float, _job: Job[list[FrameCounts]]
+) -> Iterator[list[FrameCounts]]:
+    """Count one frame after the other, and yield several at once."""
     found: list[FrameCounts] = []
     told = time.monotonic()
     for loaded in frames:

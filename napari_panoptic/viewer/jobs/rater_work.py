@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from superqt.utils import create_worker
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
@@ -26,9 +26,8 @@ from napari_panoptic.raters.evaluate import (
 from napari_panoptic.raters.levels import Comparison, RaterAgreement, agreement, compare
 from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
 from napari_panoptic.raters.slice_outlines import CasePicture, contrast
-from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.jobs.jobs import FORESEEN, Job, Latest, Stream, show_failure
 
-BROKEN = "an unexpected error occurred; napari shows it"
 PICTURE_FIRST_VOXELS = 1 << 21
 """Of larger cases the picture is shown before there are figures, which take as long again."""
 
@@ -78,20 +77,13 @@ class CaseView:
     findings: tuple[Finding, ...]
 
 
-def load_view(
-    cohort: RatedCohort, wanted: Wanted, known: CaseView | None
-) -> Generator[CaseView, None, CaseView]:
+def load_view(cohort: RatedCohort, wanted: Wanted, known: CaseView | None) -> Iterator[CaseView]:
     """Load and evaluate what is wanted; of the same case only another team's map is read.
 
     Yields
     ------
     CaseView
-        The picture of a large case, without figures.
-
-    Returns
-    -------
-    CaseView
-        With figures.
+        The picture of a large case, without figures; then all of it.
 
     Raises
     ------
@@ -132,7 +124,7 @@ def load_view(
         objects = None if loaded.objects is None else object_agreement(loaded.objects)
     has_team = wanted.team is not None
     comparison = compare(loaded.reference, values, cohort.settings) if has_team else None
-    return replace(view, comparison=comparison, raters=raters, objects=objects)
+    yield replace(view, comparison=comparison, raters=raters, objects=objects)
 
 
 def load_picture(cohort: RatedCohort, case: RatedCase, structure: str) -> CasePicture:
@@ -198,74 +190,37 @@ class CaseLoader:
         on_view: Callable[[CaseView], None],
         on_error: Callable[[Wanted, str], None],
     ) -> None:
-        self._cohort, self._on_view, self._on_error = cohort, on_view, on_error
+        self._cohort, self._on_error = cohort, on_error
+        self._latest: Latest[CaseView] = Latest(on_view, failed=self._on_failed)
+        self._wanted: Wanted | None = None
         self._known: CaseView | None = None
-        self._waiting: Wanted | None = None
-        self._worker: Any | None = None
-        self._is_closed = False
 
     @property
     def is_busy(self) -> bool:
         """Whether something is being loaded."""
-        return self._worker is not None
+        return self._latest.is_busy
 
     def load(self, wanted: Wanted) -> None:
         """Load something, at once or after what is being loaded."""
-        if self._worker is not None:
-            self._waiting = wanted
-            return
-        worker: Any = create_worker(
-            _answers, self._cohort, wanted, self._known, _start_thread=False
-        )
-        self._worker = worker
-        worker.yielded.connect(self._take_picture)
-        worker.returned.connect(self._take)
-        connect_worker(worker, finished=lambda worker: self._on_finished(worker, wanted))
-        worker.start()
+        if not (self.is_busy and wanted == self._wanted):
+            self._wanted = wanted
+            self._latest.start_steps(partial(self._load, wanted))
 
     def close(self) -> None:
-        """Let what is under way come to nothing."""
-        self._is_closed, self._waiting, self._known = True, None, None
+        """Cancel what is under way."""
+        self._latest.close()
 
-    def _take_picture(self, view: CaseView) -> None:
-        if not self._is_closed and self._waiting in (None, view.wanted):
-            self._on_view(view)
+    def _load(self, wanted: Wanted, job: Job[CaseView]) -> Iterator[CaseView]:
+        """Load in the other thread; what was read of an outdated case serves the next one."""
+        for view in load_view(self._cohort, wanted, self._known):
+            self._known = view
+            if not job.is_wanted:
+                return
+            yield view
 
-    def _take(self, answer: tuple[Wanted, CaseView | str]) -> None:
-        self._worker = None
-        if self._is_closed:
-            return
-        wanted, found = answer
-        if isinstance(found, CaseView):
-            self._known = found
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None and waiting != wanted:
-            self.load(waiting)  # the answer is outdated
-        elif isinstance(found, CaseView):
-            self._on_view(found)
-        else:
-            self._on_error(wanted, found)
-
-    def _on_finished(self, worker: Any, wanted: Wanted) -> None:
-        """Continue after a worker that failed: napari shows its error."""
-        if worker is not self._worker:
-            return
-        self._worker = None
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            self.load(waiting)
-        elif not self._is_closed:
-            self._on_error(wanted, BROKEN)
-
-
-def _answers(
-    cohort: RatedCohort, wanted: Wanted, known: CaseView | None
-) -> Generator[CaseView, None, tuple[Wanted, CaseView | str]]:
-    """Load, or say why not: an error given back would count as a crash."""
-    try:
-        return wanted, (yield from load_view(cohort, wanted, known))
-    except (PanopticError, OSError, MemoryError) as error:
-        return wanted, str(error) or "there is not enough memory for this case"
+    def _on_failed(self, error: PanopticError) -> None:
+        if self._wanted is not None:
+            self._on_error(self._wanted, str(error))
 
 
 class CohortScores:
@@ -276,7 +231,7 @@ class CohortScores:
     cohort
         What.
     on_result
-        Told, on the main thread, of each structure of each case; None if it
+        Called, on the main thread, for each structure of each case; with None if it
         cannot be evaluated.
     """
 
@@ -284,48 +239,49 @@ class CohortScores:
         self, cohort: RatedCohort, on_result: Callable[[str, str, RatedResult | None], None]
     ) -> None:
         self._cohort, self._on_result = cohort, on_result
-        self._worker: Any | None = None
-        self._is_closed = False
+        self._stream: Stream[_Scored] = Stream(self._take, failed=self._on_failed)
         self._done: set[tuple[str, str]] = set()
 
     @property
     def is_done(self) -> bool:
         """Whether everything was evaluated."""
-        return all((c.name, s) in self._done for c in self._cohort.cases for s in c.masks)
+        return not self._left()
 
     def start(self, first: str) -> None:
         """Evaluate what is not yet, a structure before the others."""
-        self._stop()
-        pairs = [(case.name, name) for case in self._cohort.cases for name in case.masks]
-        left = [pair for pair in pairs if pair not in self._done]
-        left.sort(key=lambda pair: pair[1] != first)
-        if not left:
-            return
-        worker = create_worker(_scores, self._cohort, left, _start_thread=False)
-        worker.yielded.connect(self._take)
-        self._worker = worker
-        worker.start()
+        if left := self._left():
+            left.sort(key=lambda pair: pair[1] != first)
+            self._stream.start(partial(_scores, self._cohort, left))
 
     def close(self) -> None:
         """Stop."""
-        self._is_closed = True
-        self._stop()
+        self._stream.close()
 
-    def _stop(self) -> None:
-        if self._worker is not None:
-            self._worker.quit()
-            self._worker = None
+    def _left(self) -> list[tuple[str, str]]:
+        pairs = [(case.name, name) for case in self._cohort.cases for name in case.masks]
+        return [pair for pair in pairs if pair not in self._done]
 
-    def _take(self, found: tuple[str, str, RatedResult | None]) -> None:
-        if not self._is_closed and found[:2] not in self._done:
-            self._done.add(found[:2])
-            self._on_result(*found)
+    def _take(self, found: _Scored) -> None:
+        self._done.add(found[:2])
+        self._on_result(*found)
+
+    def _on_failed(self, error: PanopticError) -> None:
+        """Count what is left as not evaluated: it would fail again."""
+        show_failure(error)
+        for case, structure in self._left():
+            self._take((case, structure, None))
 
 
-def _scores(cohort: RatedCohort, pairs: Sequence[tuple[str, str]]) -> Any:
+_Scored = tuple[str, str, RatedResult | None]
+
+
+def _scores(
+    cohort: RatedCohort, pairs: Sequence[tuple[str, str]], _job: Job[_Scored]
+) -> Iterator[_Scored]:
     for case, structure in pairs:
         try:
             loaded = load_reference(cohort, cohort.region(case), structure)
-            yield case, structure, evaluate_structure(cohort, loaded, cohort.teams)
-        except (PanopticError, OSError, MemoryError):
-            yield case, structure, None
+            result = evaluate_structure(cohort, loaded, cohort.teams)
+        except FORESEEN:
+            result = None
+        yield case, structure, result

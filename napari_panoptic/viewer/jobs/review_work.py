@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 from psygnal import Signal
-from superqt.utils import create_worker
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.patients import summarise_team
@@ -22,7 +20,7 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.review.judged import Judged, Subjects
 from napari_panoptic.review.reviewing import read_verdicts
 from napari_panoptic.review.store import ReviewStore
-from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.jobs.jobs import FORESEEN, Job, Stream
 
 FIGURES = ("pq", "sq", "dq", "detection_f1")
 """The figures that are shown before and after."""
@@ -111,7 +109,7 @@ class ReviewLines:
     def __init__(self, cohort: Cohort) -> None:
         self._cohort = cohort
         self._task: Task | None = None
-        self._worker: Any | None = None
+        self._stream: Stream[RegionLine | None] = Stream(self._take, ended=self.changed.emit)
         self._lines: dict[str, RegionLine] = {}
         self.done, self.total = 0, 0
 
@@ -123,7 +121,7 @@ class ReviewLines:
     @property
     def is_busy(self) -> bool:
         """Whether lines are still to come."""
-        return self._worker is not None
+        return self._stream.is_busy
 
     def put(self, task: Task, line: RegionLine) -> None:
         """Take the line of the region that is shown, which is known already."""
@@ -139,20 +137,16 @@ class ReviewLines:
         """Compute the lines of the regions that are not known yet."""
         self._follow(task)
         missing = [region for region in regions if region not in self._lines]
-        if not missing or self._worker is not None:
+        if not missing or self.is_busy:
             return
         self.done, self.total = 0, len(missing)
-        worker = create_worker(_lines, self._cohort, task, store, missing, _start_thread=False)
-        connect_worker(worker, yielded=self._take, finished=self._on_finished)
-        self._worker = worker
-        worker.start()
+        self._stream.start(partial(_lines, self._cohort, task, store, missing))
         self.changed.emit()
 
     def stop(self) -> None:
         """Stop after the region that is being computed."""
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.quit()
+        if self.is_busy:
+            self._stream.stop()
             self.changed.emit()
 
     def _follow(self, task: Task) -> None:
@@ -161,28 +155,25 @@ class ReviewLines:
             self._task = task
             self._lines = {}
 
-    def _take(self, worker: Any, line: RegionLine | None) -> None:
-        if worker is not self._worker:
-            return
+    def _take(self, line: RegionLine | None) -> None:
         self.done += 1
         if line is not None:
             # The region shown is up to date; what the worker read may not be.
             self._lines.setdefault(line.region, line)
         self.changed.emit()
 
-    def _on_finished(self, worker: Any) -> None:
-        if worker is self._worker:
-            self._worker = None
-            self.changed.emit()
-
 
 def _lines(
-    cohort: Cohort, task: Task, store: ReviewStore, regions: Sequence[str]
+    cohort: Cohort,
+    task: Task,
+    store: ReviewStore,
+    regions: Sequence[str],
+    _job: Job[RegionLine | None],
 ) -> Iterator[RegionLine | None]:
     for region in regions:
         try:
             yield _line(cohort, task, store, region)
-        except PanopticError:
+        except FORESEEN:
             # Shown with the region itself; here it only cannot be counted.
             yield None
 

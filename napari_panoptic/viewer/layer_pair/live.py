@@ -19,8 +19,6 @@ import numpy as np
 import pandas as pd
 from napari.layers import Labels, Layer, Points
 from numpy.typing import NDArray
-from qtpy.QtCore import QTimer
-from superqt.utils import create_worker
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import english_list
@@ -31,7 +29,8 @@ from napari_panoptic.nuclei.session import Selection, Session
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.desk.docks import unwrapped
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.jobs import Several
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import show_info, show_warning
 from napari_panoptic.viewer.layer_pair import sources
 from napari_panoptic.viewer.layer_pair.features import write_features
@@ -101,15 +100,15 @@ class LiveComparison:
         self._changed: dict[Layer, Box | None] = {}
         self._removed: list[str] = []
         self._is_writing = False
-        self._follow = _timer(FOLLOW_MS, self._take_changes)
-        self._again = _timer(REST_MS, self._rebuild)
-        self._features = _timer(FEATURES_MS, self._settle)
-        self._gone = _timer(0, self._report_removed)
-        self._store = _timer(STORE_MS, self._store_changes)
+        self._follow = single_shot(FOLLOW_MS, self._take_changes)
+        self._again = single_shot(REST_MS, self._rebuild)
+        self._features = single_shot(FEATURES_MS, self._settle)
+        self._gone = single_shot(0, self._report_removed)
+        self._store = single_shot(STORE_MS, self._store_changes)
         self._place: Path | None = None
         self._unstored: set[Layer] = set()
         self._writer = ThreadPoolExecutor(1, "comparison")
-        self._worker: Any = None
+        self._reading = Several()
         self._connections: list[tuple[Any, Callable[..., Any]]] = []
         self._of_session: list[tuple[Any, Callable[..., Any]]] = []
 
@@ -122,7 +121,7 @@ class LiveComparison:
     def is_settled(self) -> bool:
         """Whether the desk shows the layers as they are."""
         timers = (self._follow, self._again, self._features, self._gone)
-        is_waiting = any(timer.isActive() for timer in timers) or self._worker is not None
+        is_waiting = any(timer.isActive() for timer in timers) or self._reading.is_busy
         return not is_waiting and (self._desk is None or self._desk.is_settled)
 
     def start(self, earlier: LiveComparison | None = None) -> bool:
@@ -217,22 +216,15 @@ class LiveComparison:
         if not is_large:
             return self._show(prepare(), view, is_reopened=is_reopened)
         self._say("The layers are read block by block; the desk opens after that.")
-        self._worker = create_worker(lambda: _tried(prepare), _start_thread=False)
 
-        def take(answer: Opened | str) -> None:
-            self._worker = None
-            if self._folder is None:
-                return  # closed meanwhile
-            if isinstance(answer, str):
-                self._say(answer)
-                return
-            if self._show(answer, view, is_reopened=is_reopened):
+        def take(opened: Opened) -> None:
+            is_open = self._folder is not None  # else closed meanwhile
+            if is_open and self._show(opened, view, is_reopened=is_reopened):
                 self._say("These layers are large; after a change, press Compare again.")
                 if self._opened is not None:
                     self._opened()
 
-        self._worker.returned.connect(take)
-        self._worker.start()
+        self._reading.start(prepare, take, lambda error: self._say(str(error)))
         return True
 
     def _show(self, opened: Opened, view: _View | None, *, is_reopened: bool) -> bool:
@@ -397,7 +389,7 @@ class LiveComparison:
 
     def _is_alive(self) -> bool:
         """Return whether the desk still shows this comparison; lets go where it does not."""
-        if self._worker is not None:
+        if self._reading.is_busy:
             return self._folder is not None
         if self._desk is not None and self._desk.session is self._session is not None:
             return True
@@ -641,14 +633,6 @@ class LiveComparison:
         show_warning(text)
 
 
-def _tried(prepare: Callable[[], Opened]) -> Opened | str:
-    """Do something in another thread; an error that is raised there would count as a crash."""
-    try:
-        return prepare()
-    except PanopticError as error:
-        return str(error)
-
-
 def _ids_of(labels: LabelImage, part: Any) -> NDArray[np.int64]:
     """Return the id of each pixel of a part, 0 for background."""
     known = np.concatenate([[0], labels.ids])
@@ -692,11 +676,3 @@ def _windows(ids: NDArray[np.int64], corner_yx: tuple[int, int]) -> Iterator[IdW
         yield from _windows(ids[half:], (corner_yx[0] + half, corner_yx[1]))
         return
     yield IdWindow(corner_yx, numbers.reshape(ids.shape).astype(np.uint16), unique)
-
-
-def _timer(interval: int, slot: Callable[[], None]) -> QTimer:
-    timer = QTimer()
-    timer.setSingleShot(True)
-    timer.setInterval(interval)
-    timer.timeout.connect(slot)
-    return timer

@@ -8,22 +8,20 @@ that comes too late is discarded.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from qtpy.QtCore import QEvent, QObject, QTimer
+from qtpy.QtCore import QEvent, QObject
 from qtpy.QtWidgets import QDockWidget, QWidget
-from superqt.utils import create_worker
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.viewer.jobs.workers import connect_worker
-from napari_panoptic.viewer.kit.shown import show_error
+from napari_panoptic.viewer.jobs.jobs import Latest
+from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
 from napari_panoptic.viewer.layers.mark_layer import MarkLayer
 from napari_panoptic.viewer.panels.around import Surroundings
@@ -114,119 +112,6 @@ def _copied(labels: LabelImage) -> LabelImage:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Outcome(Generic[T]):
-    value: T | None = None
-    error: PanopticError | None = None
-
-
-class Latest(Generic[T]):
-    """Runs one computation at a time in a worker; only the newest answer counts.
-
-    Parameters
-    ----------
-    take
-        Called on the main thread with the answer.
-    """
-
-    def __init__(self, take: Callable[[T], None]) -> None:
-        self._take = take
-        self._worker: Any | None = None
-        self._waiting: Callable[[], T] | None = None
-        self._is_wanted = False
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether an answer is still to come."""
-        return self._worker is not None and self._is_wanted
-
-    def start(self, compute: Callable[[], T]) -> None:
-        """Compute something instead of whatever is being computed."""
-        self._is_wanted = True
-        if self._worker is not None:
-            self._waiting = compute
-            return
-        worker = create_worker(_guarded, compute, _start_thread=False)
-        worker.returned.connect(self._on_answer)
-        worker.finished.connect(self._on_finished)
-        self._worker = worker
-        worker.start()
-
-    def drop(self) -> None:
-        """Want nothing any more; discard what is being computed."""
-        self._is_wanted = False
-        self._waiting = None
-
-    def _on_answer(self, answer: _Outcome[T]) -> None:
-        if not self._is_wanted or self._waiting is not None:
-            return
-        if answer.error is not None:
-            show_error(str(answer.error))
-        elif answer.value is not None:
-            self._take(answer.value)
-
-    def _on_finished(self) -> None:
-        self._worker = None
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None and self._is_wanted:
-            self.start(waiting)
-
-
-def _guarded(compute: Callable[[], T]) -> _Outcome[T]:
-    try:
-        return _Outcome(compute())
-    except PanopticError as error:
-        return _Outcome(error=error)
-
-
-class Stream(Generic[T]):
-    """Runs a generator in a worker and hands over what it yields, until stopped.
-
-    Parameters
-    ----------
-    take
-        Called on the main thread with each value.
-    ended
-        Called on the main thread when it ran through; not when stopped.
-    """
-
-    def __init__(self, take: Callable[[T], None], ended: Callable[[], None]) -> None:
-        self._take, self._ended = take, ended
-        self._worker: Any | None = None
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether there is more to come."""
-        return self._worker is not None
-
-    def start(self, generate: Callable[[], Iterator[T]]) -> None:
-        """Start again with another generator."""
-        self.stop()
-        worker = create_worker(_generated, generate, _start_thread=False)
-        connect_worker(worker, yielded=self._on_value, finished=self._on_finished)
-        self._worker = worker
-        worker.start()
-
-    def stop(self) -> None:
-        """Stop after the value that is being computed."""
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.quit()
-
-    def _on_value(self, worker: Any, value: T) -> None:
-        if worker is self._worker:
-            self._take(value)
-
-    def _on_finished(self, worker: Any) -> None:
-        if worker is self._worker:
-            self._worker = None
-            self._ended()
-
-
-def _generated(generate: Callable[[], Iterator[T]]) -> Iterator[T]:
-    yield from generate()
-
-
 class Sight(QObject):
     """Reports when a panel becomes visible or hidden.
 
@@ -244,10 +129,7 @@ class Sight(QObject):
         self._changed = changed
         self._dock: QDockWidget | None = None
         # Docks are moved after the event.
-        self._later = QTimer(self)
-        self._later.setSingleShot(True)
-        self._later.setInterval(0)
-        self._later.timeout.connect(self._look)
+        self._later = single_shot(0, self._look, self)
         self.is_seen = False
         widget.installEventFilter(self)
 

@@ -23,6 +23,7 @@ from napari_panoptic.samples.raters import write_raters_sample
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.raters import rated_desk_in
 from napari_panoptic.viewer.jobs import rater_work as rated_work
+from napari_panoptic.viewer.jobs.jobs import UnforeseenError
 from napari_panoptic.viewer.jobs.rater_work import middle_slice
 from napari_panoptic.viewer.layers import kept_in_place
 from napari_panoptic.viewer.layers import rater_scene as rated_scene
@@ -257,15 +258,17 @@ def test_a_rater_can_be_drawn_alone(desk, show):
 def test_of_a_large_case_the_picture_comes_before_its_figures(desk, show, wait_until):
     show(FLAT)
     seen = []
-    on_view = desk._on_view
-    with (
-        patch.object(rated_work, "PICTURE_FIRST_VOXELS", 0),
-        patch.object(desk._loader, "_on_view", side_effect=lambda v: (on_view(v), look())),
-    ):
+    show_title = desk.title.show_title
 
-        def look():
+    def look(*title):
+        show_title(*title)
+        if desk.view.wanted.case == "prostate/case03":  # else it is being loaded
             seen.append((desk.levels.average.text(), desk.title.text(), desk.view.picture))
 
+    with (
+        patch.object(rated_work, "PICTURE_FIRST_VOXELS", 0),
+        patch.object(desk.title, "show_title", side_effect=look),
+    ):
         desk._on_case("prostate/case03")
         wait_until(lambda: desk.is_settled)
     (first, told, picture), (last, _, same) = seen
@@ -330,7 +333,13 @@ def test_layers_are_filled_again_and_never_removed(desk, show):
 def test_only_the_newest_request_is_shown(desk, show, wait_until):
     show(FLAT)
     shown = []
-    with patch.object(desk._loader, "_on_view", side_effect=lambda view: shown.append(view)):
+    scene_show = desk.scene.show
+
+    def note(*picture, **how):
+        scene_show(*picture, **how)
+        shown.append(desk.view)
+
+    with patch.object(desk.scene, "show", side_effect=note):
         for name in ("prostate/case02", "prostate/case03", "prostate/case04"):
             desk._on_case(name)
         wait_until(lambda: desk.is_settled)
@@ -434,7 +443,7 @@ def test_a_crash_while_loading_leaves_the_desk_usable(desk, show, wait_until, mo
         desk._on_case("prostate/case03")
         wait_until(lambda: desk.is_settled)
     assert told == [ZeroDivisionError]
-    assert desk.title.text() == f"prostate/case03 cannot be shown: {rated_work.BROKEN}"
+    assert desk.title.text() == f"prostate/case03 cannot be shown: {UnforeseenError()}"
     assert all(_is_empty(layer) for layer in desk._viewer.layers)
     desk._on_case("prostate/case02")
     wait_until(lambda: desk.is_settled)

@@ -1,6 +1,8 @@
 """A cohort evaluated in a worker: stopped, taken up again, and where nothing can be kept."""
 
 import os
+import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -10,7 +12,7 @@ from napari_panoptic.nuclei.cohort_report import ReportRequest, cohort_report, n
 from napari_panoptic.nuclei.result_store import PartStore
 from napari_panoptic.nuclei.run import RegionDone
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.viewer.jobs import cohort_work
+from napari_panoptic.viewer.jobs import cohort_work, jobs
 from napari_panoptic.viewer.jobs.cohort_work import KEPT_COHORTS, CohortWork, store_of
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
@@ -26,13 +28,15 @@ def request_(cohort):
 def taken_over(monkeypatch):
     """Collect of each region whether it was there already."""
     told = []
-    count = cohort_work._Counter.count
 
-    def noted(self, done: RegionDone):
-        told.append(done.is_taken_over)
-        count(self, done)
+    def noted(*asked, on_result, **options):
+        def note(done: RegionDone):
+            told.append(done.is_taken_over)
+            on_result(done)
 
-    monkeypatch.setattr(cohort_work._Counter, "count", noted)
+        return cohort_report(*asked, on_result=note, **options)
+
+    monkeypatch.setattr(cohort_work, "cohort_report", noted)
     return told
 
 
@@ -120,14 +124,43 @@ def test_stopped_by_hand_it_keeps_what_is_done(request_, finish, taken_over, wai
     assert found.radii.found.pq.shape[0] == 2
 
 
-def test_progress_is_at_least_what_was_left():
-    counter = cohort_work._Counter()
-    counter.begin(4)
+def test_progress_is_at_least_what_was_left(request_, monkeypatch, wait_until):
+    monkeypatch.setattr(jobs, "PROGRESS_EVERY_MS", 0)
+    leave_some(request_)
     seen = []
-    for _ in range(6):
-        counter.count(RegionDone("r", is_taken_over=False))
-        seen.append(counter.done)
+
+    def slow(request, *, on_result, **_options):
+        for _ in range(6):
+            shown = len(seen)
+            on_result(RegionDone("r", is_taken_over=False))
+            while len(seen) == shown:
+                time.sleep(0.001)
+        return cohort_report(request, jobs=1)
+
+    monkeypatch.setattr(cohort_work, "cohort_report", slow)
+    monkeypatch.setattr(cohort_work, "n_kept", lambda _store: 4)
+    work = CohortWork()
+    work.start(request_)
+    work.progressed.connect(lambda done, _total: seen.append(done))
+    wait_until(lambda: not work.is_busy)
     assert seen == [4, 4, 4, 4, 5, 6]
+
+
+@pytest.mark.qt_no_exception_capture
+def test_an_unforeseen_error_is_told_and_keeps_what_is_done(request_, finish, monkeypatch):
+    raised = []
+    monkeypatch.setattr(sys, "excepthook", lambda *error: raised.append(error[0]))
+    leave_some(request_)
+
+    def fail(*_asked, **_options):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cohort_work, "cohort_report", fail)
+    found, (error,), _ = finish(request_)
+    assert found == []
+    assert "unexpected error" in str(error)
+    assert raised == [ZeroDivisionError]
+    assert n_kept(store_of(request_)) >= 4
 
 
 def test_other_settings_begin_anew_and_remove_the_old(request_, finish, taken_over, cache):

@@ -16,7 +16,7 @@ from napari_panoptic.nuclei.experiment import Experiment, scored_regions
 from napari_panoptic.nuclei.protocols import Reason, differences, protocol_table
 from napari_panoptic.nuclei.values.settings import CHALLENGE_PROTOCOL, CORRECTED_PROTOCOL, protocol
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.jobs import cohort_work
+from napari_panoptic.viewer.jobs import cohort_work, jobs
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.ranking import part as ranking_part
 from napari_panoptic.viewer.panels.ranking.panel import (
@@ -152,7 +152,7 @@ class TestFigures:
             raise PanopticError("nothing to report")
 
         told = []
-        monkeypatch.setattr(ranking_part, "show_error", told.append)
+        monkeypatch.setattr(jobs, "show_error", told.append)
         monkeypatch.setattr(cohort_work, "cohort_report", fails)
         QTest.mouseClick(part.widget.compute, LEFT)
         wait_until(lambda: open_desk.is_settled)
@@ -161,13 +161,16 @@ class TestFigures:
 
     def test_stopped_it_goes_on_from_there(self, part, open_desk, wait_until, monkeypatch, cache):
         taken_over = []
-        count = cohort_work._Counter.count
+        report = cohort_work.cohort_report
 
-        def noted(self, done):
-            taken_over.append(done.is_taken_over)
-            count(self, done)
+        def noted(*asked, on_result, **options):
+            def note(done):
+                taken_over.append(done.is_taken_over)
+                on_result(done)
 
-        monkeypatch.setattr(cohort_work._Counter, "count", noted)
+            return report(*asked, on_result=note, **options)
+
+        monkeypatch.setattr(cohort_work, "cohort_report", noted)
         QTest.mouseClick(part.widget.compute, LEFT)
         wait_until(lambda: len(taken_over) >= 3)
         QTest.mouseClick(part.widget.stop, LEFT)
@@ -277,7 +280,7 @@ class TestReport:
         self, evaluated, open_desk, wait_until, tmp_path, monkeypatch
     ):
         told = []
-        monkeypatch.setattr(ranking_part, "show_error", told.append)
+        monkeypatch.setattr(jobs, "show_error", told.append)
         evaluated.save_report(tmp_path / "nowhere" / "report.html")
         wait_until(lambda: open_desk.is_settled)
         assert len(told) == 1

@@ -23,6 +23,7 @@ from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.watch import Watch
 from napari_panoptic.samples.nuclei import write_sample_cohort
 from napari_panoptic.viewer.desk.nuclei import OBJECTS, desk_of
+from napari_panoptic.viewer.jobs import jobs
 from napari_panoptic.viewer.panels.review import part as review_module
 from napari_panoptic.viewer.panels.review.dialogs import NO_HISTORY, TOO_FEW
 from napari_panoptic.viewer.panels.review.part import NOTHING_TO_UNDO, ReviewPart
@@ -60,6 +61,7 @@ def told(monkeypatch):
     told = []
     for name in ("show_info", "show_error", "show_warning"):
         monkeypatch.setattr(review_module, name, told.append)
+    monkeypatch.setattr(jobs, "show_error", told.append)
     return told
 
 
@@ -475,7 +477,7 @@ class TestTheFile:
             assert answers.wait(20)
             return looked(*arguments)
 
-        wait_until(lambda: part._look is None)
+        wait_until(lambda: not part._look.is_busy)
         monkeypatch.setattr(Watch, "_looked", slow)
         part._on_poll()
         wait_until(lambda: threads)
@@ -483,9 +485,9 @@ class TestTheFile:
         desk.session.select_row(Side.REFERENCE, 1)
         press(canvas, Qt.Key.Key_2, ALT)
         assert panel.state_text().startswith("✓")
-        assert part._look is not None
+        assert part._look.is_busy
         answers.set()
-        wait_until(lambda: part._look is None)
+        wait_until(lambda: not part._look.is_busy)
         assert verdict_texts(desk)[:2] == ["annotation right", "prediction right"]
         assert len(threads) == 1
         assert threads[0] != threading.get_ident()

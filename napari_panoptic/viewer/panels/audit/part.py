@@ -12,12 +12,13 @@ from napari_panoptic.nuclei.display import marks
 from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.audit.audited import Audited, audited
 from napari_panoptic.viewer.panels.audit.panel import EMPTY, AuditPanel
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.seen_part import Latest, Material, TeamPart
+from napari_panoptic.viewer.panels.seen_part import Material, TeamPart
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 MARKS_LAYER = "audited objects"

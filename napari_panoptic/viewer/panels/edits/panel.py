@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker, Qt, QTimer
+from qtpy.QtCore import QSignalBlocker, Qt
 from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import (
     QComboBox,
@@ -26,7 +27,6 @@ from qtpy.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
-from superqt.utils import create_worker
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
@@ -53,8 +53,8 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.editing.autosaving import Autosaver
 from napari_panoptic.viewer.editing.live_edits import Copied, LiveEdits
-from napari_panoptic.viewer.jobs.timers import stop_timers
-from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.jobs.jobs import Several
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import PlainLabel, show_error, show_info, show_warning, shown
@@ -97,6 +97,7 @@ WILL_FLATTEN = (
     "the figures."
 )
 NO_REGION = "Nothing can be edited: open a cohort and choose a region with an annotation."
+T = TypeVar("T")
 _LENGTHS = ("mean_hausdorff_px",)
 _LAYER_CONTROLS = "layer controls"
 _Written = tuple[tuple[Path, ...], tuple[Finding, ...], str]
@@ -297,14 +298,11 @@ class EditsPart(DeskPart):
         self._panel = EditsPanel()
         self.edits: LiveEdits | None = None
         self.shapes: AmbiguousShapes | None = None
-        self._workers: set[Any] = set()
+        self._jobs = Several(ended=self._on_job_ended)
         self._autosaver: Autosaver | None = None
         self._left: list[tuple[Autosave, bool]] = []
         self._is_given_up = False
-        self._later = QTimer()
-        self._later.setSingleShot(True)
-        self._later.setInterval(FOLLOW_MS)
-        self._later.timeout.connect(self.refresh)
+        self._later = single_shot(FOLLOW_MS, self.refresh)
 
     @property
     def widget(self) -> EditsPanel:
@@ -316,7 +314,7 @@ class EditsPart(DeskPart):
         """Whether something is still to be compared or saved."""
         waits = self.edits is not None and self.edits.is_busy
         draws = self.shapes is not None and self.shapes.is_busy
-        return waits or draws or self._later.isActive() or bool(self._workers)
+        return waits or draws or self._later.isActive() or self._jobs.is_busy
 
     @property
     def is_autosaving(self) -> bool:
@@ -437,7 +435,6 @@ class EditsPart(DeskPart):
         autosaver = self._autosaver
         if autosaver is None:
             return
-        worker = create_worker(autosaver.left_behind, _start_thread=False)
 
         def take(found: list[tuple[Autosave, bool]]) -> None:
             if self._autosaver is autosaver and self.around is not None:
@@ -446,7 +443,7 @@ class EditsPart(DeskPart):
                 if found and is_start:
                     self.around.link.reveal(self.title)
 
-        self._start(worker, take)
+        self._start(autosaver.left_behind, take)
 
     def _left_here(self) -> list[tuple[Autosave, bool]]:
         """List the left edits of the region that is shown."""
@@ -604,12 +601,12 @@ class EditsPart(DeskPart):
         if around is None or edits is None:
             return
         before = edits.revision
-        worker = create_worker(_write, path, objects, around.session.cohort, _start_thread=False)
 
         def take(answer: _Written) -> None:
             self._take_saved(path, objects, before, answer, edits)
 
-        self._start(worker, take, f"Saving {path.name}…")
+        write = partial(_write, path, objects, around.session.cohort)
+        self._start(write, take, f"Saving {path.name}…")
 
     def _take_saved(
         self,
@@ -640,20 +637,15 @@ class EditsPart(DeskPart):
             saved.append(Copied(objects.region, None))
         edits.note_saved(at for at in saved if edits.last_change(at) <= before)
 
-    def _start(self, worker: Any, take: Callable[[Any], None], state: str = "") -> None:
-        """Let a worker read or write, and the panel say so meanwhile."""
-
-        def end(worker: Any) -> None:
-            self._workers.discard(worker)
-            if self.around is not None:
-                self.refresh()
-
-        worker.returned.connect(take)
-        connect_worker(worker, finished=end)
-        self._workers.add(worker)
+    def _start(self, compute: Callable[[], T], take: Callable[[T], None], state: str = "") -> None:
+        """Read or write in another thread, and show that meanwhile."""
         if state:
             self._panel.state.setText(state)
-        worker.start()
+        self._jobs.start(compute, take)
+
+    def _on_job_ended(self) -> None:
+        if self.around is not None:
+            self.refresh()
 
     def open_file(self) -> None:
         """Ask for a file, and let the side that is chosen have its objects."""
@@ -679,7 +671,6 @@ class EditsPart(DeskPart):
         session, copied = around.session, self._side_to_open()
         side, area = copied.side or Side.PREDICTION, Copied(copied.region, None)
         shape, revision = around.session.snapshot.shape, edits.revision
-        worker = create_worker(_read, path, session.cohort.scheme, shape, _start_thread=False)
 
         def take(answer: tuple[LoadedMasks | None, str]) -> None:
             masks, problem = answer
@@ -705,7 +696,8 @@ class EditsPart(DeskPart):
             odd = "".join(f". {finding.message}" for finding in masks.findings[:3])
             show_info(f"{copied.words} has the objects of {path.name}{left_out}{odd}")
 
-        self._start(worker, take, f"Opening {path.name}…")
+        read = partial(_read, path, session.cohort.scheme, shape)
+        self._start(read, take, f"Opening {path.name}…")
 
     def _may_replace(self, copied: Copied) -> bool:
         """Ask before what was drawn and not saved is replaced."""

@@ -14,13 +14,14 @@ from napari_panoptic.nuclei.explain.failure_groups import (
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.jobs.jobs import Stream
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.groups.grouped import Grouped, grouped
 from napari_panoptic.viewer.panels.groups.panel import EMPTY, GroupsPanel
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.seen_part import Material, Stream, TeamPart
+from napari_panoptic.viewer.panels.seen_part import Material, TeamPart
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 GROUP_LAYER = "failure group"
@@ -41,7 +42,7 @@ class GroupsPart(TeamPart[Grouped]):
     def __init__(self) -> None:
         super().__init__()
         self._panel = GroupsPanel()
-        self._stream: Stream[LossesSoFar] = Stream(self._on_losses, self._on_losses_end)
+        self._stream: Stream[LossesSoFar] = Stream(self._on_losses, ended=self._on_losses_end)
         self._outlined: FailureGroup | None = None
         self._losses: LossesSoFar | None = None
         self._losses_of = ""
@@ -169,7 +170,7 @@ class GroupsPart(TeamPart[Grouped]):
         self._losses_of = team
         self._losses = LossesSoFar(0, len(cohort.regions))
         self._panel.show_losses(self._losses)
-        self._stream.start(lambda: cohort_losses(cohort, team, settings, source))
+        self._stream.start(lambda _job: cohort_losses(cohort, team, settings, source))
 
     def _on_losses(self, so_far: LossesSoFar) -> None:
         self._losses = so_far

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from qtpy.QtWidgets import QFileDialog
-from superqt.utils import create_worker
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.metadata import Metadata, metadata_beside
@@ -27,7 +26,7 @@ from napari_panoptic.nuclei.values.settings import (
 )
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.cohort_work import CohortWork
-from napari_panoptic.viewer.jobs.workers import connect_worker
+from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
@@ -40,7 +39,7 @@ from napari_panoptic.viewer.panels.ranking.panel import (
     View,
     going_on,
 )
-from napari_panoptic.viewer.panels.seen_part import Latest, SeenPart
+from napari_panoptic.viewer.panels.seen_part import SeenPart
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot, Point
@@ -62,7 +61,7 @@ class RankingPart(SeenPart):
         self._work.finished.connect(self._on_finished)
         self._work.failed.connect(self._on_failed)
         self._region: Latest[Plot] = Latest(self._panel.show_plot)
-        self._writers: set[Any] = set()
+        self._writing = Several()
         self._found: CohortReport | None = None
         self._is_outdated = False
         self._wanted: tuple[str, str, int] | None = None
@@ -85,7 +84,7 @@ class RankingPart(SeenPart):
     @property
     def is_busy(self) -> bool:
         """Whether something is being computed or written."""
-        return self._work.is_busy or self._region.is_busy or bool(self._writers)
+        return self._work.is_busy or self._region.is_busy or self._writing.is_busy
 
     def connections(self, around: Surroundings) -> Connections:
         """Listen to session and panel."""
@@ -176,7 +175,7 @@ class RankingPart(SeenPart):
     def _on_failed(self, error: PanopticError) -> None:
         self._panel.show_progress(None)
         self._refresh()
-        show_error(str(error))
+        show_failure(error)
 
     def _on_stop(self) -> None:
         self._work.stop()
@@ -356,28 +355,16 @@ class RankingPart(SeenPart):
         """Write the report in a worker, and say when it is there."""
         if self._found is None:
             return
-        worker = create_worker(_written, self._found, path, _start_thread=False)
-        self._writers.add(worker)
-
-        def done(error: PanopticError | None) -> None:
-            if error is None:
-                show_info(f"The report is in {path}")
-            else:
-                show_error(str(error))
-
-        worker.returned.connect(lambda answer: done(answer[0]))
-        connect_worker(worker, finished=self._writers.discard)
-        worker.start()
+        self._writing.start(
+            partial(_write, self._found, path),
+            lambda _: show_info(f"The report is in {path}"),
+        )
 
 
-def _written(found: CohortReport, path: Path) -> tuple[PanopticError | None]:
+def _write(found: CohortReport, path: Path) -> None:
     from napari_panoptic.report.nuclei.page import write_report
 
-    try:
-        write_report(found, path, date=date.today().isoformat())
-    except PanopticError as error:
-        return (error,)
-    return (None,)
+    write_report(found, path, date=date.today().isoformat())
 
 
 def _name_of(settings: EvaluationSettings) -> str:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QFileDialog, QWidget
-from superqt.utils import create_worker
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
@@ -29,6 +26,7 @@ from napari_panoptic.review.judged import NO_VERDICT, VERDICTS, Judged, Object, 
 from napari_panoptic.review.reviewing import Reviewing, usual_place
 from napari_panoptic.review.verdicts import ReviewerAgreement, ReviewRecord, Share
 from napari_panoptic.review.watch import Looked
+from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
 from napari_panoptic.viewer.jobs.review_work import (
     ReviewLines,
     Task,
@@ -37,7 +35,6 @@ from napari_panoptic.viewer.jobs.review_work import (
     line_without_verdicts,
 )
 from napari_panoptic.viewer.jobs.timers import stop_timers
-from napari_panoptic.viewer.jobs.workers import connect_worker
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.kit.widgets import show_in_front
@@ -78,14 +75,6 @@ ALL_DONE = "every failure of this region has your verdict; the next region is on
 HIDDEN = "no failure without a verdict is listed; {n} more are hidden by the table's filters"
 
 
-@dataclass(frozen=True)
-class _Written:
-    """How many objects a worker wrote, or why none; workers would raise a bare error."""
-
-    count: int
-    error: PanopticError | None = None
-
-
 class ReviewPart(DeskPart):
     """A verdict per object, kept the moment it is given."""
 
@@ -100,8 +89,8 @@ class ReviewPart(DeskPart):
         self.reviewing: Reviewing | None = None
         self._window = uuid4().hex
         self._lines: ReviewLines | None = None
-        self._writers: set[Any] = set()
-        self._look: Any | None = None
+        self._writing = Several()
+        self._look: Latest[Looked] = Latest(self._on_looked)
         self._wanted: ReviewRecord | None = None
         self._saved: ReviewRecord | None = None
         self._shown_object: ObjectName | None = None
@@ -127,7 +116,7 @@ class ReviewPart(DeskPart):
     @property
     def is_busy(self) -> bool:
         """Whether verdicts are being counted or files written."""
-        return bool(self._writers) or (self._lines is not None and self._lines.is_busy)
+        return self._writing.is_busy or (self._lines is not None and self._lines.is_busy)
 
     def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
         """Return the keys of the verdicts."""
@@ -200,7 +189,8 @@ class ReviewPart(DeskPart):
         if lines is not None:
             lines.changed.disconnect(self._show_cohort)
             lines.stop()
-        reviewing, self.reviewing, self._look = self.reviewing, None, None
+        reviewing, self.reviewing = self.reviewing, None
+        self._look.drop()
         self._drafts.write()
         if reviewing is not None:
             self._reviewer = reviewing.reviewer
@@ -529,22 +519,18 @@ class ReviewPart(DeskPart):
             sides[side] = (session.edited_labels(side), details_of(judged, side))
         self._write(partial(_written, path, sides, region, team, session.cohort.scheme), path)
 
-    def _write(self, write: Callable[[], _Written], path: Path) -> None:
-        worker = create_worker(write, _start_thread=False)
-
-        def on_returned(worker: Any, result: _Written) -> None:
-            self._writers.discard(worker)
-            text = f"{result.count} objects written to {path.name}"
-            if result.error is not None:
-                show_error(str(result.error))
-                text = f"NOT written: {path.name}"
+    def _write(self, write: Callable[[], int], path: Path) -> None:
+        def done(count: int) -> None:
             if self.around is not None:
-                self._say(text, saved=None if result.error is None else False)
+                self._say(f"{count} objects written to {path.name}")
 
-        connect_worker(worker, returned=on_returned)
-        self._writers.add(worker)
+        def failed(error: PanopticError) -> None:
+            show_failure(error)
+            if self.around is not None:
+                self._say(f"NOT written: {path.name}", saved=False)
+
         self._say(f"writing {path.name} …")
-        worker.start()
+        self._writing.start(write, done, failed)
 
     def _ask_where(self, name: str, kind: str) -> Path | None:
         chosen, _ = QFileDialog.getSaveFileName(self.panel, "Write to", name, kind)
@@ -591,22 +577,15 @@ class ReviewPart(DeskPart):
 
     def _on_poll(self) -> None:
         """Look at the review file in another thread: a network drive may take its time."""
-        if self.reviewing is None or self._look is not None:
+        if self.reviewing is None or self._look.is_busy:
             return
         question = self.reviewing.question()
         if question is None:
             return
-        worker = create_worker(question, _start_thread=False)
-        connect_worker(worker, returned=self._on_looked, finished=self._on_look_ended)
-        self._look = worker
-        worker.start()
+        self._look.start(question)
 
-    def _on_look_ended(self, worker: Any) -> None:
-        if worker is self._look:
-            self._look = None
-
-    def _on_looked(self, worker: Any, looked: Looked) -> None:
-        if worker is not self._look or self.reviewing is None or self._lines is None:
+    def _on_looked(self, looked: Looked) -> None:
+        if self.reviewing is None or self._lines is None:
             return
         if regions := self.reviewing.take(looked):
             self._lines.forget([region for region in regions if region != self._region()])
@@ -822,16 +801,13 @@ def _written(
     region: str,
     team: str,
     scheme: ClassScheme,
-) -> _Written:
+) -> int:
     objects = (
         item
         for side, (labels, details) in sides.items()
         for item in geo_objects(labels, side=side, region=region, team=team, details=details)
     )
-    try:
-        return _Written(write_geojson(path, objects, scheme=scheme))
-    except PanopticError as error:
-        return _Written(0, error)
+    return write_geojson(path, objects, scheme=scheme)
 
 
 def _title(record: ReviewRecord) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from napari_panoptic.nuclei.explain.consensus import InventedPlace
 from napari_panoptic.nuclei.palette import class_colours
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.layers.consensus_view import (
     ConsensusView,
@@ -16,7 +17,7 @@ from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.seen_part import Latest, SeenPart, material
+from napari_panoptic.viewer.panels.seen_part import SeenPart, material
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.panels.teams.comparison import Comparison, ViewMode, compared
 from napari_panoptic.viewer.panels.teams.panel import EMPTY, TeamsPanel

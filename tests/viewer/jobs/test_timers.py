@@ -1,0 +1,48 @@
+"""Timers that end with what they serve."""
+
+import pytest
+from qtpy.QtCore import QCoreApplication, QEvent, QObject
+from qtpy.QtTest import QTest
+
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+
+
+@pytest.mark.usefixtures("qapp", "qtbot")
+class TestSingleShot:
+    def test_calls_once_after_the_last_start(self, wait_until):
+        calls = []
+        timer = single_shot(20, lambda: calls.append(1))
+        for _ in range(3):
+            timer.start()
+        wait_until(lambda: calls)
+        QTest.qWait(60)
+        assert calls == [1]
+
+    def test_nothing_is_called_after_it_was_stopped(self):
+        calls = []
+        timer = single_shot(5, lambda: calls.append(1))
+        timer.start()
+        stop_timers(timer)
+        QTest.qWait(40)
+        assert calls == []
+
+    def test_it_ends_with_its_parent(self):
+        calls, parent = [], QObject()
+        timer = single_shot(5, lambda: calls.append(1), parent)
+        timer.start()
+        parent.deleteLater()
+        QCoreApplication.sendPostedEvents(parent, QEvent.Type.DeferredDelete)
+        QTest.qWait(40)
+        assert calls == []
+        stop_timers(timer)  # is gone, which is no error
+
+
+def test_no_timer_runs_on_where_a_layer_is_not_watched_any_more(desk, close_desk):
+    edits = next(part for part in desk.parts if part.title == "Edits").edits
+    edits.set_on(True)
+    watch = edits._watches[Side.PREDICTION]
+    watch.layer.data = watch.layer.data.copy()
+    assert not watch.is_resting
+    close_desk(desk)
+    assert watch.is_resting
