@@ -17,8 +17,8 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.pair import pair_of_files
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.values.cohort import Task
-from napari_panoptic.viewer.desk.docks import unwrapped
 from napari_panoptic.viewer.desk.shell import DeskShell
+from napari_panoptic.viewer.kit.napari_private import unwrapped, window_check, window_of
 from napari_panoptic.viewer.kit.shown import show_error, shown
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -236,12 +236,13 @@ def open_in_background(viewer: napari.Viewer, folder: Path, *, allow_outside: bo
     If links lead out of the folder and this is not allowed, ask the user.
     """
     viewer = unwrapped(viewer)
+    is_open = window_check(viewer)
 
     def take(answer: Opened | _Outside | str) -> None:
-        if not hasattr(viewer.window, "_qt_window"):  # closed meanwhile
+        if not is_open():
             return
         if isinstance(answer, _Outside):
-            if may_follow(viewer.window._qt_window, answer.message):
+            if may_follow(window_of(viewer), answer.message):
                 open_in_background(viewer, folder, allow_outside=True)
             elif answer.opened is not None:
                 take(answer.opened)
@@ -261,9 +262,10 @@ def open_dropped(viewer: napari.Viewer, paths: Sequence[Path]) -> None:
         open_in_background(viewer, paths[0])
         return
     viewer = unwrapped(viewer)
+    is_open = window_check(viewer)
 
     def take(answer: Opened | str) -> None:
-        if not hasattr(viewer.window, "_qt_window"):  # closed meanwhile
+        if not is_open():
             return
         if isinstance(answer, str):
             show_error(answer)
@@ -291,7 +293,7 @@ class _Outside:
     opened: Opened | None
 
 
-def may_follow(parent: QWidget, message: str) -> bool:
+def may_follow(parent: QWidget | None, message: str) -> bool:
     """Ask whether links out of a cohort's folder may be followed."""
     box = QMessageBox(parent)
     box.setIcon(QMessageBox.Icon.Question)

@@ -30,6 +30,7 @@ from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.nuclei.display import marks, slide_layers
 from napari_panoptic.nuclei.display import object_layers as layers
+from napari_panoptic.nuclei.display.consensus_picture import consensus_picture
 from napari_panoptic.nuclei.display.failure_cells import SMALLEST_CELL_PX, FailureCells
 from napari_panoptic.nuclei.display.styles import ColourBy
 from napari_panoptic.nuclei.display.team_pictures import cell_pictures
@@ -43,7 +44,6 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels
 from napari_panoptic.viewer.editing.shapes_ready import prepare_shapes
-from napari_panoptic.viewer.layers.consensus_view import consensus_picture
 from napari_panoptic.viewer.layers.watch import LayerValues, shows
 
 PATIENCE_S = 180.0

@@ -24,8 +24,7 @@ from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.raters import rated_desk_in
 from napari_panoptic.viewer.jobs import rater_work as rated_work
 from napari_panoptic.viewer.jobs.rater_work import middle_slice
-from napari_panoptic.viewer.layers import kept_in_place
-from napari_panoptic.viewer.layers import rater_scene as rated_scene
+from napari_panoptic.viewer.layers import owned, rater_scene
 from napari_panoptic.viewer.layers.rater_scene import disagreement_colormap
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.panels.raters.strips import SliceStrip
@@ -178,7 +177,7 @@ def test_what_is_shown_can_be_chosen(desk, show):
     for what, layer in (
         (Shown.RATERS, "outline of each rater"),
         (Shown.PREDICTION, "levels of the prediction"),
-        (Shown.DISAGREEMENT, rated_scene.DISAGREEMENT),
+        (Shown.DISAGREEMENT, rater_scene.DISAGREEMENT),
     ):
         desk.levels.boxes[what].setChecked(False)
         assert not _layer(desk, layer).visible
@@ -308,7 +307,7 @@ def test_the_raters_panel_shows_pairs_and_where_the_team_stands(desk, show):
 def test_layers_stay_in_place(desk, show, monkeypatch):
     show(FLAT)
     told = []
-    monkeypatch.setattr(kept_in_place, "show_info", told.append)
+    monkeypatch.setattr(owned, "show_info", told.append)
     seen = [layer for layer in desk._viewer.layers if layer.visible]
     for layer in seen:
         layer.mode = "transform"
@@ -349,7 +348,7 @@ def test_layers_hold_nothing_of_the_case_before_where_one_cannot_be_read(
     show(structure)
     for shown in Shown:
         desk.levels.boxes[shown].setChecked(True)
-    probability = _layer(desk, rated_scene.PROBABILITY)
+    probability = _layer(desk, rater_scene.PROBABILITY)
     probability.visible = True
     assert not any(_is_empty(layer) for layer in desk._viewer.layers if layer.visible)
     probability.visible = False
@@ -412,7 +411,7 @@ def test_a_case_that_cannot_be_read_shows_nothing_of_the_one_before(desk, show, 
     wait_until(lambda: desk.is_settled)
     assert desk.title.text().startswith("prostate/case01")
     assert _layer(desk, "outline of each rater").visible
-    assert _layer(desk, rated_scene.DISAGREEMENT).visible
+    assert _layer(desk, rater_scene.DISAGREEMENT).visible
     desk.levels.table.chosen.emit(2)
 
 
