@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -99,6 +99,13 @@ class PixelSize:
         placed = zip(point_yx, self.origin, self.scale, strict=True)
         y, x = (math.floor((p - o) / s + 0.5) for p, o, s in placed)
         return y, x
+
+    def px_inside(
+        self, position: Sequence[float], shape_yx: tuple[int, int]
+    ) -> tuple[int, int] | None:
+        """Return the pixel (y, x) under a world position (…, y, x); None beside the image."""
+        y, x = self.to_px((position[-2], position[-1]))
+        return (y, x) if 0 <= y < shape_yx[0] and 0 <= x < shape_yx[1] else None
 
     def lies_at(self, layer: Any) -> bool:
         """Return whether a layer has this scale and origin."""

@@ -117,15 +117,15 @@ class ConsensusView:
         snapshot, picture = self._session.snapshot, self._picture
         if snapshot is None or picture is None or self._scene.look.display is Display.HIDDEN:
             return []
-        y, x = PixelSize.of(snapshot).to_px((position[-2], position[-1]))
-        if not (0 <= y < snapshot.shape[0] and 0 <= x < snapshot.shape[1]):
+        at = PixelSize.of(snapshot).px_inside(position, snapshot.shape)
+        if at is None:
             return []
         found = []
-        row = snapshot.row_at(Side.REFERENCE, self._session.team, y, x)
+        row = snapshot.row_at(Side.REFERENCE, self._session.team, *at)
         if row is not None:
             found.append(Pointed(None, Side.REFERENCE, row))
         for team in picture.consensus.teams:
-            row = snapshot.row_at(Side.PREDICTION, team, y, x)
+            row = snapshot.row_at(Side.PREDICTION, team, *at)
             if row is not None and self._is_invented(team, row):
                 found.append(Pointed(team, Side.PREDICTION, row))
         return found

@@ -359,24 +359,22 @@ class Scene:
         """
         if self._stand_in is not None:
             return self._stand_in.objects_at(position, viewbox)
-        if self._snapshot is None:
-            return []
-        y, x = self._pixels.to_px((position[-2], position[-1]))
-        height, width = self._snapshot.shape
-        if not (0 <= y < height and 0 <= x < width):
+        snapshot = self._snapshot
+        at = None if snapshot is None else self._pixels.px_inside(position, snapshot.shape)
+        if snapshot is None or at is None:
             return []
         found: list[tuple[int, Pointed]] = []
-        for role, name, labels in self._object_contents(self._snapshot):
+        for role, name, labels in self._object_contents(snapshot):
             layer = self._own.layer(role)
-            if layer is None or labels is None or not layer.visible or not labels.index[y, x]:
+            if layer is None or labels is None or not layer.visible or not labels.index[at]:
                 continue
             is_reference = role == REFERENCE
             side = Side.REFERENCE if is_reference else Side.PREDICTION
-            row = self._snapshot.row_at(side, self._team if is_reference else name, y, x)
+            row = snapshot.row_at(side, self._team if is_reference else name, *at)
             if row is None:
                 continue
             pointed = Pointed(None if is_reference else name, side, row)
-            if self._is_left_out(pointed, int(labels.ids[labels.index[y, x] - 1])):
+            if self._is_left_out(pointed, int(labels.ids[labels.index[at] - 1])):
                 continue
             found.append((self._viewer.layers.index(layer), pointed))
         return [pointed for _, pointed in sorted(found, key=lambda pair: -pair[0])]

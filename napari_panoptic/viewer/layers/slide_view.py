@@ -204,9 +204,7 @@ class SlideView:
 
     def enter(self, position: Sequence[float]) -> bool:
         """Go near a world position where squares are shown; tells whether that was so."""
-        y, x = self._pixels.to_px((position[-2], position[-1]))
-        inside = 0 <= y < self._shape[0] and 0 <= x < self._shape[1]
-        if not self._shows_cells() or not inside:
+        if not self._shows_cells() or self._pixels.px_inside(position, self._shape) is None:
             return False
         camera = self._viewer.scene.camera
         camera.center = (0.0, float(position[-2]), float(position[-1]))
@@ -221,16 +219,15 @@ class SlideView:
         viewbox: tuple[int, int] | None,  # noqa: ARG002 - there is one
     ) -> list[Pointed]:
         """List the objects under a world position, the prediction's first."""
-        y, x = self._pixels.to_px((position[-2], position[-1]))
-        inside = 0 <= y < self._shape[0] and 0 <= x < self._shape[1]
-        if not inside or self.is_far:
+        at = self._pixels.px_inside(position, self._shape)
+        if at is None or self.is_far:
             return []
         found = []
         for side, team in ((Side.PREDICTION, self._team), (Side.REFERENCE, None)):
             layer, drawn = self._own.layer(side.value), self._sides.get(side)
             row = None
             if layer is not None and drawn is not None and layer.visible:
-                row = drawn.row_at(y, x)
+                row = drawn.row_at(*at)
             if row is not None:
                 found.append(Pointed(team, side, row))
         return found

@@ -277,14 +277,12 @@ class TeamGrid:
         contents = self._shown
         if snapshot.region != contents.snapshot.region:
             return []  # the cells are about to follow
-        y, x = contents.pixels.to_px((position[-2], position[-1]))
-        if not (0 <= y < snapshot.shape[0] and 0 <= x < snapshot.shape[1]):
-            return []
-        if self._scene.look.display is Display.HIDDEN:
+        at = contents.pixels.px_inside(position, snapshot.shape)
+        if at is None or self._scene.look.display is Display.HIDDEN:
             return []
         found = []
         for side in (Side.PREDICTION, Side.REFERENCE):
-            row = snapshot.row_at(side, team, y, x)
+            row = snapshot.row_at(side, team, *at)
             if row is not None:
                 found.append(Pointed(team, side, row))
         return found
