@@ -242,6 +242,23 @@ def test_each_step_draws_the_outlines_of_its_own_slice(desk, show):
     show(FLAT)
 
 
+def test_layers_of_the_user_with_more_axes_leave_the_slices_as_they_are(desk, show):
+    show(DEEP)
+    viewer = desk._viewer
+    units = ("second", "millimeter", "millimeter", "millimeter")
+    movie = viewer.add_image(np.zeros((6, 20, 8, 8)), name="movie", units=units, visible=False)
+    desk.scene.go_to_slice(9)
+    assert desk.scene.slice_number == 9
+    viewer.dims.set_point(0, 4)
+    assert desk.scene.slice_number == 9
+    drawn = _layer(desk, "outline of each rater").data
+    expected = [outline_segments(mask[9]) for mask in desk.view.picture.masks]
+    np.testing.assert_array_equal(drawn[:, 0], np.concatenate(expected)[:, 0])
+    assert viewer.dims.point[0] == 4
+    viewer.layers.remove(movie)
+    show(FLAT)
+
+
 def test_a_rater_can_be_drawn_alone(desk, show):
     show(FLAT)
     layer = _layer(desk, "outline of each rater")
