@@ -105,9 +105,15 @@ class _Contents:
         return f"{part} · {team}"
 
     @property
+    def cells(self) -> dict[str, tuple[str, str]]:
+        """Role -> team and part of each layer, from below: the last cell comes first."""
+        pairs = [(team, part) for team in reversed(self.teams) for part in self.parts]
+        return {self.role(team, part): (team, part) for team, part in pairs}
+
+    @property
     def roles(self) -> list[str]:
-        """The roles of all layers from below: the last cell comes first."""
-        return [self.role(team, part) for team in reversed(self.teams) for part in self.parts]
+        """The roles of all layers, from below."""
+        return list(self.cells)
 
     def can_follow(self, shown: _Contents | None) -> bool:
         """Return whether the layers of other contents can show these."""
@@ -356,12 +362,7 @@ class TeamGrid:
     def _make(self, contents: _Contents, role: str) -> None:
         """Add a hidden layer."""
         image, layer = contents.snapshot.image, Labels(_NO_RING)
-        team, part = next(
-            (team, part)
-            for team in contents.teams
-            for part in contents.parts
-            if contents.role(team, part) == role
-        )
+        team, part = contents.cells[role]
         if part == IMAGE and image is not None:
             data, options, _ = image_layer_data(image, contents.pixels)
             layer = Image(data, **options)
