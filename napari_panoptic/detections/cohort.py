@@ -187,3 +187,27 @@ def _may_be_of_one_patient(scored: ScoredFrame, frame: Frame) -> bool:
     if scored.patient.casefold() == frame.patient.casefold():
         return True
     return all(each.name.startswith(each.patient) for each in (scored, frame))
+
+
+def unique_ids(ids: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Replace ids of points that are missing or repeated by new ones.
+
+    Parameters
+    ----------
+    ids
+        float64 (n,): ids from 1; NaN where there is none.
+
+    Returns
+    -------
+    int64 (n,): the first point with an id keeps it; new ids follow the largest.
+    """
+    result = np.zeros(len(ids), np.int64)
+    following = int(np.nan_to_num(ids).max(initial=0)) + 1
+    seen: set[int] = set()
+    for row, value in enumerate(ids.tolist()):
+        own = int(value) if value == value and value > 0 else 0
+        if own == 0 or own in seen:
+            own, following = following, following + 1
+        seen.add(own)
+        result[row] = own
+    return result

@@ -72,3 +72,19 @@ def _runs(edges: NDArray[np.bool_]) -> NDArray[np.float64]:
     row, start = np.nonzero(steps == 1)
     _, end = np.nonzero(steps == -1)
     return np.stack([np.stack([row, start], 1), np.stack([row, end], 1)], 1).astype(np.float64)
+
+
+def disagreement_colours(n_raters: int) -> NDArray[np.float64]:
+    """Return RGBA (0-1) of 0 to ``n_raters`` votes by how far raters disagree, 1 - |2 v/n - 1|.
+
+    From transparent, where all agree, over purple to pink: no grey of the image, no blue or
+    orange of outlines.
+    """
+    share = np.arange(n_raters + 1) / max(n_raters, 1)
+    heat = 1 - np.abs(2 * share - 1)
+    colours = np.zeros((n_raters + 1, 4))
+    anchors = np.array([[0.4, 0.0, 0.55], np.array(DIVIDED_COLOUR) / 255, [1.0, 0.65, 1.0]])
+    for channel in range(3):
+        colours[:, channel] = np.interp(heat, [0, 0.5, 1], anchors[:, channel])
+    colours[:, 3] = np.where(heat > 0, 0.2 + 0.35 * heat, 0)
+    return colours

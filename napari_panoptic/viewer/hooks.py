@@ -13,13 +13,14 @@ from qtpy.QtWidgets import QWidget
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.detections.cohort import Frame
 from napari_panoptic.io.images import probe_image, read_image
+from napari_panoptic.nuclei.display.object_layers import image_layer_data
 from napari_panoptic.nuclei.values.cohort import Region, Task
 from napari_panoptic.samples.write import write_sample
-from napari_panoptic.viewer.desk.docks import after_layout, unwrapped
+from napari_panoptic.viewer.desk.docks import after_layout
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_in
+from napari_panoptic.viewer.kit.napari_private import unwrapped
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.layers.desk_layers import IMAGE, ROLE, image_layer_data
-from napari_panoptic.viewer.layers.owned import find_own, own_when_added
+from napari_panoptic.viewer.layers.owned import IMAGE, Owner, find_own, own_when_added
 from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, show_in
 
 ALREADY_OPEN = "The inspector is already open in this window."
@@ -78,13 +79,15 @@ def detection_sample_data() -> list[LayerData]:
 def raters_sample_data() -> list[LayerData]:
     """Open the sample cohort of several raters; as `sample_data`."""
     from napari_panoptic.viewer.jobs.rater_work import load_picture
-    from napari_panoptic.viewer.layers.rater_scene import OWNER, picture_layer_data
+    from napari_panoptic.viewer.layers.rater_scene import image_role, picture_layer_data
 
     cohort = _sample(Task.RATERS)
     structure = cohort.structures[0]
     case = cohort.cases_with(structure)[0]
     picture = load_picture(cohort, case, structure)
-    return [_for_desk(picture_layer_data(picture), OWNER)]
+    data, options, kind = picture_layer_data(picture)
+    role = image_role(options["name"], data)
+    return [_for_desk((data, options, kind), Owner.RATERS, role)]
 
 
 def _sample(task: Task) -> Any:
@@ -98,15 +101,15 @@ def _sample(task: Task) -> Any:
 def _first_image(region: Region | Frame) -> list[LayerData]:
     if region.image is None:
         raise PanopticError("the sample cohort has no image; delete its folder", region=region.name)
-    return [_for_desk(image_layer_data(read_image(region.image)), ROLE)]
+    return [_for_desk(image_layer_data(read_image(region.image)), Owner.DESK, IMAGE)]
 
 
-def _for_desk(layer: LayerData, owner: str) -> LayerData:
+def _for_desk(layer: LayerData, owner: Owner, role: str) -> LayerData:
     """Let the desk take an image over; hidden if a desk has left one, which it takes instead."""
     data, options, kind = layer
     viewer = _viewer()
-    is_there = find_own(viewer, owner, IMAGE) is not None
-    options = own_when_added(viewer, options, owner, IMAGE)
+    is_there = find_own(viewer, owner, role) is not None
+    options = own_when_added(viewer, options, owner, role)
     return data, {**options, "visible": not is_there}, kind
 
 

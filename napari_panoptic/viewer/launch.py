@@ -19,6 +19,7 @@ from napari_panoptic.nuclei.read_ahead import ReadAhead, Wanted
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.cohort import Cohort, Task
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
+from napari_panoptic.viewer.kit.napari_private import settings_saved_once, window_of
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
 from napari_panoptic.viewer.state.preferences import PLUGIN
 from napari_panoptic.viewer.warm import warm_up
@@ -107,8 +108,9 @@ def show_folder(folder: Path, keep: object = None) -> napari.Viewer:
     viewer = napari.Viewer(title=title_of(opened))
     viewer.window.resize(*_window_size())
     show_in(viewer, opened)
-    if keep is not None:
-        viewer.window._qt_window.destroyed.connect(lambda *_: keep)
+    window = window_of(viewer)
+    if keep is not None and window is not None:
+        window.destroyed.connect(lambda *_: keep)
     napari.run()
     return viewer
 
@@ -127,7 +129,7 @@ def _filled(
     viewer: napari.Viewer, opened: Opened, region: str | None, ahead: ReadAhead | None
 ) -> AnyDesk | None:
     """Show a cohort on its desk; regions of nuclei may be read already."""
-    with _settings_saved_once(), _plugins_found_once():
+    with settings_saved_once(get_settings()), _plugins_found_once():
         if ahead is None or not isinstance(opened.cohort, Cohort):
             return show_in(viewer, opened, region=region)
         desk = desk_of(viewer)
@@ -140,7 +142,7 @@ def _filled(
 
 def _is_open(viewer: napari.Viewer) -> bool:
     """Return whether the window is there; napari forgets it when it is closed."""
-    window = getattr(viewer.window, "_qt_window", None)
+    window = window_of(viewer)
     return window is not None and isalive(window)  # type: ignore[no-untyped-call]
 
 
@@ -154,7 +156,7 @@ def _painted_once(viewer: napari.Viewer) -> Iterator[None]:
 
     Where napari should name its window otherwise, it is painted in between.
     """
-    window = getattr(viewer.window, "_qt_window", None)
+    window = window_of(viewer)
     if window is None:
         yield
         return
@@ -164,24 +166,6 @@ def _painted_once(viewer: napari.Viewer) -> Iterator[None]:
     finally:
         if _is_open(viewer):
             window.setUpdatesEnabled(True)
-
-
-@contextmanager
-def _settings_saved_once() -> Iterator[None]:
-    """Let napari note the places of all docks at once; it saves its settings for each, twice.
-
-    Where its attributes should be named otherwise, it does so.
-    """
-    settings = get_settings()
-    if not (hasattr(settings, "_save_on_change") and hasattr(settings, "_maybe_save")):
-        yield
-        return
-    before, settings._save_on_change = settings._save_on_change, False
-    try:
-        yield
-    finally:
-        settings._save_on_change = before
-        settings._maybe_save()
 
 
 @contextmanager

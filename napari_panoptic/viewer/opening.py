@@ -17,9 +17,9 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.pair import pair_of_files
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.values.cohort import Task
-from napari_panoptic.viewer.desk.docks import unwrapped
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.jobs.jobs import Several, show_failure
+from napari_panoptic.viewer.kit.napari_private import unwrapped, window_check, window_of
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -241,7 +241,7 @@ def open_in_background(viewer: napari.Viewer, folder: Path, *, allow_outside: bo
 
     def take(answer: Opened | _Outside) -> None:
         if isinstance(answer, _Outside):
-            if may_follow(viewer.window._qt_window, answer.message):
+            if may_follow(window_of(viewer), answer.message):
                 open_in_background(viewer, folder, allow_outside=True)
             elif answer.opened is not None:
                 take(answer.opened)
@@ -267,9 +267,10 @@ def _in_background(
     viewer: napari.Viewer, read: Callable[[], T], take: Callable[[T], object]
 ) -> None:
     """Read in another thread; hand over the answer if the window was not closed meanwhile."""
+    is_open = window_check(viewer)
 
     def if_open(handle: Callable[[Any], object]) -> Callable[[Any], object]:
-        return lambda answer: hasattr(viewer.window, "_qt_window") and handle(answer)
+        return lambda answer: is_open() and handle(answer)
 
     _READING.start(read, if_open(take), if_open(show_failure))
 
@@ -286,7 +287,7 @@ class _Outside:
     opened: Opened | None
 
 
-def may_follow(parent: QWidget, message: str) -> bool:
+def may_follow(parent: QWidget | None, message: str) -> bool:
     """Ask whether links out of a cohort's folder may be followed."""
     box = QMessageBox(parent)
     box.setIcon(QMessageBox.Icon.Question)

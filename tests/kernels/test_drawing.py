@@ -9,7 +9,7 @@ from napari.layers.labels._labels_utils import get_contours
 from scipy import ndimage
 
 from napari_panoptic.kernels.drawing import outline_pixels
-from napari_panoptic.viewer.layers.fast_outlines import draw_outlines_fast
+from napari_panoptic.viewer.layers.labels import draw_outlines_fast
 
 
 def random_labels(seed: int) -> np.ndarray:

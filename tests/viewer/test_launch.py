@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from napari.settings import get_settings
 from npe2 import PluginManager
 from skimage.io import imread
 
@@ -13,7 +12,6 @@ from napari_panoptic.common.errors import CohortError, SettingsError
 from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.viewer import launch
-from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.state.preferences import PLUGIN
 from tests.support.sandbox import contents, sandbox
 
@@ -61,22 +59,6 @@ def test_an_unknown_region_is_refused_before_a_window_opens(sample_folder, tmp_p
 def test_a_folder_that_is_no_cohort_is_refused(tmp_path):
     with pytest.raises(CohortError):
         launch.run_view(tmp_path, screenshot=tmp_path / "a.png")
-
-
-def test_docks_make_napari_save_its_settings_once(make_napari_viewer, close_desk, monkeypatch):
-    """Fails where napari's attributes are named otherwise: then the start takes longer."""
-    saved = []
-    settings = get_settings()
-    monkeypatch.setattr(type(settings), "save", lambda *_args, **_options: saved.append(1))
-    assert settings._save_on_change
-    viewer = make_napari_viewer()
-    saved.clear()
-    with launch._settings_saved_once():
-        desk = desk_of(viewer)
-        assert not saved
-    assert len(saved) == 1
-    assert settings._save_on_change
-    close_desk(desk)
 
 
 def test_a_window_needs_nothing_that_takes_long_to_import():

@@ -5,6 +5,7 @@ Pure: arrays in, arrays out.
 
 from __future__ import annotations
 
+import html
 import itertools
 import math
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.palette import rgba_table
+from napari_panoptic.nuclei.palette import hex_colour, rgba_table
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 
@@ -37,6 +38,8 @@ SHARE_COLOURS: tuple[Rgb, ...] = (
 )
 """From few failures to many: ever darker, so that the order can be seen by every
 eye, and without the pinks and purples of the tissue."""
+_TISSUE = "#dcb4cc"
+"""Behind colours in words, since they are made to be seen on tissue."""
 SHARE_ALPHAS = (0.76, 0.65, 0.81, 0.76, 0.84)
 
 
@@ -179,3 +182,26 @@ def _cell_kinds() -> dict[Side, NDArray[np.int8]]:
 
 
 _CELL_KINDS = _cell_kinds()
+
+
+def scale_text() -> str:
+    """Describe what the colours of squares mean, as rich text."""
+    parts = [
+        f"<span style='color:{hex_colour(colour)}; background-color:{_TISSUE}'>&nbsp;■&nbsp;</span>"
+        f"&nbsp;{html.escape(text)}"
+        for colour, text in zip(SHARE_COLOURS, share_texts(), strict=True)
+    ]
+    return f"<b>failed</b>, % per square: {' '.join(parts)}"
+
+
+SCALE_MEANING = (
+    "Objects that failed (FN, FP and misclassified), as a share of all objects of a square; a "
+    f"matched pair is one object. Clear: none failed; fainter: fewer than {FEW_OBJECTS} objects. "
+    "Hover for counts, click to zoom in."
+)
+
+
+def usual_diameter_px(outcomes: Outcomes) -> float:
+    """Return the diameter of a disk of the median area."""
+    areas = np.concatenate([outcomes.reference.area_px, outcomes.prediction.area_px])
+    return 2 * math.sqrt(float(np.median(areas)) / math.pi) if len(areas) else 1.0

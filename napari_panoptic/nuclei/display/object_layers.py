@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.io.images import SlideImage
 from napari_panoptic.kernels.drawing import HATCH_SPACING_PX, MAX_OBJECTS, outline_pixels
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.styles import ColourBy
@@ -99,9 +100,41 @@ class PixelSize:
         y, x = (math.floor((p - o) / s + 0.5) for p, o, s in placed)
         return y, x
 
+    def px_inside(
+        self, position: Sequence[float], shape_yx: tuple[int, int]
+    ) -> tuple[int, int] | None:
+        """Return the pixel (y, x) under a world position (…, y, x); None beside the image."""
+        y, x = self.to_px((position[-2], position[-1]))
+        return (y, x) if 0 <= y < shape_yx[0] and 0 <= x < shape_yx[1] else None
+
     def lies_at(self, layer: Any) -> bool:
         """Return whether a layer has this scale and origin."""
         return tuple(layer.scale) == self.scale and tuple(layer.translate) == self.origin
+
+
+def image_layer_data(
+    image: SlideImage, pixels: PixelSize | None = None
+) -> tuple[Any, dict[str, Any], str]:
+    """Return data, options and type of the layer that shows a region's pixels.
+
+    Parameters
+    ----------
+    image
+        The pixels.
+    pixels
+        How large they are and where they lie; as the image says if None.
+    """
+    several = len(image.levels) > 1
+    pixels = pixels or PixelSize.from_mpp(image.mpp)
+    options = {
+        "name": "image",
+        "rgb": True,
+        "multiscale": several,
+        "scale": pixels.scale,
+        "translate": pixels.origin,
+        "units": pixels.units,
+    }
+    return (list(image.levels) if several else image.levels[0]), options, "image"
 
 
 @dataclass(frozen=True, eq=False)

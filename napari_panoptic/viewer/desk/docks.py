@@ -8,8 +8,8 @@ from typing import Any
 from qtpy.QtCore import QEvent, Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
-_NAPARI_CROSS = "destroyOnClose"
-_NAPARI_LAYER_LIST, _NAPARI_LAYER_CONTROLS = "layer list", "layer controls"
+from napari_panoptic.viewer.kit.napari_private import napari_docks, on_cross
+
 _TOP = Qt.DockWidgetArea.TopDockWidgetArea
 _LEFT, _RIGHT = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
 
@@ -83,18 +83,6 @@ def remove_docks(viewer: Any, docks: Iterable[QDockWidget]) -> None:
             widget.deleteLater()
 
 
-def on_cross(dock: QDockWidget, action: Callable[[], None] | None) -> None:
-    """Let the cross in the title of a dock do something else than napari's own; None: no more.
-
-    napari removes the dock and sends no event that could be held back. Where
-    it should name its method otherwise, the cross does what it did.
-    """
-    if action is None:
-        dock.__dict__.pop(_NAPARI_CROSS, None)
-    else:
-        setattr(dock, _NAPARI_CROSS, action)
-
-
 def dock_of(widget: QWidget) -> QDockWidget | None:
     """Return the dock that a widget stands in."""
     parent = widget.parent()
@@ -142,19 +130,8 @@ def after_layout(owner: QWidget, action: Callable[[], None], wait_ms: int = 0) -
     timer.start(wait_ms)
 
 
-def unwrapped(viewer: Any) -> Any:
-    """Take a viewer out of the wrapper in which napari hands it to plugins."""
-    return getattr(viewer, "__wrapped__", viewer)
-
-
 def arrangeable_napari_docks(window: QMainWindow) -> list[QDockWidget]:
     """Return napari's own docks if they are where napari puts them; elsewhere they are left."""
     docks = [dock for dock in napari_docks(window) if dock is not None]
     in_place = (not d.isFloating() and window.dockWidgetArea(d) == _LEFT for d in docks)
     return docks if len(docks) == 2 and all(in_place) else []
-
-
-def napari_docks(window: QMainWindow) -> tuple[QDockWidget | None, QDockWidget | None]:
-    """Find napari's own layer list and layer controls."""
-    found = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
-    return found.get(_NAPARI_LAYER_LIST), found.get(_NAPARI_LAYER_CONTROLS)

@@ -15,6 +15,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.display.definitions import absent_text
 from napari_panoptic.nuclei.display.describe import facts_of
+from napari_panoptic.nuclei.display.failure_cells import SCALE_MEANING
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
@@ -32,10 +33,11 @@ from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.keys import DESK_KEYS
+from napari_panoptic.viewer.kit.napari_private import window_check
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.kit.widgets import is_in_sight, show_in_front
 from napari_panoptic.viewer.layers.scene import Scene
-from napari_panoptic.viewer.layers.slide_view import SCALE_MEANING, SlideView
+from napari_panoptic.viewer.layers.slide_view import SlideView
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Panels, Surroundings
 from napari_panoptic.viewer.panels.metrics import EMPTY as NO_FIGURES
@@ -142,7 +144,7 @@ class Link:
         self.slides = SlideView(viewer, self.scene)
         self.pointer = Pointer(viewer, session, self.scene, self.slides, panels.title)
         self._show_state()
-        self.loader = RegionLoader(session, _window_watch(viewer), ahead)
+        self.loader = RegionLoader(session, window_check(viewer), ahead)
         self.summary = SummaryWork(session)
         self._table = self._connections()
         self._connect()
@@ -698,15 +700,3 @@ class Link:
 
     def _on_notes(self) -> None:
         show_in_front(self._panels.notes)
-
-
-def _window_watch(viewer: ViewerModel) -> Callable[[], bool]:
-    """Return a function that tells whether a viewer's window is still there.
-
-    napari lets go of it a moment before its docks hear of that. Where it has none, or keeps it
-    under another name, it is always there.
-    """
-    window = getattr(viewer, "window", None)
-    if not hasattr(window, "_qt_window"):
-        return lambda: True
-    return lambda: hasattr(window, "_qt_window")

@@ -21,7 +21,7 @@ from napari_panoptic.viewer.jobs.rater_work import CaseLoader, CaseView, CohortS
 from napari_panoptic.viewer.kit.keys import KEY_LIST, Shortcut
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.widgets import show_in_front
-from napari_panoptic.viewer.layers.rater_scene import RatedScene
+from napari_panoptic.viewer.layers.rater_scene import RaterScene
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.panels.raters.panels import (
     COMPUTING,
@@ -96,7 +96,7 @@ class RatedDesk(DeskShell):
     def __init__(self, viewer: Any, cohort: RatedCohort) -> None:
         super().__init__(viewer)
         self.cohort = cohort
-        self.scene = RatedScene(self._viewer, cohort.settings)
+        self.scene = RaterScene(self._viewer, cohort.settings)
         self._has_begun_scores = False
         self._results: dict[tuple[str, str], RatedResult] = {}
         self._failed: set[tuple[str, str]] = set()

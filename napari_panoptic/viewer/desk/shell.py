@@ -24,14 +24,13 @@ from napari_panoptic.viewer.desk.docks import (
     give_corners_to_sides,
     remove_docks,
     tab_behind,
-    unwrapped,
 )
-from napari_panoptic.viewer.desk.gl_context import free_textures_in_own_context
 from napari_panoptic.viewer.desk.window_before import WindowBefore
 from napari_panoptic.viewer.desk.workspace_bar import WorkspaceBar
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Arranger, Workspace
 from napari_panoptic.viewer.kit.close_guard import CloseGuard
-from napari_panoptic.viewer.layers.kept_in_place import remove_desk_layers
+from napari_panoptic.viewer.kit.napari_private import free_textures_in_own_context, unwrapped
+from napari_panoptic.viewer.layers.owned import remove_owned
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -274,7 +273,7 @@ class DeskShell(ABC):
         if self._arranger is not None:
             self._arranger.put_napari_back()
         self._let_go()
-        remove_desk_layers(self._viewer)
+        remove_owned(self._viewer)
         own = dock_of(self.strip)
         remove_docks(self._viewer, [*self._docks.values(), *([] if own is None else [own])])
         self._docks = {}

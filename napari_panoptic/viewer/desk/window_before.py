@@ -14,7 +14,7 @@ from qtpy.compat import isalive
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
-from napari_panoptic.viewer.desk.docks import napari_docks
+from napari_panoptic.viewer.kit.napari_private import napari_docks, window_of
 
 _LEFT = Qt.DockWidgetArea.LeftDockWidgetArea
 _RIGHT = Qt.DockWidgetArea.RightDockWidgetArea
@@ -36,7 +36,7 @@ class WindowBefore:
     """
 
     def __init__(self, viewer: Any) -> None:
-        window = getattr(getattr(viewer, "window", None), "_qt_window", None)
+        window = window_of(viewer)
         # Weakly: a window must not be held by what lives in it.
         self._window = None if window is None else weakref.ref(window)
         if window is not None:

@@ -25,9 +25,8 @@ from napari_panoptic.viewer.editing.shapes_history import ShapesHistory
 from napari_panoptic.viewer.editing.shapes_ready import are_shapes_ready, prepare_shapes
 from napari_panoptic.viewer.jobs.jobs import Latest, show_failure
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
-from napari_panoptic.viewer.layers.desk_layers import ROLE
-from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
-from napari_panoptic.viewer.layers.owned import own, role_of
+from napari_panoptic.viewer.kit.napari_private import is_being_drawn
+from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot
 from napari_panoptic.viewer.layers.scene import Scene
 
 NAME = "ambiguous areas (shapes)"
@@ -72,8 +71,8 @@ class AmbiguousShapes:
         self._region = ""
         self._preparing: Latest[None] = Latest(self._on_prepared, failed=self._on_unprepared)
         self._timer = single_shot(FOLLOW_MS, self.follow)
-        for left in [at for at in self._viewer.layers if role_of(at, ROLE) == SHAPES]:
-            self._viewer.layers.remove(left)  # of a cohort that was shown before
+        self._own = OwnedLayers(self._viewer, Owner.AREAS, Slot)
+        self._own.remove(SHAPES)  # of a cohort that was shown before
         self._viewer.layers.events.removed.connect(self._on_removed)
 
     @property
@@ -153,7 +152,7 @@ class AmbiguousShapes:
         snapshot = self._session.snapshot
         if self._layer is None or snapshot is None or snapshot.region.name != self._region:
             return
-        if getattr(self._layer, "_is_creating", False):
+        if is_being_drawn(self._layer):
             self._timer.start()  # half a polygon is not yet an area
             return
         began = time.perf_counter()
@@ -188,9 +187,8 @@ class AmbiguousShapes:
         )
         layer.current_edge_color = EDGE_COLOUR
         layer.current_face_color = FACE_COLOUR
-        own(layer, ROLE, SHAPES)
-        self._viewer.add_layer(layer)
-        keep_in_place(layer)
+        self._own.add(SHAPES, layer)
+        self._viewer.layers.selection.active = layer
         self._layer = layer
         self._history = ShapesHistory(layer)
         layer.mode = "select" if layer.nshapes else "add_polygon"
@@ -201,9 +199,8 @@ class AmbiguousShapes:
     def _remove(self) -> None:
         self._timer.stop()
         self._disconnect()
-        layer, self._layer = self._layer, None
-        if layer is not None and layer in self._viewer.layers:
-            self._viewer.layers.remove(layer)
+        self._layer = None
+        self._own.remove(SHAPES)
 
     def _disconnect(self) -> None:
         if self._history is not None:

@@ -10,6 +10,8 @@ import numpy as np
 from napari.layers import Shapes
 from numpy.typing import NDArray
 
+from napari_panoptic.viewer.kit.napari_private import is_in_hand
+
 UNDO_KEY, REDO_KEY = "Control-Z", "Control-Shift-Z"
 """As napari has them for labels."""
 MAX_STEPS = 100
@@ -73,7 +75,7 @@ class ShapesHistory:
         return bool(self._done) or not _equal(self._drawn(), self._now)
 
     def _step(self, source: deque[_Drawn], target: deque[_Drawn]) -> None:
-        if self._is_in_hand():
+        if is_in_hand(self._layer):
             return
         self._note()  # changes without an event
         if not source:
@@ -111,10 +113,6 @@ class ShapesHistory:
             self._done.append(self._now)
             self._undone.clear()
             self._now = drawn
-
-    def _is_in_hand(self) -> bool:
-        """Return whether a shape is just being drawn or moved."""
-        return any(getattr(self._layer, name, False) for name in ("_is_creating", "_is_moving"))
 
     def _drawn(self) -> _Drawn:
         layer = self._layer

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from napari.components import ViewerModel
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.viewer.layers.in_one_go import moved_once
+from napari_panoptic.viewer.kit.napari_private import moved_once
 
 MARGIN = 0.02
 """Empty border around a region that fills the canvas, as a share of the canvas."""
@@ -97,17 +96,6 @@ class Follow:
         with moved_once(viewer):
             camera.center = (0.0, *pixels.to_world(((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)))
             camera.zoom = zoom
-
-
-def focus_canvas(viewer: Any) -> None:
-    """Return the keyboard focus to the image, also from a floating panel."""
-    try:
-        canvas = viewer.window._qt_viewer.canvas.native
-    except AttributeError:
-        return
-    if not canvas.isActiveWindow():
-        canvas.activateWindow()
-    canvas.setFocus()
 
 
 def canvas_size(viewer: ViewerModel) -> NDArray[np.float64]:

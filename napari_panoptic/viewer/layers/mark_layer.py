@@ -12,13 +12,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display.marks import MARK_COLOURS
 from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.viewer.layers.in_one_go import drawn_once, put_data
-from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
-from napari_panoptic.viewer.layers.owned import own
-from napari_panoptic.viewer.layers.recolour import label_colours
-
-MARKS = "napari-panoptic marks"
-"""Owner of the layers of marks (see `owned`)."""
+from napari_panoptic.viewer.layers.labels import drawn_once, label_colours, put_data
+from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot
 
 
 class MarkLayer:
@@ -40,15 +35,14 @@ class MarkLayer:
         name: str,
         colours: Sequence[tuple[float, float, float, float]] = MARK_COLOURS,
     ) -> None:
-        self._viewer = viewer
+        self._own = OwnedLayers(viewer, Owner.MARKS, Slot)
         self._name = name
         self._colours = colours
-        self._layer: Any | None = None
 
     @property
     def layer(self) -> Any | None:
         """The layer, where something is marked."""
-        return self._layer if self._layer in self._viewer.layers else None
+        return self._own.layer(self._name)
 
     def show(
         self,
@@ -70,28 +64,21 @@ class MarkLayer:
         """
         layer = self.layer
         if layer is None:
-            active = self._viewer.layers.selection.active
-            layer = Labels(picture, name=self._name, scale=pixels.scale, units=pixels.units)
-            layer.colormap = label_colours(np.array(self._colours))
+            layer = Labels(
+                picture, name=self._name, colormap=label_colours(np.array(self._colours))
+            )
+            layer.scale, layer.units = pixels.scale, pixels.units
             layer.translate = pixels.to_world(origin_yx_px)
-            own(layer, MARKS, self._name)
-            self._viewer.add_layer(layer)
-            layer.editable = False
-            keep_in_place(layer)
-            self._layer = layer
-            self._viewer.layers.selection.active = active
+            self._own.add(self._name, layer)
             return
         with drawn_once(layer):
             put_data(layer, picture, pixels, origin_yx_px=origin_yx_px)
-        if not layer.visible:
-            layer.visible = True
+        self._own.set_visible(self._name, True)
 
     def remove(self) -> None:
         """Take the marks away."""
-        layer, self._layer = self.layer, None
-        if layer is not None:
-            self._viewer.layers.remove(layer)
+        self._own.remove(self._name)
 
     def forget(self) -> None:
-        """Let go of the layer without touching it: its window is gone."""
-        self._layer = None
+        """Release the layer without touching it: its window is gone."""
+        self._own.release()

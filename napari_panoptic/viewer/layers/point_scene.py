@@ -9,21 +9,28 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from napari.layers import Image, Layer, Points
+from napari.layers import Layer, Points
 from numpy.typing import NDArray
 
 from napari_panoptic.detections.cohort import Points as PointValues
+from napari_panoptic.detections.cohort import unique_ids
 from napari_panoptic.detections.pairing import JudgedPoints
 from napari_panoptic.io.images import SlideImage
+from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.display.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 from napari_panoptic.nuclei.palette import rgba_table
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
 from napari_panoptic.viewer.layers.camera import MARGIN
-from napari_panoptic.viewer.layers.desk_layers import IMAGE, ROLE
-from napari_panoptic.viewer.layers.in_one_go import drawn_once
-from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
-from napari_panoptic.viewer.layers.left_behind import take_unit
-from napari_panoptic.viewer.layers.owned import find_own, own, role_of
+from napari_panoptic.viewer.layers.labels import drawn_once
+from napari_panoptic.viewer.layers.owned import (
+    IMAGE,
+    OwnedLayers,
+    Owner,
+    Slot,
+    put_in_place,
+    set_units,
+    show_image,
+)
 
 NAMES = {Side.REFERENCE: "annotated points", Side.PREDICTION: "detections"}
 """Names of the layers, and their roles."""
@@ -77,6 +84,7 @@ class PointScene:
         on_marked: Callable[[Side, int], None],
     ) -> None:
         self._viewer = viewer
+        self._own = OwnedLayers(viewer, Owner.DESK, Slot)
         self._on_points = on_points
         self._on_tool = on_tool
         self._on_marked = on_marked
@@ -98,10 +106,15 @@ class PointScene:
     def show_frame(self, image: SlideImage | None, mpp_xy: tuple[float, float]) -> None:
         """Show another image, whole."""
         self._mpp_xy = mpp_xy
-        is_first = not any(role_of(layer, ROLE) for layer in self._viewer.layers)
+        self._own.adopt_all()
+        is_first = not list(self._own)
         with self._filling():
-            self._fill_image(image)
-            take_unit(self._viewer, self._placed["units"][0])
+            if image is None:
+                self._own.put_away(IMAGE)
+            else:
+                show_image(self._own, image, self._pixels)
+                self._viewer.layers.move(self._viewer.layers.index(self._own.layer(IMAGE)), 0)
+            set_units(self._viewer, self._pixels.units, Owner.DESK)
         if is_first:
             self._viewer.canvas.overlays.scale_bar.visible = True
         shape = None if image is None else image.shape
@@ -138,16 +151,13 @@ class PointScene:
     def mark(self, side: Side | None, row: int = -1) -> None:
         """Mark the selected point by a white ring, or none."""
         if side is None:
-            if (layer := self._own(SELECTED)) is not None and layer.visible:
-                layer.visible = False
+            self._own.set_visible(SELECTED, False)
             return
         before = self._active_side()
         with self._filling():
-            layer = self._own(SELECTED)
+            layer = self._own.layer(SELECTED)
             if layer is None:
-                layer = self._viewer.add_points(np.zeros((0, 2)), name=SELECTED, **self._placed)
-                own(layer, ROLE, SELECTED)
-                keep_in_place(layer)
+                layer = self._add(SELECTED, Points(np.zeros((0, 2)), name=SELECTED))
             points = self._known.get(side)
             if points is None or not 0 <= row < len(points):
                 layer.visible = False
@@ -156,7 +166,7 @@ class PointScene:
             if layer.visible and np.array_equal(layer.data, place) and self._is_sized(layer):
                 return
             layer.data = place.copy()
-            self._place(layer)
+            put_in_place(layer, self._pixels)
             layer.size = self._ring_px
             layer.face_color = [_TRANSPARENT]
             layer.border_color = [(1.0, 1.0, 1.0, 1.0)]
@@ -171,9 +181,8 @@ class PointScene:
         return 2.6 * self._distance_um / self._mean_mpp
 
     def _is_sized(self, ring: Points) -> bool:
-        return bool(np.allclose(ring.size, self._ring_px)) and np.array_equal(
-            ring.scale, self._placed["scale"]
-        )
+        is_sized = bool(np.allclose(ring.size, self._ring_px))
+        return is_sized and np.array_equal(ring.scale, self._pixels.scale)
 
     def holds(self, side: Side, points: PointValues | None) -> bool:
         """Return whether the layer of a side shows these very points."""
@@ -309,6 +318,7 @@ class PointScene:
             self._viewer.layers.selection.events.active.disconnect(self._on_mode)
         self._connected.clear()
         self._known.clear()
+        self._own.release()
         self._judged = None
 
     def _on_mode(self, _event: Any) -> None:
@@ -364,7 +374,7 @@ class PointScene:
             return
         ids = layer.features["id"].to_numpy(float)
         confidence = layer.features["confidence"].to_numpy(float)
-        fresh = _numbered(ids)
+        fresh = unique_ids(ids)
         points = PointValues(xy.copy(), confidence.copy(), fresh)
         self._known[side] = points
         with self._filling():
@@ -386,33 +396,25 @@ class PointScene:
             self._is_filling = before
 
     @property
-    def _placed(self) -> dict[str, Any]:
-        """Scale and units of every layer: napari warns where they differ for a moment."""
-        return {
-            "scale": self._mpp_xy[::-1],
-            "translate": self.origin_yx,
-            "units": ("micrometer", "micrometer"),
-        }
+    def _pixels(self) -> PixelSize:
+        scale = (self._mpp_xy[1], self._mpp_xy[0])
+        return PixelSize(scale, ("micrometer", "micrometer"), self.origin_yx)
 
-    def _place(self, layer: Layer) -> None:
-        layer.units = self._placed["units"]
-        layer.scale = self._placed["scale"]
-        if tuple(layer.translate) != self.origin_yx:
-            layer.translate = self.origin_yx
+    def _add(self, role: str, layer: Points) -> Points:
+        put_in_place(layer, self._pixels)  # before: napari warns where units differ for a moment
+        self._own.add(role, layer)
+        return layer
 
     @property
     def _mean_mpp(self) -> float:
         return float(np.mean(self._mpp_xy))
-
-    def _own(self, role: str) -> Any | None:
-        return find_own(self._viewer, ROLE, role)
 
     def _layer(self, side: Side) -> Points:
         """Return the layer of a side, made where it is not there; one left behind is taken over.
 
         If the user deleted it, it is filled with the known points again.
         """
-        layer = self._own(NAMES[side])
+        layer = self._own.layer(NAMES[side])
         is_new = layer is None
         if layer is None:
             layer = Points(
@@ -420,11 +422,8 @@ class PointScene:
                 name=NAMES[side],
                 features=pd.DataFrame({"id": np.zeros(0), "confidence": np.zeros(0)}),
                 symbol="disc" if side is Side.REFERENCE else "cross",
-                **self._placed,
             )
-            own(layer, ROLE, NAMES[side])
-            self._viewer.add_layer(layer)
-            keep_in_place(layer)
+            self._add(NAMES[side], layer)
         if self._connected.get(side) is not layer:
             if not self._connected:
                 self._viewer.layers.selection.events.active.connect(self._on_mode)
@@ -450,7 +449,7 @@ class PointScene:
             {"id": points.ids.astype(float), "confidence": points.confidence}
         )
         self._set_defaults(side, layer, points)
-        self._place(layer)
+        put_in_place(layer, self._pixels, remeasure=True)
         self._set_look(side, layer)
 
     def _set_defaults(self, side: Side, layer: Points, points: PointValues) -> None:
@@ -501,50 +500,7 @@ class PointScene:
             layer.border_color = border
             layer.face_color = face
 
-    def _fill_image(self, image: SlideImage | None) -> None:
-        layer = self._own(IMAGE)
-        if image is None:
-            if layer is not None:
-                layer.visible = False
-            return
-        several = len(image.levels) > 1
-        if layer is not None and (layer.multiscale or several):
-            # A layer cannot change between one level and several.
-            self._viewer.layers.remove(layer)
-            layer = None
-        if layer is None:
-            data = list(image.levels) if several else image.levels[0]
-            layer = Image(
-                data,
-                name=IMAGE,
-                rgb=True,
-                multiscale=several,
-                **self._placed,
-            )
-            own(layer, ROLE, IMAGE)
-            self._viewer.add_layer(layer)
-            self._viewer.layers.move(self._viewer.layers.index(layer), 0)
-        else:
-            layer.data = image.levels[0]
-        keep_in_place(layer)
-        self._place(layer)
-        layer.visible = True
-
     def _activate(self, side: Side | None) -> None:
-        layer: Layer | None = self._own(IMAGE if side is None else NAMES[side])
+        layer: Layer | None = self._own.layer(IMAGE if side is None else NAMES[side])
         if layer is not None:
             self._viewer.layers.selection.active = layer
-
-
-def _numbered(ids: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Keep the numbers of points, and give those that repeat one, or have none, new ones."""
-    result = np.zeros(len(ids), np.int64)
-    following = int(np.nan_to_num(ids).max(initial=0)) + 1
-    seen: set[int] = set()
-    for row, value in enumerate(ids.tolist()):
-        own = int(value) if value == value and value > 0 else 0
-        if own == 0 or own in seen:
-            own, following = following, following + 1
-        seen.add(own)
-        result[row] = own
-    return result

@@ -7,6 +7,8 @@ never removed: that can upset the display between two drawings.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import napari
@@ -16,7 +18,7 @@ from napari.utils import Colormap
 from numpy.typing import NDArray
 
 from napari_panoptic.raters.cohort import RatersSettings
-from napari_panoptic.raters.outlines import DIVIDED_COLOUR
+from napari_panoptic.raters.outlines import disagreement_colours
 from napari_panoptic.raters.slice_outlines import (
     AheadOfHand,
     CasePicture,
@@ -25,14 +27,9 @@ from napari_panoptic.raters.slice_outlines import (
     Shown,
     SliceOutlines,
 )
-from napari_panoptic.viewer.layers.in_one_go import moved_once
-from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
-from napari_panoptic.viewer.layers.left_behind import take_unit
-from napari_panoptic.viewer.layers.owned import own, role_of
-from napari_panoptic.viewer.layers.recolour import refresh_held
+from napari_panoptic.viewer.kit.napari_private import moved_once, refresh_held
+from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot, set_units
 
-OWNER = "napari-panoptic-rated"
-"""Owner of the layers of this view (see `owned`)."""
 DISAGREEMENT = "disagreement of the raters"
 PROBABILITY = "predicted probability"
 
@@ -47,17 +44,8 @@ LINE_PX = {Shown.REFERENCE: 2.8, Shown.PREDICTION: 2.8, Shown.RATERS: 1.5}
 
 
 def disagreement_colormap(n_raters: int) -> Colormap:
-    """Colour votes by how far raters disagree, 1 - |2 v/n - 1|: clear where all are of one mind.
-
-    From transparent over purple to pink: no grey of the image, no blue or orange of outlines.
-    """
-    share = np.arange(n_raters + 1) / max(n_raters, 1)
-    heat = 1 - np.abs(2 * share - 1)
-    colours = np.zeros((n_raters + 1, 4))
-    anchors = np.array([[0.4, 0.0, 0.55], np.array(DIVIDED_COLOUR) / 255, [1.0, 0.65, 1.0]])
-    for channel in range(3):
-        colours[:, channel] = np.interp(heat, [0, 0.5, 1], anchors[:, channel])
-    colours[:, 3] = np.where(heat > 0, 0.2 + 0.35 * heat, 0)
+    """Return the colour map of the numbers of votes (see `disagreement_colours`)."""
+    colours = disagreement_colours(n_raters)
     return Colormap(colours, name=f"disagreement of {n_raters}", interpolation="linear")
 
 
@@ -73,6 +61,11 @@ def picture_layer_data(picture: CasePicture) -> tuple[Any, dict[str, Any], str]:
     return values, options, "image"
 
 
+def image_role(name: str, values: NDArray[Any]) -> str:
+    """Return the role of an image; a layer cannot change between colours and grey values."""
+    return f"{name} in colour" if values.ndim == 4 else name
+
+
 def _named_images(picture: CasePicture) -> dict[str, tuple[str, NDArray[Any]]]:
     """Return layer name -> modality and values of each image; a black one without any."""
     images = {
@@ -82,7 +75,7 @@ def _named_images(picture: CasePicture) -> dict[str, tuple[str, NDArray[Any]]]:
     return images or {"no image": ("", np.broadcast_to(np.uint8(0), picture.votes.shape))}
 
 
-class RatedScene:
+class RaterScene:
     """The layers in a viewer.
 
     Parameters
@@ -103,7 +96,7 @@ class RatedScene:
         self._outlines: SliceOutlines | None = None
         self._ahead = AheadOfHand()
         self._is_filling = False
-        self._units: dict[str, str] = {}
+        self._own = OwnedLayers(viewer, Owner.RATERS, Slot)
         viewer.dims.events.current_step.connect(self._on_step)
         viewer.scene.camera.events.zoom.connect(self._on_zoom)
 
@@ -119,14 +112,20 @@ class RatedScene:
 
     def prepare(self) -> None:
         """Add the layers, hidden and empty: what that takes is spent while a case is read."""
-        if self._own():
+        self._own.adopt_all()
+        if list(self._own):
             return
-        self._is_filling = True
-        try:
-            for name in (DISAGREEMENT, PROBABILITY):
-                _open_eye(self._image(name, np.zeros((1, 1, 1), np.uint8), (0, 1)), is_open=False)
+        with self._filling():
+            for role in (DISAGREEMENT, PROBABILITY):
+                self._image(role, np.zeros((1, 1, 1), np.uint8), (0, 1), visible=False)
             for shown in _OUTLINES:
                 self._add_vectors(shown)
+
+    @contextmanager
+    def _filling(self) -> Iterator[None]:
+        self._is_filling = True
+        try:
+            yield
         finally:
             self._is_filling = False
 
@@ -135,18 +134,16 @@ class RatedScene:
         self._picture = picture
         self._outlines, self.rater = SliceOutlines(picture, self._settings), None
         # Layers that are added move slider and camera, which would draw outlines in between.
-        self._is_filling = True
-        try:
+        with self._filling():
             with moved_once(self._viewer):
-                take_unit(self._viewer, self._unit)  # before the image has another
+                units = (self._unit,) * 3
+                set_units(self._viewer, units, Owner.RATERS)  # before the image has another
                 self._fill_images(picture)
                 self._fill_overlays(picture)
-                take_unit(self._viewer, self._unit)
+                set_units(self._viewer, units, Owner.RATERS)
             if is_new_case:
                 self.go_to_slice(picture.start)
             self.set_shown(self.shown)
-        finally:
-            self._is_filling = False
         self._viewer.layers.selection.active = self._vectors(Shown.RATERS)
         dims = self._viewer.dims
         dims.axis_labels = (*dims.axis_labels[:-3], "slice", "y", "x")
@@ -158,12 +155,9 @@ class RatedScene:
     def show_nothing(self) -> None:
         """Hide and empty the layers: there is a case of which nothing is known."""
         self._picture = self._outlines = self.rater = None
-        self._is_filling = True
-        try:
-            for layer in self._own():
-                _put_away(layer)
-        finally:
-            self._is_filling = False
+        with self._filling():
+            for slot in self._own:
+                self._put_away(slot)
 
     def set_level(self, level: int, *, only: bool) -> None:
         """Choose a level, and whether the others are drawn as well."""
@@ -179,10 +173,8 @@ class RatedScene:
         """Choose what is shown over the image."""
         self.shown = shown
         self._draw_outlines()
-        for layer in self._own():
-            if layer.name == DISAGREEMENT:
-                is_open = self._picture is not None and Shown.DISAGREEMENT in shown
-                _open_eye(layer, is_open=is_open)
+        is_open = self._picture is not None and Shown.DISAGREEMENT in shown
+        self._own.set_visible(DISAGREEMENT, is_open)
 
     def go_to_slice(self, number: int) -> None:
         """Look at another slice."""
@@ -195,21 +187,26 @@ class RatedScene:
         self._viewer.dims.events.current_step.disconnect(self._on_step)
         self._viewer.scene.camera.events.zoom.disconnect(self._on_zoom)
         self._ahead.close()
+        self._own.release()
 
     # --- filling ---------------------------------------------------------------------------------
 
     def _fill_images(self, picture: CasePicture) -> None:
-        wanted = _named_images(picture)
-        for layer in self._own():
-            if role_of(layer, OWNER) == "image" and layer.name not in wanted:
-                _put_away(layer)
-        for number, (name, (modality, values)) in enumerate(wanted.items()):
-            layer = self._image(name, values, (0.0, 1.0), role="image")
+        wanted = {
+            image_role(name, values): (name, modality, values)
+            for name, (modality, values) in _named_images(picture).items()
+        }
+        for slot in self._own:
+            is_overlay = slot.role in (DISAGREEMENT, PROBABILITY)
+            if isinstance(slot.layer, Image) and not is_overlay and slot.role not in wanted:
+                self._put_away(slot)
+        for number, (role, (name, modality, values)) in enumerate(wanted.items()):
+            layer = self._image(role, values, (0.0, 1.0), name=name, at=0)
             if not layer.rgb:
                 low, high, lowest, highest = picture.contrasts.get(modality, (0.0, 1.0, 0.0, 1.0))
                 layer.contrast_limits_range = (lowest, highest)
                 layer.contrast_limits = (low, high)
-            _open_eye(layer, is_open=number == 0)
+            self._own.set_visible(role, number == 0)
 
     def _fill_overlays(self, picture: CasePicture) -> None:
         n = len(picture.raters)
@@ -217,7 +214,7 @@ class RatedScene:
         layer.colormap = disagreement_colormap(n)
         layer.contrast_limits = (0, n)
         layer.blending = "translucent"
-        probability = self._image(PROBABILITY, picture.probabilities, (0, 1))
+        probability = self._image(PROBABILITY, picture.probabilities, (0, 1), visible=False)
         probability.colormap = "inferno"
         probability.blending = "additive"
         for shown in _OUTLINES:
@@ -226,59 +223,64 @@ class RatedScene:
 
     def _image(
         self,
-        name: str,
+        role: str,
         values: NDArray[Any],
         limits: tuple[float, float],
         *,
-        role: str = "overlay",
-    ) -> Image:
-        """Return a layer other values, or add it; without limits napari would look for them."""
-        is_rgb = values.ndim == 4
-        # Colours cannot be changed for grey ones in a layer that is there.
-        for layer in self._own():
-            if isinstance(layer, Image) and layer.name == name and layer.rgb == is_rgb:
-                layer.data = values
-                self._give_place(layer)
-                keep_in_place(layer)
-                return layer
-        picture = self._picture
-        added = Image(
+        name: str | None = None,
+        at: int | None = None,
+        visible: bool = True,
+    ) -> Any:
+        """Set the values of an image, which is added if it is not there.
+
+        Without limits napari would search the values for them.
+        """
+        layer = self._own.layer(role)
+        if layer is not None:
+            layer.data = values
+            self._put_in_place(layer)
+            return layer
+        picture, is_rgb = self._picture, values.ndim == 4
+        layer = Image(
             values,
-            name=name,
+            name=name or role,
             rgb=is_rgb,
             contrast_limits=None if is_rgb else limits,
             scale=None if picture is None else picture.spacing,
             units=(self._unit,) * 3,
-            visible=name != PROBABILITY,
+            visible=visible,
         )
-        own(added, OWNER, role)
-        keep_in_place(added)
-        # Images lie below what is drawn over them.
-        self._viewer.layers.insert(0 if role == "image" else len(self._viewer.layers), added)
-        return added
+        return self._own.add(role, layer, at=at).layer
 
     @property
     def _unit(self) -> str:
         return "millimeter" if self._picture is not None and self._picture.is_mm else "pixel"
 
-    def _give_place(self, layer: Layer) -> None:
+    def _put_in_place(self, layer: Layer) -> None:
         """Set scale and unit if they differ: setting either measures everything again."""
         if self._picture is None:
             return
         spacing = self._picture.spacing[-layer.ndim :]
-        if not np.array_equal(layer.scale, spacing) or self._units.get(layer.name) != self._unit:
+        if not np.array_equal(layer.scale, spacing) or str(layer.units[0]) != self._unit:
             layer.scale, layer.units = spacing, (self._unit,) * layer.ndim
-            self._units[layer.name] = self._unit
+
+    def _put_away(self, slot: Slot) -> None:
+        """Hide a layer and empty it, so that it cannot be taken for what is shown now."""
+        layer = slot.layer
+        self._own.put_away(slot.role)
+        if isinstance(layer, Vectors) and len(layer.data):
+            layer.data = np.zeros((0, 2, 2), np.float32)
+        elif isinstance(layer, Image) and layer.data.shape[:3] != (1, 1, 1):
+            layer.data = np.zeros((1, 1, 1, 3) if layer.rgb else (1, 1, 1), layer.data.dtype)
+        layer.thumbnail = np.zeros_like(layer.thumbnail)  # napari draws none of hidden layers
 
     def _vectors(self, shown: Shown) -> Vectors | None:
         """Return the layer of outlines; None if the user, or the closing window, removed it."""
-        for layer in self._own():
-            if role_of(layer, OWNER) == str(shown) and isinstance(layer, Vectors):
-                return layer
-        return None
+        layer: Vectors | None = self._own.layer(str(shown))
+        return layer
 
     def _add_vectors(self, shown: Shown) -> None:
-        layer = self._viewer.add_vectors(
+        layer = Vectors(
             np.zeros((0, 2, 2), np.float32),
             ndim=2,
             units=(self._unit,) * 2,
@@ -286,11 +288,7 @@ class RatedScene:
             vector_style="line",
             visible=False,
         )
-        own(layer, OWNER, str(shown))
-        keep_in_place(layer)
-
-    def _own(self) -> list[Layer]:
-        return [layer for layer in self._viewer.layers if role_of(layer, OWNER)]
+        self._own.add(str(shown), layer)
 
     # --- outlines --------------------------------------------------------------------------------
 
@@ -299,25 +297,25 @@ class RatedScene:
         picture, outlines = self._picture, self._outlines
         looks = set()
         for shown in _OUTLINES:
-            layer = self._vectors(shown)
-            if layer is not None and shown in self.shown and outlines is not None:
+            slot = self._own.slot(str(shown))
+            if slot is not None and shown in self.shown and outlines is not None:
                 look = Look(shown, self.level, self.only_level, self.rater)
-                self._fill(layer, outlines.of(self.slice_number, look))
+                self._fill(slot, outlines.of(self.slice_number, look))
                 looks.add(look)
-            elif layer is not None:
-                _put_away(layer)
+            elif slot is not None:
+                self._put_away(slot)
         if picture is not None and outlines is not None:
             self._ahead.look_at(outlines, self.slice_number, len(picture.votes), looks)
 
-    def _fill(self, layer: Vectors, outlines: Outlines) -> None:
-        """Show outlines, in one go: napari measures, colours and draws after each change else."""
+    def _fill(self, slot: Slot, outlines: Outlines) -> None:
+        """Show outlines in one go: otherwise napari measures and draws after each change."""
+        layer = slot.layer
         with refresh_held(layer), layer.events.edge_color.blocker():
             layer.data = outlines.vectors
             if len(outlines.vectors):
                 layer.edge_color = outlines.colours
-            self._give_place(layer)
-            if not layer.visible:
-                layer.visible = True
+            self._put_in_place(layer)
+            self._own.set_visible(slot.role, True)
         # A thumbnail is drawn segment by segment, which takes longer than all else.
         layer.refresh(thumbnail=False, extent=self._is_filling)
 
@@ -337,19 +335,3 @@ class RatedScene:
                 with refresh_held(layer):
                     layer.edge_width = width
                 layer.refresh(thumbnail=False, extent=False)
-
-
-def _open_eye(layer: Layer, *, is_open: bool) -> None:
-    """Show or hide a layer; napari arranges all of them again even if nothing changes."""
-    if layer.visible != is_open:
-        layer.visible = is_open
-
-
-def _put_away(layer: Layer) -> None:
-    """Hide a layer and empty it, so that it cannot be taken for what is shown now."""
-    _open_eye(layer, is_open=False)
-    if isinstance(layer, Vectors) and len(layer.data):
-        layer.data = np.zeros((0, 2, 2), np.float32)
-    elif isinstance(layer, Image) and layer.data.shape[:3] != (1, 1, 1):
-        layer.data = np.zeros((1, 1, 1, 3) if layer.rgb else (1, 1, 1), layer.data.dtype)
-    layer.thumbnail = np.zeros_like(layer.thumbnail)  # napari draws none of hidden layers

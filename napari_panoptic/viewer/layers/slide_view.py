@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import html
-import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from napari.components import ViewerModel
 from napari.layers import Image, Labels, Layer
-from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QObject
 from qtpy.QtCore import Signal as QtSignal  # type: ignore[attr-defined]
 
 from napari_panoptic.nuclei.display.failure_cells import (
-    FEW_OBJECTS,
-    SHARE_COLOURS,
     FailureCells,
     cell_px_at,
-    share_texts,
+    scale_text,
+    usual_diameter_px,
 )
 from napari_panoptic.nuclei.display.listed import Listed
 from napari_panoptic.nuclei.display.object_layers import EMPHASIS_COLOURS, HATCH_COLOUR, PixelSize
@@ -34,27 +31,33 @@ from napari_panoptic.nuclei.display.slide_layers import (
 )
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look, count_text
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.nuclei.palette import hex_colour
+from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.nuclei.values.windowed_labels import TiledArea, TiledLabels, TiledPair
+from napari_panoptic.nuclei.values.windowed_labels import TiledArea, TiledPair
 from napari_panoptic.viewer.kit.shown import show_error, shown
 from napari_panoptic.viewer.layers import camera
-from napari_panoptic.viewer.layers.desk_layers import AMBIGUOUS, IMAGE, REFERENCE, SELECTED
-from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
-from napari_panoptic.viewer.layers.owned import own
-from napari_panoptic.viewer.layers.recolour import label_colours
+from napari_panoptic.viewer.layers.labels import label_colours
+from napari_panoptic.viewer.layers.owned import (
+    AMBIGUOUS,
+    IMAGE,
+    REFERENCE,
+    SELECTED,
+    OwnedLayers,
+    Owner,
+    Slot,
+    active_kept,
+    put_in_place,
+    set_unless_so,
+)
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.stand_in import Pointed
 
 FAILURES = "failures"
 SMALLEST_ON_SCREEN_PX = 3.0
 """Objects that are smaller on the screen are not drawn one by one."""
-SLIDE = "napari-panoptic slide"
-"""Owner of the layers of this view (see `owned`)."""
 ON_SLIDE = " (slide)"
 """Added to the names of layers of objects, since the scene may have hidden ones so called."""
 ENTERED_ON_SCREEN_PX = 12.0
@@ -74,10 +77,17 @@ class _Arrivals(QObject):
         return lambda: self.arrived.emit(name)
 
 
-_TISSUE = "#dcb4cc"
-"""Behind colours in words, since they are made to be seen on tissue."""
-
 _State = tuple[ColourBy, tuple[int, ...], Listed | None]
+
+
+@dataclass(eq=False)
+class _SlideSlot(Slot):
+    """A layer of the view; the rest concerns those of objects."""
+
+    scheme: ClassScheme | None = None
+    """The classes that it has the colours of."""
+    state: _State | None = None
+    """How its objects are drawn."""
 
 
 class SlideView:
@@ -96,13 +106,9 @@ class SlideView:
 
     def __init__(self, viewer: ViewerModel, scene: Scene) -> None:
         self._viewer, self._scene = viewer, scene
-        self._layers: dict[str, Layer] = {}
-        self._names: dict[Side, str] = {}
+        self._own = OwnedLayers(viewer, Owner.SLIDE, _SlideSlot)
         self._sides: dict[Side, DrawnSide] = {}
-        self._states: dict[Side, _State] = {}
         self._area: DrawnArea | None = None
-        self._set_visible: dict[str, bool] = {}
-        self._by_hand: dict[str, bool] = {}
         self._display: Display | None = None
         self._outcomes: Outcomes | None = None
         self._cells: FailureCells | None = None
@@ -130,9 +136,9 @@ class SlideView:
         """Whether a slide is seen from so far away that objects cannot be distinguished."""
         return self.is_on and self._diameter_px * self._scene.zoom < SMALLEST_ON_SCREEN_PX
 
-    def layer(self, name: str) -> Any:
-        """Return one of the view's layers."""
-        return self._layers[name]
+    def layer(self, role: str) -> Any | None:
+        """Return one of the view's layers; None if it is not there."""
+        return self._own.layer(role)
 
     def show(
         self,
@@ -151,20 +157,12 @@ class SlideView:
         self.region = snapshot.region.name
         self._shape, self._pixels = snapshot.shape, PixelSize.of(snapshot)
         self._outcomes, self._cells = outcomes, None
-        self._diameter_px = _usual_diameter_px(outcomes)
-        active = self._viewer.layers.selection.active
-        self._fill_area(pair.ambiguous)
-        for side, labels in ((Side.REFERENCE, pair.reference), (Side.PREDICTION, pair.prediction)):
-            name = REFERENCE if side is Side.REFERENCE else shown(team)
-            known = self._sides.get(side)
-            if known is not None and known.labels is labels and self._is_there(self._names[side]):
-                known.take_outcomes(outcomes.side(side))
-                self._states.pop(side, None)
-            else:
-                self._fill(side, name, scheme, self._drawn_side(name, labels, outcomes.side(side)))
-        self._fill_failures()
-        if active is not None and active in self._viewer.layers:
-            self._viewer.layers.selection.active = active
+        self._diameter_px = usual_diameter_px(outcomes)
+        with active_kept(self._viewer):
+            self._fill_area(pair.ambiguous)
+            self._fill_side(Side.REFERENCE, REFERENCE, evaluation, scheme)
+            self._fill_side(Side.PREDICTION, shown(team), evaluation, scheme)
+            self._fill_failures()
         if self._scene.stand_in is not self:
             self._scene.step_aside_always(self)
         self.apply_look(self._scene.look)
@@ -173,30 +171,24 @@ class SlideView:
         """Hide the objects: those of another team are about to come."""
         if not self.is_on:
             return
-        self._note_eyes()
         self._outcomes, self._cells = None, None
-        for name, layer in self._layers.items():
-            layer.visible = False
-            self._set_visible[name] = False
+        self._own.hide_all()
 
     def leave(self, *, restore: bool = True) -> None:
         """Let the scene's own layers come back; without ``restore`` the layers stay as they are."""
         if self.region is None:
             return
-        self._note_eyes()
         self._outcomes, self._cells, self._display = None, None, None
         self._team, self.region = None, None
         self._let_area_go()
         for side in self._sides.values():
             side.leave()
-        for held in (self._sides, self._states, self._by_hand):
-            held.clear()
+        self._sides.clear()
+        self._own.forget_hands()
         # Hidden, not removed: the next slide is shown on them, and programs that are deleted
         # between two draws bring some OpenGL drivers down.
-        for name, layer in self._layers.items() if restore else ():
-            if layer in self._viewer.layers:
-                layer.visible = False
-                self._set_visible[name] = False
+        if restore:
+            self._own.hide_all()
         self._scene.step_aside_always(None)
 
     def place_text(self, position: Sequence[float]) -> str:
@@ -212,9 +204,7 @@ class SlideView:
 
     def enter(self, position: Sequence[float]) -> bool:
         """Go near a world position where squares are shown; tells whether that was so."""
-        y, x = self._pixels.to_px((position[-2], position[-1]))
-        inside = 0 <= y < self._shape[0] and 0 <= x < self._shape[1]
-        if not self._shows_cells() or not inside:
+        if not self._shows_cells() or self._pixels.px_inside(position, self._shape) is None:
             return False
         camera = self._viewer.scene.camera
         camera.center = (0.0, float(position[-2]), float(position[-1]))
@@ -229,16 +219,15 @@ class SlideView:
         viewbox: tuple[int, int] | None,  # noqa: ARG002 - there is one
     ) -> list[Pointed]:
         """List the objects under a world position, the prediction's first."""
-        y, x = self._pixels.to_px((position[-2], position[-1]))
-        inside = 0 <= y < self._shape[0] and 0 <= x < self._shape[1]
-        if not inside or self.is_far:
+        at = self._pixels.px_inside(position, self._shape)
+        if at is None or self.is_far:
             return []
         found = []
         for side, team in ((Side.PREDICTION, self._team), (Side.REFERENCE, None)):
-            layer = self._layers.get(self._names.get(side, ""))
+            layer, drawn = self._own.layer(side.value), self._sides.get(side)
             row = None
-            if layer is not None and layer.visible and layer in self._viewer.layers:
-                row = self._sides[side].row_at(y, x)
+            if layer is not None and drawn is not None and layer.visible:
+                row = drawn.row_at(*at)
             if row is not None:
                 found.append(Pointed(team, side, row))
         return found
@@ -248,13 +237,12 @@ class SlideView:
         if not self.is_on:
             return
         if look.display is not self._display:
-            self._note_eyes()
-            self._by_hand.clear()  # asking for another display overrules closed eyes
+            self._own.forget_hands()  # asking for another display overrules closed eyes
             self._display = look.display
         shown, far = look.display is not Display.HIDDEN, self.is_far
         for side in Side:
             self._draw(side, look)
-            self._show(self._names[side], visible=shown and not far)
+            self._show(side.value, visible=shown and not far)
         if far:
             self._colour_cells()
         self._show(FAILURES, visible=shown and far)
@@ -263,10 +251,8 @@ class SlideView:
 
     def emphasise(self, selection: Selection | None) -> None:
         """Draw rings around the selected object and its partner, or remove them."""
-        layer = self._mine(SELECTED)
         if selection is None or not self.is_on or selection.team != self._team:
-            if layer is not None:
-                layer.visible = False
+            self._own.set_visible(SELECTED, False)
             return
         across = Side.PREDICTION if selection.side is Side.REFERENCE else Side.REFERENCE
         own, other = self._sides[selection.side], self._sides[across]
@@ -274,102 +260,78 @@ class SlideView:
             return
         ring_px = camera.ring_px(self._scene.zoom)
         rings, _ = selected_rings(own, selection.row, other, ring_px=ring_px)
-        if layer is None:
-            layer = self._add(SELECTED, Labels(rings.image, name=SELECTED, **self._size()))
-            layer.colormap = label_colours(np.array(list(EMPHASIS_COLOURS.values())))
-        layer.visible = False  # nothing is sliced until everything is set
-        layer.data = rings.image
-        self._place(layer)
-        y, x = rings.origin_yx_px
-        layer.translate = self._pixels.to_world((y, x))
-        layer.visible = True
-
-    def _size(self) -> dict[str, Any]:
-        pixels = self._pixels
-        return {"scale": pixels.scale, "translate": pixels.origin, "units": pixels.units}
-
-    def _place(self, layer: Layer) -> None:
-        pixels = self._pixels
-        layer.units, layer.scale, layer.translate = pixels.units, pixels.scale, pixels.origin
+        slot = self._own.slot(SELECTED)
+        if slot is None:
+            slot = self._add(SELECTED, Labels(rings.image, name=SELECTED))
+            slot.layer.colormap = label_colours(np.array(list(EMPHASIS_COLOURS.values())))
+        self._put(slot, rings.image)
+        slot.layer.translate = self._pixels.to_world(rings.origin_yx_px)
+        self._own.set_visible(SELECTED, True)
 
     def _shows_cells(self) -> bool:
-        layer = self._mine(FAILURES)
+        layer = self._own.layer(FAILURES)
         return self.is_far and layer is not None and bool(layer.visible)
 
-    def _mine(self, name: str) -> Any | None:
-        """Return one of the own layers, unless the user deleted it."""
-        layer = self._layers.get(name)
-        return layer if layer is not None and layer in self._viewer.layers else None
-
-    def _is_there(self, name: str) -> bool:
-        return self._mine(name) is not None
-
-    def _drawn_side(self, name: str, labels: TiledLabels, outcomes: SideOutcomes) -> DrawnSide:
-        told = self._arrivals.teller(name)
-        return DrawnSide(labels, outcomes, on_failure=_tell, on_arrival=told)
-
-    def _on_arrival(self, name: str) -> None:
+    def _on_arrival(self, role: str) -> None:
         """Draw what was drawn roughly from its pixels."""
-        layer = self._mine(name)
+        layer = self._own.layer(role)
         if layer is not None and layer.visible:
             layer.refresh(extent=False, thumbnail=False)
 
-    def _fill(self, side: Side, name: str, scheme: ClassScheme, drawn: DrawnSide) -> None:
-        """Make the layer of a side, or fill the one that showed another team."""
-        former = self._names.get(side, "")
-        layer = self._mine(former)
-        if side in self._sides:
-            self._sides[side].leave()
-        self._names[side], self._sides[side] = name, drawn
-        self._states.pop(side, None)
-        if layer is not None:
-            self._set_visible.pop(former, None)
-            self._layers[name] = self._layers.pop(former)
-            layer.visible = False  # nothing is sliced until everything is set
-            layer.data = list(drawn.levels)
-            self._place(layer)
-            layer.name = name + ON_SLIDE
-            layer.editable = False
-        else:
-            layer = Labels(
-                list(drawn.levels),
-                multiscale=True,
-                name=name + ON_SLIDE,
-                visible=False,
-                colormap=label_colours(code_colours(scheme)),
-                **self._size(),
-            )
-            self._add(name, layer)
-        self._set_visible[name] = False
+    def _fill_side(
+        self, side: Side, name: str, evaluation: Evaluation[TiledPair], scheme: ClassScheme
+    ) -> None:
+        """Fill the layer of a side; the same pixels are not read again."""
+        pair, outcomes = evaluation.pair, evaluation.outcomes.side(side)
+        labels = pair.reference if side is Side.REFERENCE else pair.prediction
+        known, slot = self._sides.get(side), self._own.slot(side.value)
+        if slot is not None and known is not None and known.labels is labels:
+            known.take_outcomes(outcomes)
+            slot.state = None
+            return
+        if known is not None:
+            known.leave()
+        told = self._arrivals.teller(side.value)
+        drawn = DrawnSide(labels, outcomes, on_failure=_tell, on_arrival=told)
+        self._sides[side] = drawn
+        slot = self._put_levels(side.value, name, drawn.levels)
+        slot.state = None
+        if slot.scheme != scheme:
+            slot.layer.colormap = label_colours(code_colours(scheme))
+            slot.scheme = scheme
 
     def _fill_area(self, area: TiledArea | None) -> None:
         """Show where objects do not count; the same pixels are not read again."""
-        if area is None or (self._area is not None and self._area.area is area):
-            if area is None:
-                self._let_area_go()
+        if area is not None and self._area is not None and self._area.area is area:
             return
         self._let_area_go()
+        if area is None:
+            return
         told = self._arrivals.teller(AMBIGUOUS)
         self._area = DrawnArea(area, on_failure=_tell, on_arrival=told)
-        layer = self._mine(AMBIGUOUS)
-        if layer is not None:
-            layer.visible = False  # nothing is sliced until everything is set
-            layer.data = list(self._area.levels)
-            self._place(layer)
-            layer.editable = False
-        else:
-            layer = self._add(
-                AMBIGUOUS,
-                Labels(
-                    list(self._area.levels),
-                    multiscale=True,
-                    name=AMBIGUOUS + ON_SLIDE,
-                    visible=False,
-                    colormap=label_colours(np.array([(0, 0, 0, 0), HATCH_COLOUR])),
-                    **self._size(),
-                ),
-            )
-        self._set_visible[AMBIGUOUS] = False
+        layer = self._put_levels(AMBIGUOUS, AMBIGUOUS, self._area.levels).layer
+        layer.colormap = label_colours(np.array([(0, 0, 0, 0), HATCH_COLOUR]))
+
+    def _put_levels(self, role: str, name: str, levels: Sequence[Any]) -> _SlideSlot:
+        """Set the levels of a hidden layer of labels, which is added if it is not there."""
+        slot = self._own.slot(role)
+        if slot is None:
+            layer = Labels(list(levels), multiscale=True, name=name + ON_SLIDE, visible=False)
+            return self._add(role, layer)
+        self._put(slot, list(levels))
+        slot.layer.name = name + ON_SLIDE
+        return slot
+
+    def _put(self, slot: _SlideSlot, data: Any) -> None:
+        """Set the data of a layer and hide it: nothing is sliced until everything is set."""
+        self._own.set_visible(slot.role, False)
+        slot.layer.data = data
+        put_in_place(slot.layer, self._pixels, remeasure=True)
+        slot.layer.editable = False
+
+    def _add(self, role: str, layer: Layer) -> _SlideSlot:
+        put_in_place(layer, self._pixels)
+        return self._own.add(role, layer)
 
     def _let_area_go(self) -> None:
         area, self._area = self._area, None
@@ -377,101 +339,45 @@ class SlideView:
             area.leave()
 
     def _fill_failures(self) -> None:
-        if not self._is_there(FAILURES):
-            nothing = np.zeros((1, 1, 4), np.uint8)
-            layer = Image(nothing, name=FAILURES, rgb=True, visible=False, **self._size())
+        if self._own.slot(FAILURES) is None:
+            layer = Image(np.zeros((1, 1, 4), np.uint8), name=FAILURES, rgb=True, visible=False)
             layer.interpolation2d = "nearest"
             self._add(FAILURES, layer)
-            self._set_visible[FAILURES] = False
-
-    def _add(self, name: str, layer: Layer) -> Any:
-        active = self._viewer.layers.selection.active
-        own(layer, SLIDE, name)
-        self._viewer.add_layer(layer)
-        keep_in_place(layer)
-        if isinstance(layer, Labels):
-            layer.editable = False
-        self._layers[name] = layer
-        if active is not None and active in self._viewer.layers:
-            self._viewer.layers.selection.active = active
-        return layer
 
     def _draw(self, side: Side, look: Look) -> None:
         """Set the codes, colours and outline widths of a side."""
-        layer, drawn = self._mine(self._names[side]), self._sides[side]
-        if layer is None:
+        slot, drawn = self._own.slot(side.value), self._sides[side]
+        if slot is None:
             return
         zoom = self._scene.zoom
         widths = tuple(look.contour(side, zoom * (1 << k)) for k in range(LEVELS_FROM_PIXELS))
         wanted = look.colour_by, widths, self._scene.listed
-        if wanted == self._states.get(side):
+        if wanted == slot.state:
             return
-        self._states[side] = wanted
+        slot.state = wanted
         drawn.look = SideLook(drawn.codes(look.colour_by, self._scene.listed), widths)
-        if layer.opacity != look.opacity:
-            layer.opacity = look.opacity
-        if layer.visible:
-            layer.refresh(extent=False)
+        set_unless_so(slot.layer, "opacity", look.opacity)
+        if slot.layer.visible:
+            slot.layer.refresh(extent=False)
 
     def _colour_cells(self) -> None:
         """Count failures in squares that are well seen at the present zoom."""
-        layer, cell_px = self._mine(FAILURES), cell_px_at(self._scene.zoom)
+        slot, cell_px = self._own.slot(FAILURES), cell_px_at(self._scene.zoom)
         is_same = self._cells is not None and self._cells.cell_px == cell_px
-        if layer is None or self._outcomes is None or is_same:
+        if slot is None or self._outcomes is None or is_same:
             return
         self._cells = FailureCells.count(self._outcomes, self._shape, cell_px)
-        picture: NDArray[np.uint8] = self._cells.picture()
-        visible, layer.visible = layer.visible, False  # nothing is sliced until everything is set
-        layer.data = picture
-        layer.units = self._pixels.units
-        height, width = self._cells.size_yx_px
-        layer.scale = self._pixels.extent((height, width))
-        layer.translate = self._pixels.to_world(((height - 1) / 2, (width - 1) / 2))
-        layer.visible = visible
+        was_visible, (height, width) = slot.layer.visible, self._cells.size_yx_px
+        self._put(slot, self._cells.picture())
+        slot.layer.scale = self._pixels.extent((height, width))
+        slot.layer.translate = self._pixels.to_world(((height - 1) / 2, (width - 1) / 2))
+        self._own.set_visible(FAILURES, was_visible)
 
-    def _show(self, name: str, *, visible: bool) -> None:
+    def _show(self, role: str, *, visible: bool) -> None:
         """Show or hide a layer; one that the user hid or showed stays so."""
-        layer = self._mine(name)
-        if layer is None:
-            return
-        self._note_eye(name, layer)
-        wanted = self._by_hand.get(name, visible)
-        if layer.visible != wanted:
-            layer.visible = wanted
-        self._set_visible[name] = wanted
-
-    def _note_eyes(self) -> None:
-        for name, layer in self._layers.items():
-            self._note_eye(name, layer)
-
-    def _note_eye(self, name: str, layer: Layer) -> None:
-        before = self._set_visible.get(name)
-        if before is not None and layer.visible != before:
-            self._by_hand[name] = layer.visible
-            self._set_visible[name] = layer.visible
-
-
-def scale_text() -> str:
-    """Describe what the colours of squares mean, as rich text."""
-    parts = [
-        f"<span style='color:{hex_colour(colour)}; background-color:{_TISSUE}'>&nbsp;■&nbsp;</span>"
-        f"&nbsp;{html.escape(text)}"
-        for colour, text in zip(SHARE_COLOURS, share_texts(), strict=True)
-    ]
-    return f"<b>failed</b>, % per square: {' '.join(parts)}"
-
-
-SCALE_MEANING = (
-    "Objects that failed (FN, FP and misclassified), as a share of all objects of a square; a "
-    f"matched pair is one object. Clear: none failed; fainter: fewer than {FEW_OBJECTS} objects. "
-    "Rest on a square for its figures, click it to go there."
-)
-
-
-def _usual_diameter_px(outcomes: Outcomes) -> float:
-    """Return the diameter of a disk of the median area."""
-    areas = np.concatenate([outcomes.reference.area_px, outcomes.prediction.area_px])
-    return 2 * math.sqrt(float(np.median(areas)) / math.pi) if len(areas) else 1.0
+        slot = self._own.slot(role)
+        if slot is not None:
+            self._own.set_visible(role, visible if slot.by_hand is None else slot.by_hand)
 
 
 def _tell(error: Exception) -> None:

@@ -7,17 +7,17 @@ stand at the end of the layer list, counted from there; everything else is
 hidden meanwhile, and shown again as it was.
 
 napari takes up to a tenth of a second for each layer that is added or removed.
-So cells are made hidden, one layer per turn of the event loop, while the view of
-before can still be used; when all are there they take its place, and are filled
-one after the other. Cells that are left are hidden together and removed one layer
-per turn.
+So layers are added hidden, one per turn of the event loop, while the previous view
+stays in use. The cells then replace it, and are filled one after the other. Layers
+that no cell needs any more are hidden at once, and removed one per turn.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -27,13 +27,16 @@ from napari.layers import Image, Labels, Layer
 from qtpy.QtCore import QTimer
 
 from napari_panoptic.common.text import shortened
-from napari_panoptic.nuclei.display import object_layers as drawing
 from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.nuclei.display.object_layers import (
+    EMPHASIS_COLOURS,
+    PixelSize,
+    image_layer_data,
+)
+from napari_panoptic.nuclei.display.rings import team_rings
 from napari_panoptic.nuclei.display.styles import Display, Look
 from napari_panoptic.nuclei.display.team_pictures import CellPictures, grid_shape, team_lut
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.session import Selection, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import Region, Rgb
@@ -41,10 +44,15 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.shown import show_info, shown
 from napari_panoptic.viewer.layers import camera
-from napari_panoptic.viewer.layers.desk_layers import image_layer_data, set_unless_so
-from napari_panoptic.viewer.layers.kept_in_place import keep_in_place
-from napari_panoptic.viewer.layers.owned import disown, own, role_of
-from napari_panoptic.viewer.layers.recolour import label_colours, set_colours
+from napari_panoptic.viewer.layers.labels import label_colours, set_colours
+from napari_panoptic.viewer.layers.owned import (
+    IMAGE,
+    OwnedLayers,
+    Owner,
+    Slot,
+    put_in_place,
+    set_unless_so,
+)
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.stand_in import Pointed
 
@@ -59,9 +67,9 @@ PX_PER_LETTER_AND_POINT = 1.1
 """How wide a letter is, generously."""
 FLAT_ONLY = "Side by side is 2-D only: the display was switched to 2-D."
 _NO_RING = np.zeros((4, 4), np.uint8)
-CELL = "napari-panoptic cell"
-"""Owner of the layers of cells (see `owned`); their role is the team of the cell."""
 RING_ON_SCREEN_PX = 3.0
+OBJECTS, RING = "objects", "ring"
+"""Parts of a cell beside its image, from below."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,45 +87,37 @@ class _Contents:
         return list(islice(self.evaluations, MAX_TEAMS))
 
     @property
-    def roles(self) -> list[str]:
+    def parts(self) -> list[str]:
         """The layers of a cell from below."""
-        return [*([] if self.snapshot.image is None else ["image"]), "objects", "ring"]
+        return [*([] if self.snapshot.image is None else [IMAGE]), OBJECTS, RING]
 
     @property
     def pixels(self) -> PixelSize:
         """How large pixels are."""
         return PixelSize.of(self.snapshot)
 
-
-@dataclass(eq=False)
-class _Cells:
-    """Cells, complete or in the making."""
-
-    contents: _Contents
-    layers: dict[str, dict[str, Layer]] = field(init=False)
-    wanted: deque[tuple[str, str]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """List the layers that are to be made: the last cell comes first."""
-        self.layers = {team: {} for team in self.contents.teams}
-        self.wanted = deque(
-            (team, role) for team in reversed(self.contents.teams) for role in self.contents.roles
-        )
+    def role(self, team: str, part: str) -> str:
+        """Return the role of a layer of a cell."""
+        image = self.snapshot.image
+        if part == IMAGE and image is not None and len(image.levels) > 1:
+            # A layer cannot change between one level and several.
+            part = f"{part} of {self.snapshot.region.name}"
+        return f"{part} · {team}"
 
     @property
-    def all(self) -> list[Layer]:
-        """All layers that there are."""
-        return [layer for cell in self.layers.values() for layer in cell.values()]
+    def cells(self) -> dict[str, tuple[str, str]]:
+        """Role -> team and part of each layer, from below: the last cell comes first."""
+        pairs = [(team, part) for team in reversed(self.teams) for part in self.parts]
+        return {self.role(team, part): (team, part) for team, part in pairs}
 
-    def can_show(self, contents: _Contents) -> bool:
-        """Return whether these layers can show other contents."""
-        now = self.contents
-        if (now.teams, now.roles) != (contents.teams, contents.roles):
-            return False
-        images = (now.snapshot.image, contents.snapshot.image)
-        # A layer cannot change between one level and several.
-        several = any(image is not None and len(image.levels) > 1 for image in images)
-        return images[0] is images[1] or not several
+    @property
+    def roles(self) -> list[str]:
+        """The roles of all layers, from below."""
+        return list(self.cells)
+
+    def can_follow(self, shown: _Contents | None) -> bool:
+        """Return whether the layers of other contents can show these."""
+        return shown is not None and shown.roles == self.roles
 
 
 class TeamGrid:
@@ -153,11 +153,10 @@ class TeamGrid:
     ) -> None:
         self._viewer, self._scene, self._session = viewer, scene, session
         self._redraw_wanted, self._left, self._progress = redraw_wanted, left, progress
-        self._shown: _Cells | None = None
-        self._coming: _Cells | None = None
+        self._own = OwnedLayers(viewer, Owner.CELLS, Slot)
+        self._shown: _Contents | None = None
+        self._coming: _Contents | None = None
         self._unfilled: deque[str] = deque()
-        self._leftovers: deque[Layer] = deque()
-        self._coloured: dict[str, object] = {}
         self._before: _Before | None = None
         self._is_changing = False
         self._selection: Selection | None = None
@@ -173,20 +172,20 @@ class TeamGrid:
     @property
     def is_busy(self) -> bool:
         """Whether layers are still to be made, filled or removed."""
-        return self._coming is not None or bool(self._unfilled or self._leftovers)
+        return self._coming is not None or bool(self._unfilled or self._leftovers())
 
     @property
     def teams(self) -> tuple[str, ...]:
         """The teams shown, in reading order."""
-        return tuple(self._cells)
+        return () if self._shown is None else tuple(self._shown.teams)
 
-    def layer(self, team: str, role: str) -> Any:
-        """Return a layer of a team's cell: image, objects or ring."""
-        return self._cells[team][role]
+    def layer(self, team: str, part: str) -> Any | None:
+        """Return a layer of a team's cell: image, objects or ring; None if it is not there."""
+        return None if self._shown is None else self._own.layer(self._shown.role(team, part))
 
-    @property
-    def _cells(self) -> Mapping[str, Mapping[str, Any]]:
-        return {} if self._shown is None else self._shown.layers
+    def owns(self, layer: Layer) -> bool:
+        """Return whether a layer belongs to a cell, also to one in the making."""
+        return layer in self._own
 
     def wanted_widths(self, zoom: float | None = None) -> tuple[int, int]:
         """Return the outline widths that the present look and zoom ask for."""
@@ -222,15 +221,15 @@ class TeamGrid:
         """
         self._stay_flat()
         contents = _Contents(snapshot, evaluations, pictures, colours)
-        if self._coming is not None and self._coming.can_show(contents):
-            self._coming.contents = contents  # layers that were made already are filled in the end
+        if contents.can_follow(self._coming):
+            self._coming = contents  # layers that were made already are filled in the end
             return
-        self._give_up()
-        if self._shown is not None and self._shown.can_show(contents):
-            is_new_region = self._shown.contents.snapshot.region != snapshot.region
-            self._shown.contents = contents
-            if is_new_region:
-                self._show(self._shown)
+        self._coming = None
+        before = self._shown
+        if before is not None and contents.can_follow(before):
+            self._shown = contents
+            if before.snapshot.region != snapshot.region:
+                self._show(contents)
             elif self._unfilled:
                 self._unfilled = deque(contents.teams)
             else:
@@ -238,8 +237,8 @@ class TeamGrid:
                     self._fill(team, contents)
                 self._name()
                 self.emphasise(self._selection)
-            return
-        self._coming = _Cells(contents)
+        else:
+            self._coming = contents
         self._tell_progress()
         self._builder.start()
 
@@ -257,12 +256,15 @@ class TeamGrid:
             stop_timers(self._arranger, self._builder)
             self._before = self._coming = self._shown = None
             self._unfilled.clear()
-            self._leftovers.clear()
+            self._own.release()
             return
-        self._give_up()
+        self._coming = None
         self._come_back()
+        self._builder.start()
         if at_once:
-            self._remove_leftovers(len(self._leftovers))
+            with self._viewer.layers.batched_update():
+                for role in self._leftovers():
+                    self._own.remove(role)
 
     def show_team(self) -> None:
         """Mark the cell of the current team."""
@@ -278,17 +280,15 @@ class TeamGrid:
         snapshot = self._session.snapshot
         if team is None or snapshot is None or self._shown is None:
             return []
-        contents = self._shown.contents
+        contents = self._shown
         if snapshot.region != contents.snapshot.region:
             return []  # the cells are about to follow
-        y, x = contents.pixels.to_px((position[-2], position[-1]))
-        if not (0 <= y < snapshot.shape[0] and 0 <= x < snapshot.shape[1]):
-            return []
-        if self._scene.look.display is Display.HIDDEN:
+        at = contents.pixels.px_inside(position, snapshot.shape)
+        if at is None or self._scene.look.display is Display.HIDDEN:
             return []
         found = []
         for side in (Side.PREDICTION, Side.REFERENCE):
-            row = snapshot.row_at(side, team, y, x)
+            row = snapshot.row_at(side, team, *at)
             if row is not None:
                 found.append(Pointed(team, side, row))
         return found
@@ -297,10 +297,10 @@ class TeamGrid:
         """Recolour; request outlines if their width changed."""
         if self._shown is None or self._is_changing or self._unfilled:
             return
-        if self.wanted_widths() != self._shown.contents.pictures.widths:
+        if self.wanted_widths() != self._shown.pictures.widths:
             self._redraw_wanted()
-        for team in self._cells:
-            self._colour(team, self._shown.contents, look)
+        for team in self.teams:
+            self._colour(team, self._shown, look)
         self._name()
 
     def emphasise(self, selection: Selection | None) -> None:
@@ -308,20 +308,22 @@ class TeamGrid:
         self._selection = selection
         if self._shown is None or self._unfilled:
             return
-        pixels = self._shown.contents.pixels
-        for team, cell in self._cells.items():
-            picture = None if selection is None else self._picture(team, selection)
-            ring: Any = cell["ring"]
+        ring_px = camera.ring_px(self._zoom(), RING_ON_SCREEN_PX)
+        for team in self.teams:
+            rings, ring = None, self.layer(team, RING)
+            if selection is not None:
+                rings = team_rings(self._shown.evaluations, team, selection, ring_px=ring_px)
             # Always visible: napari arranges all cells again when a layer is shown or hidden.
-            if picture is None:
-                ring.data = _NO_RING
+            if ring is None or rings is None:
+                self._clear_ring(team)
                 continue
-            ring.data = picture.image
-            ring.translate = pixels.to_world(picture.origin_yx_px)
+            ring.data = rings.image
+            ring.translate = self._shown.pixels.to_world(rings.origin_yx_px)
 
-    @property
-    def _evaluations(self) -> Mapping[str, Evaluation]:
-        return {} if self._shown is None else self._shown.contents.evaluations
+    def _clear_ring(self, team: str) -> None:
+        ring = self.layer(team, RING)
+        if ring is not None:
+            ring.data = _NO_RING
 
     # Layers.
 
@@ -337,129 +339,105 @@ class TeamGrid:
             return  # left meanwhile
         self._stay_flat()
         coming = self._coming
-        if coming is None:
-            if self._shown is not None and self._unfilled:
-                self._fill_next(self._shown)
-            elif self._leftovers:
-                self._remove_leftovers(1)
-        elif any(layer not in self._viewer.layers for layer in coming.all):
-            self.leave()  # the user deleted one
-            self._left()
-        elif coming.wanted:
-            self._make(coming, *coming.wanted.popleft())
+        if coming is not None:
+            missing = [role for role in coming.roles if self._own.slot(role) is None]
+            if missing:
+                self._make(coming, missing[0])
+            else:
+                self._coming = None
+                self._show(coming)
+        elif self._shown is not None and self._unfilled:
+            self._fill_next(self._shown)
         else:
-            self._coming = None
-            self._show(coming)
+            self._own.remove(self._leftovers()[0])
         self._tell_progress()
         if self.is_busy:
             self._builder.start()
 
-    def _make(self, coming: _Cells, team: str, role: str) -> None:
-        """Add a hidden layer; what is active stays active."""
-        contents, layers = coming.contents, self._viewer.layers
-        layer: Layer
-        if role == "image" and contents.snapshot.image is not None:
-            data, options, _ = image_layer_data(contents.snapshot.image, contents.pixels)
-            layer = Image(data, **{**options, "visible": False})
-        elif role == "ring":
-            layer = Labels(_NO_RING, visible=False)
-            layer.colormap = label_colours(np.array(list(drawing.EMPHASIS_COLOURS.values())))
-        else:
-            layer = Labels(contents.pictures.objects[team], visible=False)
-        own(layer, CELL, team)
-        layer.name = shown(f"{role} · {team}")
-        keep_in_place(layer)
-        _size(layer, contents.pixels)
-        active = layers.selection.active
-        self._is_changing = True
-        try:
-            # Before the cells that are shown: their places are counted from the end.
-            layers.insert(len(layers) - (0 if self._shown is None else len(self._shown.all)), layer)
-            layers.selection.active = active
-        finally:
-            self._is_changing = False
-        if isinstance(layer, Labels):
-            layer.editable = False
-        coming.layers[team][role] = layer
+    def _leftovers(self) -> list[str]:
+        """Return the roles of layers that no cell needs any more."""
+        needed = {role for at in (self._shown, self._coming) if at is not None for role in at.roles}
+        return [slot.role for slot in self._own if slot.role not in needed]
 
-    def _give_up(self) -> None:
-        """Want the cells that are being made no more."""
-        coming, self._coming = self._coming, None
-        if coming is not None:
-            self._discard(coming)
-            self._tell_progress()
+    def _make(self, contents: _Contents, role: str) -> None:
+        """Add a hidden layer."""
+        image, layer = contents.snapshot.image, Labels(_NO_RING)
+        team, part = contents.cells[role]
+        if part == IMAGE and image is not None:
+            data, options, _ = image_layer_data(image, contents.pixels)
+            layer = Image(data, **options)
+        elif part == RING:
+            layer.colormap = label_colours(np.array(list(EMPHASIS_COLOURS.values())))
+        else:
+            layer = Labels(contents.pictures.objects[team])
+        layer.name, layer.visible = shown(role), False
+        put_in_place(layer, contents.pixels)
+        # Before the cells that are shown: their places are counted from the end.
+        n_shown = 0 if self._shown is None else len(self._shown.roles)
+        with self._changing():
+            self._own.add(role, layer, at=len(self._viewer.layers) - n_shown)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        before, self._is_changing = self._is_changing, True
+        try:
+            yield
+        finally:
+            self._is_changing = before
 
     def _tell_progress(self) -> None:
         """Report how many steps are done: layers created and cells filled."""
-        cells = self._coming or self._shown
-        if cells is None or not (self._coming or self._unfilled):
+        contents = self._coming or self._shown
+        if contents is None or not (self._coming or self._unfilled):
             self._progress(0, 0)
             return
-        left = len(cells.wanted) + (len(cells.layers) if self._coming else len(self._unfilled))
-        total = len(cells.layers) * (len(cells.contents.roles) + 1)
+        total = len(contents.roles) + len(contents.teams)
+        left = len(self._unfilled)
+        if self._coming is not None:
+            missing = [role for role in contents.roles if self._own.slot(role) is None]
+            left = len(missing) + len(contents.teams)
         self._progress(total - left, total)
 
-    def _discard(self, cells: _Cells) -> None:
-        """Hide cells, and let them be removed bit by bit."""
-        for layer in cells.all:
-            disown(layer)
-            set_unless_so(layer, "visible", False)
-        self._leftovers.extend(cells.all)
-        self._builder.start()
-
-    def _remove_leftovers(self, count: int) -> None:
-        with self._viewer.layers.batched_update():
-            self._remove([self._leftovers.popleft() for _ in range(count)])
-
-    def _remove(self, layers: Sequence[Layer]) -> None:
-        for layer in layers:
-            if layer in self._viewer.layers:
-                self._viewer.layers.remove(layer)
-
-    def _show(self, cells: _Cells) -> None:
+    def _show(self, contents: _Contents) -> None:
         """Show complete cells on the canvas; they are filled one by one."""
-        contents, region = cells.contents, cells.contents.snapshot.region
+        region = contents.snapshot.region
         if self._before is None:
             self._selection = self._session.selection
-        self._is_changing = True
-        try:
-            with self._viewer.layers.batched_update():
-                self._arrange(cells)
-        finally:
-            self._is_changing = False
+        with self._changing(), self._viewer.layers.batched_update():
+            self._arrange(contents)
         self._unfilled = deque(contents.teams)
         self._builder.start()
         if self._region_fitted != region:
             self._region_fitted = region
             self._scene.fit()
 
-    def _arrange(self, cells: _Cells) -> None:
-        contents, grid = cells.contents, self._viewer.canvas.grid
+    def _arrange(self, contents: _Contents) -> None:
         if self._before is None:
             self._enter(contents.snapshot.region.name)
-        elif self._shown is not None and self._shown is not cells:
-            self._remove(self._shown.all)
-            self._coloured = {}
-        self._shown = cells
+        self._shown = contents
         # A layer that comes into sight in a grid whose cells napari has not made yet
         # makes one, and napari then takes all for made: the mouse misses them.
-        grid.enabled = False
-        for cell in self._cells.values():
-            for role, layer in cell.items():
-                set_unless_so(
-                    layer, "visible", role == "ring"
-                )  # cells without a visible layer are left out
-            cell["ring"].data = _NO_RING
-        self._set_grid(len(contents.roles), contents.snapshot.shape)
+        self._viewer.canvas.grid.enabled = False
+        rings = {contents.role(team, RING) for team in contents.teams}
+        for slot in self._own:  # cells without a visible layer are left out
+            self._own.set_visible(slot.role, slot.role in rings)
+        for team in contents.teams:
+            self._clear_ring(team)
+        self._put_last(contents)
+        self._set_grid(len(contents.parts), contents.snapshot.shape)
 
-    def _fill_next(self, shown: _Cells) -> None:
+    def _put_last(self, contents: _Contents) -> None:
+        """Move the cells to the end of the layer list, where they are counted from."""
+        layers = self._viewer.layers
+        places = [layers.index(self._own.layer(role)) for role in contents.roles]
+        if places != list(range(len(layers) - len(places), len(layers))):
+            layers.move_multiple(places, len(layers))
+
+    def _fill_next(self, shown: _Contents) -> None:
         """Fill the next cell; after the last one, do what was put off."""
-        self._is_changing = True
-        try:
-            self._fill(self._unfilled.popleft(), shown.contents)
+        with self._changing():
+            self._fill(self._unfilled.popleft(), shown)
             self._name()
-        finally:
-            self._is_changing = False
         if not self._unfilled:
             self.apply_look(self._scene.look)
             self.emphasise(self._selection)
@@ -487,58 +465,57 @@ class TeamGrid:
         viewer.layers.events.inserted.disconnect(self._on_inserted)
         viewer.layers.events.removed.disconnect(self._on_removed)
         viewer.dims.events.ndisplay.disconnect(self._stay_flat)
-        self._is_changing = True
-        try:
+        with self._changing():
             with viewer.layers.batched_update():
                 before.restore_grid(viewer)
-                self._discard(shown)
-                self._coloured = {}
+                self._own.hide_all()
                 for layer, visible in before.others:
                     if layer in viewer.layers:
                         layer.visible = visible
                 self._scene.come_back()
-            if shown.contents.snapshot.region.name == before.region:
+            if shown.snapshot.region.name == before.region:
                 before.restore_camera(viewer)
             else:
                 self._scene.fit()
             if before.active is not None and before.active in viewer.layers:
                 viewer.layers.selection.active = before.active
-        finally:
-            self._is_changing = False
 
     def _fill(self, team: str, contents: _Contents) -> None:
         """Let the layers of a cell show what they do not show yet."""
-        cell, image = self._cells[team], contents.snapshot.image
-        picture = contents.pictures.objects[team]
-        if cell["objects"].data is not picture:
-            cell["objects"].data = picture
-            cell["objects"].editable = False
+        image, objects = contents.snapshot.image, self.layer(team, OBJECTS)
+        picture, photo = contents.pictures.objects[team], self.layer(team, IMAGE)
+        if objects is not None and objects.data is not picture:
+            objects.data = picture
+            objects.editable = False
         level = None if image is None or len(image.levels) > 1 else image.levels[0]
-        if level is not None and cell["image"].data is not level:
-            cell["image"].data = level
-        for layer in cell.values():
-            _size(layer, contents.pixels)
-        if image is not None:
-            set_unless_so(cell["image"], "visible", True)
+        if photo is not None and level is not None and photo.data is not level:
+            photo.data = level
+        for part in contents.parts:
+            if (layer := self.layer(team, part)) is not None:
+                put_in_place(layer, contents.pixels, remeasure=True)
+        if photo is not None:
+            self._own.set_visible(contents.role(team, IMAGE), True)
         self._colour(team, contents, self._scene.look)
 
     def _colour(self, team: str, contents: _Contents, look: Look) -> None:
-        evaluation, layer = contents.evaluations[team], self._cells[team]["objects"]
-        key = (evaluation, look.colour_by)
-        if self._coloured.get(team) != key:
-            set_colours(layer, team_lut(evaluation, look, contents.colours))
-            self._coloured[team] = key
-        set_unless_so(layer, "opacity", look.opacity)
-        set_unless_so(layer, "visible", look.display is not Display.HIDDEN)
+        slot = self._own.slot(contents.role(team, OBJECTS))
+        if slot is None:
+            return
+        evaluation = contents.evaluations[team]
+        if slot.content != (evaluation, look.colour_by):
+            set_colours(slot.layer, team_lut(evaluation, look, contents.colours))
+            slot.content = (evaluation, look.colour_by)
+        set_unless_so(slot.layer, "opacity", look.opacity)
+        self._own.set_visible(slot.role, look.display is not Display.HIDDEN)
 
     def _name(self) -> None:
         """Write name and PQ into every cell that is filled; the current team's is marked."""
-        for team, cell in self._cells.items():
-            if team in self._unfilled:
+        for team in self.teams:
+            title = self.layer(team, IMAGE) or self.layer(team, OBJECTS)
+            if self._shown is None or title is None or team in self._unfilled:
                 continue
-            title = cell.get("image") or cell["objects"]
             current = team == self._session.team
-            pq = styles.ratio_text(self._evaluations[team].metrics.pq)
+            pq = styles.ratio_text(self._shown.evaluations[team].metrics.pq)
             mark, figure = "▶ " if current else "", f"   PQ {pq}"
             room = max(self._most_letters() - len(mark) - len(figure), SHORTEST_NAME)
             name = shown(f"{mark}{shortened(team, room)}{figure}")
@@ -564,7 +541,7 @@ class TeamGrid:
         grid = self._viewer.canvas.grid
         canvas = (float(self._viewer.canvas.size[0]), float(self._viewer.canvas.size[1]))
         grid.stride = -stride
-        grid.shape = grid_shape(len(self._cells), region, canvas)
+        grid.shape = grid_shape(len(self.teams), region, canvas)
         grid.spacing = SPACING
         grid.enabled = True
         before = self._before
@@ -577,86 +554,38 @@ class TeamGrid:
         if viewbox is None:
             return None
         layers = self._viewer.layers
-        for number in self._viewer.canvas.grid.contents_at(tuple(viewbox), layers):
-            team = role_of(layers[number], CELL)
-            if team in self._cells:
-                return team
-        return None
+        found = self._viewer.canvas.grid.contents_at(tuple(viewbox), layers)
+        rings = {self.layer(team, RING): team for team in self.teams}
+        return next((rings[layers[at]] for at in found if layers[at] in rings), None)
 
     def _on_inserted(self, event: Any) -> None:
         """Take in that something else was added: it is hidden, and the cells stay last."""
-        layer = event.value
-        if self._is_changing or self._before is None or role_of(layer, CELL) is not None:
-            return
-        self._arranger.start()
+        if not (self._is_changing or self._before is None or event.value in self._own):
+            self._arranger.start()
 
     def _on_removed(self, event: Any) -> None:
         """Go back to one team if the user deleted a layer of a cell."""
-        if self._is_changing or self._before is None:
-            return
-        if role_of(event.value, CELL) is not None:
+        if not self._is_changing and self._before is not None and event.value in self._own:
             self._arranger.start()
 
     def _arrange_again(self) -> None:
         before, shown = self._before, self._shown
         if before is None or shown is None:
             return
-        own = shown.all
-        if any(layer not in self._viewer.layers for layer in own):
+        if any(self._own.slot(role) is None for role in shown.roles):
             self.leave()
             self._left()
             return
-        self._is_changing = True
-        try:
-            mine = set(own)
+        with self._changing():
             for layer in list(self._viewer.layers):
-                if layer not in mine and layer.visible:
+                if layer not in self._own and layer.visible:
                     if not self._scene.owns(layer):
                         before.others.append((layer, True))
                     layer.visible = False
-            last = [self._viewer.layers.index(layer) for layer in own]
-            if min(last) != len(self._viewer.layers) - len(own):
-                order = sorted(last)
-                self._viewer.layers.move_multiple(order, len(self._viewer.layers))
-        finally:
-            self._is_changing = False
-
-    def _picture(self, team: str, selection: Selection) -> drawing.Emphasis | None:
-        """Draw the rings of a cell: the object, and what this team has in its place."""
-        evaluation, owner = self._evaluations[team], self._evaluations.get(selection.team)
-        if owner is None or selection.row >= len(owner.outcomes.side(selection.side)):
-            return None
-        side, row = selection.side, selection.row
-        if side is Side.PREDICTION and team != selection.team:
-            # Other teams have another object there, or none: the reference object tells.
-            reference = int(owner.outcomes.prediction.partner[row])
-            if reference == NO_PARTNER:
-                box = owner.outcomes.prediction.bbox[row]
-                return drawing.emphasis(
-                    owner.pair.prediction, row, box=box, ring_px=self._ring_px()
-                )
-            side, row = Side.REFERENCE, reference
-        own, across = evaluation.outcomes.side(side), evaluation.outcomes.other(side)
-        pair, partner = evaluation.pair, int(own.partner[row])
-        labels = (pair.reference, pair.prediction)
-        mine, other = labels if side is Side.REFERENCE else labels[::-1]
-        if partner == NO_PARTNER:
-            return drawing.emphasis(mine, row, box=own.bbox[row], ring_px=self._ring_px())
-        return drawing.emphasis(
-            mine,
-            row,
-            box=own.bbox[row],
-            other=other,
-            partner_row=partner,
-            partner_box=across.bbox[partner],
-            ring_px=self._ring_px(),
-        )
-
-    def _ring_px(self) -> int:
-        return camera.ring_px(self._zoom(), RING_ON_SCREEN_PX)
+            self._put_last(shown)
 
     def _zoom(self) -> float:
-        pixels = PixelSize.from_mpp(None) if self._shown is None else self._shown.contents.pixels
+        pixels = PixelSize.from_mpp(None) if self._shown is None else self._shown.pixels
         return camera.zoom(self._viewer, pixels)
 
 
@@ -699,12 +628,6 @@ class _Before:
     def restore_camera(self, viewer: ViewerModel) -> None:
         viewer.scene.camera.center = self.center
         viewer.scene.camera.zoom = self.zoom
-
-
-def _size(layer: Layer, pixels: PixelSize) -> None:
-    set_unless_so(layer, "units", pixels.units)
-    layer.scale = pixels.scale
-    layer.translate = pixels.origin
 
 
 def _next_turn(action: Callable[[], None]) -> QTimer:

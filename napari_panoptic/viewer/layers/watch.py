@@ -10,7 +10,7 @@ is compared as soon as the hand rests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -24,9 +24,14 @@ from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.edits.pair import IdWindow
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.viewer.jobs.timers import stop_timers
-from napari_panoptic.viewer.layers.recolour import refresh_held
-
-Box = tuple[int, int, int, int]
+from napari_panoptic.viewer.kit.napari_private import (
+    Box,
+    EmptyStep,
+    boxes_of,
+    histories,
+    redraw_part,
+    refresh_held,
+)
 
 REST_MS = 150
 """How long the hand rests before the whole image is compared."""
@@ -96,11 +101,10 @@ def shows(data: Any, values: LayerValues, labels: LabelImage) -> bool:
     return bool(np.array_equal(data, shown.astype(np.uint16)[labels.index]))
 
 
-class ClassChange(tuple[Any, ...]):
+class ClassChange(EmptyStep):
     """An object that got another class, as an entry of a layer's history.
 
-    Layers know of no classes: to napari it is a change of no pixel, which it
-    undoes and redoes in order with the strokes.
+    Layers know of no classes: to napari it is a change of no pixel.
 
     Parameters
     ----------
@@ -110,16 +114,8 @@ class ClassChange(tuple[Any, ...]):
         Its classes.
     """
 
-    id_: int
-    before: str
-    after: str
-
-    def __new__(cls, id_: int, before: str, after: str) -> ClassChange:
-        """Make the entry: indices of no pixel, no values before, and a value after."""
-        nowhere = np.zeros(0, np.intp)
-        entry = super().__new__(cls, ((nowhere, nowhere), nowhere.astype(np.uint16), 0))
-        entry.id_, entry.before, entry.after = id_, before, after
-        return entry
+    def __init__(self, id_: int, before: str, after: str) -> None:
+        self.id_, self.before, self.after = id_, before, after
 
 
 class LayerWatch:
@@ -204,24 +200,19 @@ class LayerWatch:
 
     def remember(self, change: ClassChange) -> None:
         """Let a class that was given be the step that is undone next."""
-        if "undo" in (histories := self._histories()):
-            histories["undo"].append([change])
-            histories["redo"].clear()
+        if steps := histories(self.layer):
+            steps["undo"].append([change])
+            steps["redo"].clear()
 
     def forget_history(self) -> None:
         """Let nothing be undone or done again any more."""
-        for history in self._histories().values():
+        for history in histories(self.layer).values():
             history.clear()
 
     def may_replay(self, name: str) -> bool:
         """Return whether there is a step to ``undo`` or to ``redo``; True if unknown."""
-        histories = self._histories()
-        return not histories or bool(histories[name])
-
-    def _histories(self) -> dict[str, Any]:
-        """Return the steps to undo and to do again; nothing if napari has no such names."""
-        both = {name: getattr(self.layer, f"_{name}_history", None) for name in ("undo", "redo")}
-        return {} if None in both.values() else both
+        steps = histories(self.layer)
+        return not steps or bool(steps[name])
 
     def follow_copy(self, box: Box | None = None) -> None:
         """Write what was edited elsewhere into the layer.
@@ -243,18 +234,8 @@ class LayerWatch:
             rows, columns = slice(y0 + top, y0 + bottom), slice(x0 + left, x0 + right)
             with self.paused():
                 data[rows, columns] = shown[index[rows, columns]]
-                if not self._redraw_part(rows, columns):
+                if not (self.layer.visible and redraw_part(self.layer, (rows, columns))):
                     self.layer.refresh()
-
-    def _redraw_part(self, *window: slice) -> bool:
-        """Redraw a part of the layer; False if this version of napari cannot."""
-        redraw = getattr(self.layer, "_partial_labels_refresh", None)
-        accumulate = getattr(self.layer, "_accumulate_updated_slice", None)
-        if redraw is None or accumulate is None or not self.layer.visible:
-            return False
-        accumulate(window)
-        redraw()
-        return True
 
     @property
     def is_resting(self) -> bool:
@@ -353,7 +334,7 @@ class LayerWatch:
 
     def _replay(self, name: str) -> None:
         """Undo or redo, look where the history says, and redraw only that."""
-        history = self._histories().get(name)
+        history = histories(self.layer).get(name)
         changes = [at for at in history[-1] if isinstance(at, ClassChange)] if history else []
         if changes:
             with self.paused(), refresh_held(self.layer):
@@ -362,18 +343,14 @@ class LayerWatch:
             self._classed({at.id_: at.before if is_undo else at.after for at in changes})
             return
         boxes = [self._inside(box) for box in boxes_of(history[-1])] if history else []
-        redraw = getattr(self.layer, "_partial_labels_refresh", None)
-        accumulate = getattr(self.layer, "_accumulate_updated_slice", None)
-        if not boxes or redraw is None or accumulate is None:
+        if not boxes or not redraw_part(self.layer):
             self._wrapped[name]()  # followed when the hand rests
             return
         # napari redraws everything, which with outlines takes seconds on a slide.
         with self.paused():
             with refresh_held(self.layer):
                 self._wrapped[name]()
-            for y0, x0, y1, x1 in boxes:
-                accumulate((slice(y0, y1), slice(x0, x1)))
-                redraw()
+            redraw_part(self.layer, *((slice(y0, y1), slice(x0, x1)) for y0, x0, y1, x1 in boxes))
         self.is_replaying = True
         try:
             for box in boxes:
@@ -394,22 +371,6 @@ def _around(one: Box, other: Box) -> Box:
         max(one[2], other[2]),
         max(one[3], other[3]),
     )
-
-
-def boxes_of(item: Iterable[Any]) -> Iterable[Box]:
-    """Yield the bounding boxes of an entry of a layer's history.
-
-    An entry is a list of atoms: masks with a box (napari 0.9), or pixel indices
-    with values before and after.
-    """
-    for atom in item:
-        key = getattr(atom, "slice_key", None)
-        if key is not None:
-            rows, columns = key[-2:]
-            yield int(rows.start), int(columns.start), int(rows.stop), int(columns.stop)
-        elif len(atom[0][0]):
-            y, x = (np.asarray(axis) for axis in atom[0][-2:])
-            yield int(y.min()), int(x.min()), int(y.max()) + 1, int(x.max()) + 1
 
 
 def _differing(

@@ -8,6 +8,7 @@ from scipy import ndimage
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.display import marks, styles
+from napari_panoptic.nuclei.display.consensus_picture import INVENTED_COLOUR, level_colours
 from napari_panoptic.nuclei.display.team_pictures import grid_shape
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.explain.cohort_losses import cohort_losses
@@ -17,7 +18,6 @@ from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.samples.nuclei import write_sample_cohort
-from napari_panoptic.viewer.layers.consensus_view import INVENTED_COLOUR, level_colours
 from napari_panoptic.viewer.panels.seen_part import material
 from tests.support.small_pairs import four_fates
 from tests.support.vision import VISIONS, difference

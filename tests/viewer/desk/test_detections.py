@@ -21,7 +21,7 @@ from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side, Status
 from napari_panoptic.viewer.desk import detections as desk_module
 from napari_panoptic.viewer.desk.detections import detection_desk_in
 from napari_panoptic.viewer.desk.nuclei import desk_in
-from napari_panoptic.viewer.layers import kept_in_place
+from napari_panoptic.viewer.layers import owned
 from napari_panoptic.viewer.layers.owned import is_own
 from napari_panoptic.viewer.opening import TITLE_END, open_in
 from napari_panoptic.viewer.panels.detections.panels import PointTable
@@ -599,14 +599,14 @@ def test_a_name_without_an_ending_replaces_no_file_unasked(desk, layers, tmp_pat
 
 def test_layers_cannot_be_moved_without_their_points(desk, layers, viewer, monkeypatch):
     told = []
-    monkeypatch.setattr(kept_in_place, "show_info", told.append)
+    monkeypatch.setattr(owned, "show_info", told.append)
     desk.session.select((Side.REFERENCE, 0))
     own = [layer for layer in viewer.layers if layer.visible and is_own(layer)]
     assert len(own) == 4
     for layer in own:
         layer.mode = "transform"
         assert str(layer.mode) == "pan_zoom"
-    assert told == [kept_in_place.STAYS] * 3  # nothing can be done with the ring
+    assert told == [owned.STAYS] * 3  # nothing can be done with the ring
     layers[Side.PREDICTION].mode = "select"
     assert desk.settings.move_points.isChecked()
     desk.settings.move_points.click()

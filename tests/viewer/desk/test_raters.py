@@ -25,8 +25,7 @@ from napari_panoptic.viewer.desk.raters import rated_desk_in
 from napari_panoptic.viewer.jobs import rater_work as rated_work
 from napari_panoptic.viewer.jobs.jobs import UnforeseenError
 from napari_panoptic.viewer.jobs.rater_work import middle_slice
-from napari_panoptic.viewer.layers import kept_in_place
-from napari_panoptic.viewer.layers import rater_scene as rated_scene
+from napari_panoptic.viewer.layers import owned, rater_scene
 from napari_panoptic.viewer.layers.rater_scene import disagreement_colormap
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.panels.raters.strips import SliceStrip
@@ -179,7 +178,7 @@ def test_what_is_shown_can_be_chosen(desk, show):
     for what, layer in (
         (Shown.RATERS, "outline of each rater"),
         (Shown.PREDICTION, "levels of the prediction"),
-        (Shown.DISAGREEMENT, rated_scene.DISAGREEMENT),
+        (Shown.DISAGREEMENT, rater_scene.DISAGREEMENT),
     ):
         desk.levels.boxes[what].setChecked(False)
         assert not _layer(desk, layer).visible
@@ -241,6 +240,23 @@ def test_each_step_draws_the_outlines_of_its_own_slice(desk, show):
         expected = [outline_segments(mask[number]) for mask in desk.view.picture.masks]
         np.testing.assert_array_equal(drawn.data[:, 0], np.concatenate(expected)[:, 0])
         assert len(drawn.edge_color) == len(drawn.data)
+    show(FLAT)
+
+
+def test_layers_of_the_user_with_more_axes_leave_the_slices_as_they_are(desk, show):
+    show(DEEP)
+    viewer = desk._viewer
+    units = ("second", "millimeter", "millimeter", "millimeter")
+    movie = viewer.add_image(np.zeros((6, 20, 8, 8)), name="movie", units=units, visible=False)
+    desk.scene.go_to_slice(9)
+    assert desk.scene.slice_number == 9
+    viewer.dims.set_point(0, 4)
+    assert desk.scene.slice_number == 9
+    drawn = _layer(desk, "outline of each rater").data
+    expected = [outline_segments(mask[9]) for mask in desk.view.picture.masks]
+    np.testing.assert_array_equal(drawn[:, 0], np.concatenate(expected)[:, 0])
+    assert viewer.dims.point[0] == 4
+    viewer.layers.remove(movie)
     show(FLAT)
 
 
@@ -311,7 +327,7 @@ def test_the_raters_panel_shows_pairs_and_where_the_team_stands(desk, show):
 def test_layers_stay_in_place(desk, show, monkeypatch):
     show(FLAT)
     told = []
-    monkeypatch.setattr(kept_in_place, "show_info", told.append)
+    monkeypatch.setattr(owned, "show_info", told.append)
     seen = [layer for layer in desk._viewer.layers if layer.visible]
     for layer in seen:
         layer.mode = "transform"
@@ -358,7 +374,7 @@ def test_layers_hold_nothing_of_the_case_before_where_one_cannot_be_read(
     show(structure)
     for shown in Shown:
         desk.levels.boxes[shown].setChecked(True)
-    probability = _layer(desk, rated_scene.PROBABILITY)
+    probability = _layer(desk, rater_scene.PROBABILITY)
     probability.visible = True
     assert not any(_is_empty(layer) for layer in desk._viewer.layers if layer.visible)
     probability.visible = False
@@ -421,7 +437,7 @@ def test_a_case_that_cannot_be_read_shows_nothing_of_the_one_before(desk, show, 
     wait_until(lambda: desk.is_settled)
     assert desk.title.text().startswith("prostate/case01")
     assert _layer(desk, "outline of each rater").visible
-    assert _layer(desk, rated_scene.DISAGREEMENT).visible
+    assert _layer(desk, rater_scene.DISAGREEMENT).visible
     desk.levels.table.chosen.emit(2)
 
 

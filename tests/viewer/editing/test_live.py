@@ -22,7 +22,7 @@ from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.editing import live_edits
 from napari_panoptic.viewer.editing.ambiguous_shapes import filled, outlines
 from napari_panoptic.viewer.editing.shapes_ready import prepare_shapes
-from napari_panoptic.viewer.layers import recolour
+from napari_panoptic.viewer.kit.napari_private import exchange_colours
 from napari_panoptic.viewer.layers.watch import LayerValues
 from napari_panoptic.viewer.panels.edits import panel as edits_panel
 from napari_panoptic.viewer.panels.edits.panel import (
@@ -1304,13 +1304,13 @@ class TestPieces:
         # Notices when one of the private names behind the fast way is gone.
         lut = np.zeros((styles.LUT_LENGTH, 4), np.float32)
         lut[1:] = (1, 0, 1, 1)
-        assert recolour._exchange_on_card(layer, lut, viewer)
+        assert exchange_colours(layer, lut, viewer)
         fast = viewer.screenshot(canvas_only=True, flash=False)
         layer.refresh()
         np.testing.assert_array_equal(fast, viewer.screenshot(canvas_only=True, flash=False))
         assert (fast[..., :3] == (255, 0, 255)).all(axis=-1).any()
-        desk.link.scene._luts.clear()
-        desk.link.scene._colours.clear()
+        session = desk.session
+        desk.link.scene.restore_objects(Side.PREDICTION, session.team)
 
 
 def test_objects_that_share_pixels_are_flattened_while_edited(desk, wait_until):

@@ -8,7 +8,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.display.failure_cells import SHARE_COLOURS
+from napari_panoptic.nuclei.display.failure_cells import SHARE_COLOURS, scale_text
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.display.slide_layers import CLASSES
@@ -18,8 +18,8 @@ from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.nuclei.values.windowed_labels import TiledArea
 from napari_panoptic.viewer.desk import link
 from napari_panoptic.viewer.layers import slide_view
-from napari_panoptic.viewer.layers.desk_layers import AMBIGUOUS
-from napari_panoptic.viewer.layers.slide_view import FAILURES, ON_SLIDE, scale_text
+from napari_panoptic.viewer.layers.owned import AMBIGUOUS
+from napari_panoptic.viewer.layers.slide_view import FAILURES, ON_SLIDE
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.objects.panel import FAILURES_HIDDEN
 from napari_panoptic.viewer.panels.slide_bar import EVALUATE, STOP

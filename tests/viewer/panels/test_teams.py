@@ -11,16 +11,11 @@ from qtpy.QtTest import QTest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.consensus_picture import level_colours
 from napari_panoptic.nuclei.explain.failure_groups import lost_over
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
-from napari_panoptic.viewer.layers.consensus_view import (
-    CONSENSUS_LAYER,
-    INVENTED_LAYER,
-    level_colours,
-)
-from napari_panoptic.viewer.layers.owned import role_of
-from napari_panoptic.viewer.layers.team_grid import CELL
+from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, INVENTED_LAYER
 from napari_panoptic.viewer.panels.audit import panel as audit_panel
 from napari_panoptic.viewer.panels.audit.part import MARKS_LAYER, AuditPart
 from napari_panoptic.viewer.panels.groups import panel as groups_panel
@@ -31,6 +26,7 @@ from napari_panoptic.viewer.panels.teams.comparison import ViewMode
 from napari_panoptic.viewer.panels.teams.part import TeamsPart
 from tests.viewer.finding import click, names_of_visible, on_canvas
 
+PARTS = ("image", "objects", "ring")
 LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 
 
@@ -230,12 +226,13 @@ class TestSideBySide:
         wait_until(lambda: teams.grid.is_on and desk.is_settled)
         return teams.grid
 
-    def cells(self, viewer):
+    def cells(self, viewer, grid):
+        teams = {grid.layer(team, part): team for team in grid.teams for part in PARTS}
         shape = viewer.canvas.grid.actual_shape(viewer.layers)
         found = {}
         for place in np.ndindex(shape):
             layers = viewer.canvas.grid.contents_at(place, viewer.layers)
-            names = {role_of(viewer.layers[number], CELL) for number in layers}
+            names = {teams.get(viewer.layers[number]) for number in layers}
             if names:
                 found[place] = names
         return found
@@ -253,7 +250,7 @@ class TestSideBySide:
         )
 
     def test_every_team_has_a_cell_of_its_own_with_name_and_pq(self, desk, viewer, grid):
-        cells = self.cells(viewer)
+        cells = self.cells(viewer, grid)
         assert list(cells.values()) == [{team} for team in grid.teams]
         assert len(cells) == 4
         for team in grid.teams:
@@ -365,14 +362,14 @@ class TestSideBySide:
         left_out = actions[1].text()
         actions[1].trigger()
         wait_until(lambda: desk.is_settled and len(grid.teams) == 3)
-        cells = self.cells(viewer)
+        cells = self.cells(viewer, grid)
         assert [{team} for team in grid.teams] == list(cells.values())
         assert left_out not in grid.teams
         for place, (team,) in cells.items():
             self.click_an_object(desk, canvas, place, team)
         actions[1].trigger()
         wait_until(lambda: desk.is_settled and len(grid.teams) == 4)
-        cells = self.cells(viewer)
+        cells = self.cells(viewer, grid)
         assert len(cells) == 4
         for place, (team,) in cells.items():
             self.click_an_object(desk, canvas, place, team)
@@ -389,7 +386,7 @@ class TestSideBySide:
         assert (desk.session.selection.side, desk.session.selection.row) == (Side.PREDICTION, row)
 
     def test_a_click_in_a_cell_selects_the_object_of_that_team(self, desk, viewer, canvas, grid):
-        place, names = list(self.cells(viewer).items())[2]
+        place, names = list(self.cells(viewer, grid).items())[2]
         (team,) = names
         self.click_an_object(desk, canvas, place, team)
         assert grid.layer(team, "image").name.startswith("▶")
@@ -408,12 +405,13 @@ class TestSideBySide:
         pq = desk.session.snapshot.evaluations["merger"].metrics.pq
         assert f"{pq:.3f}" in grid.layer("merger", "image").name
 
-    @pytest.mark.usefixtures("grid")
-    def test_layers_of_others_are_hidden_meanwhile_and_cells_stay(self, viewer, teams, wait_until):
+    def test_layers_of_others_are_hidden_meanwhile_and_cells_stay(
+        self, viewer, teams, grid, wait_until
+    ):
         points = Points(np.zeros((1, 2)), name="mine")
         viewer.add_layer(points)
         wait_until(lambda: not points.visible)
-        assert len(self.cells(viewer)) == 4
+        assert len(self.cells(viewer, grid)) == 4
         press(teams.widget.button(ViewMode.ONE))
         assert points.visible
         viewer.layers.remove(points)
@@ -423,7 +421,7 @@ class TestSideBySide:
     ):
         viewer.layers.remove(grid.layer("merger", "objects"))
         wait_until(lambda: teams.mode is ViewMode.ONE and not teams.is_busy)
-        assert not any(role_of(layer, CELL) for layer in viewer.layers)
+        assert not any(grid.owns(layer) for layer in viewer.layers)
         assert names_of_visible(viewer)[:2] == ["image", "reference"]
 
     def test_shift_u_goes_from_view_to_view(self, desk, canvas, teams, wait_until):

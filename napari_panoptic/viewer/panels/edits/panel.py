@@ -15,7 +15,6 @@ from qtpy.QtCore import QSignalBlocker, Qt
 from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import (
     QComboBox,
-    QDockWidget,
     QFileDialog,
     QFrame,
     QGridLayout,
@@ -56,6 +55,7 @@ from napari_panoptic.viewer.editing.live_edits import Copied, LiveEdits
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.keys import Shortcut
+from napari_panoptic.viewer.kit.napari_private import napari_docks
 from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import PlainLabel, show_error, show_info, show_warning, shown
 from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable, separator
@@ -99,7 +99,6 @@ WILL_FLATTEN = (
 NO_REGION = "Nothing can be edited: open a cohort and choose a region with an annotation."
 T = TypeVar("T")
 _LENGTHS = ("mean_hausdorff_px",)
-_LAYER_CONTROLS = "layer controls"
 _Written = tuple[tuple[Path, ...], tuple[Finding, ...], str]
 """Files, what they do not hold, and what went wrong."""
 
@@ -1020,8 +1019,7 @@ def _choose(menu: QComboBox, value: Any) -> None:
 
 def _raise_layer_controls(window: QWidget | None) -> None:
     """Show napari's brushes and pens."""
-    docks = [] if window is None else window.findChildren(QDockWidget)
-    dock = next((at for at in docks if at.objectName() == _LAYER_CONTROLS), None)
+    _, dock = napari_docks(window)
     if dock is not None:
         dock.show()
         dock.raise_()

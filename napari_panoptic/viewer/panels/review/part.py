@@ -36,9 +36,9 @@ from napari_panoptic.viewer.jobs.review_work import (
 )
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.keys import Shortcut
+from napari_panoptic.viewer.kit.napari_private import focus_canvas
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.kit.widgets import show_in_front
-from napari_panoptic.viewer.layers.camera import focus_canvas
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections, DeskPart

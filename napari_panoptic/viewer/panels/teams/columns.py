@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.text import shortened
 from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.consensus_picture import (
+    INVENTED_COLOUR,
+)
 from napari_panoptic.nuclei.display.styles import count_text, ratio_text
 from napari_panoptic.nuclei.explain.consensus import Consensus, InventedPlace
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Status
 from napari_panoptic.viewer.kit.array_table import Column
-from napari_panoptic.viewer.layers.consensus_view import (
-    INVENTED_COLOUR,
-)
 from napari_panoptic.viewer.panels.teams.comparison import Comparison
 
 SHORT_WORDS: Mapping[Status, str] = {**styles.STATUS_WORDS, Status.MISCLASSIFIED: "mis."}

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from napari_panoptic.nuclei.display.consensus_picture import (
+    ConsensusPicture,
+    consensus_picture,
+)
 from napari_panoptic.nuclei.display.team_pictures import CellPictures, cell_pictures
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.consensus import Consensus, consensus
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
-from napari_panoptic.viewer.layers.consensus_view import (
-    ConsensusPicture,
-    consensus_picture,
-)
 from napari_panoptic.viewer.panels.seen_part import Material
 
 

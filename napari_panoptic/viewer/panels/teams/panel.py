@@ -22,6 +22,12 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.consensus_picture import (
+    INVENTED_COLOUR,
+    SEVERAL,
+    Count,
+    level_colours,
+)
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.consensus import InventedPlace
 from napari_panoptic.nuclei.session import Selection
@@ -31,12 +37,6 @@ from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.choice_menus import TickMenu
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, opens_menu
-from napari_panoptic.viewer.layers.consensus_view import (
-    INVENTED_COLOUR,
-    SEVERAL,
-    Count,
-    level_colours,
-)
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS
 from napari_panoptic.viewer.panels.teams.columns import (
     object_columns,

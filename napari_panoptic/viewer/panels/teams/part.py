@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from napari_panoptic.nuclei.display.consensus_picture import Count
 from napari_panoptic.nuclei.explain.consensus import InventedPlace
 from napari_panoptic.nuclei.palette import class_colours
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.keys import Shortcut
-from napari_panoptic.viewer.layers.consensus_view import (
-    ConsensusView,
-    Count,
-)
+from napari_panoptic.viewer.layers.consensus_view import ConsensusView
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings

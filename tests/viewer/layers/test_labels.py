@@ -1,6 +1,4 @@
-"""Changes in one go show what the same changes one by one show."""
-
-from contextlib import nullcontext
+"""Labels layers that change in one go show what the same changes one by one show."""
 
 import numpy as np
 import pytest
@@ -8,8 +6,8 @@ from napari.components import ViewerModel
 from napari.layers import Labels
 
 from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.viewer.layers.in_one_go import drawn_once, moved_once, put_data
-from napari_panoptic.viewer.layers.recolour import label_colours
+from napari_panoptic.nuclei.display.styles import LUT_LENGTH
+from napari_panoptic.viewer.layers.labels import drawn_once, label_colours, put_data, set_colours
 
 WHOLE, HALF = PixelSize.from_mpp(None), PixelSize.from_mpp(0.5)
 WIDE, TALL = np.zeros((40, 60), np.uint16), np.zeros((70, 30), np.uint16)
@@ -31,7 +29,7 @@ def viewer():
     return viewer
 
 
-class TestLayers:
+class TestData:
     def test_data_and_outlines_are_sliced_once(self, viewer):
         layer, sliced = viewer.layers[0], []
         layer.events.set_data.connect(lambda _event: sliced.append(layer.contour))
@@ -82,27 +80,22 @@ class TestLayers:
         assert (shown[..., :3] == (0, 0, 255)).all(-1).any()
 
 
-class TestCamera:
-    def test_it_ends_where_single_steps_lead(self, make_napari_viewer):
-        viewer = make_napari_viewer(show=True)
-        viewer.add_layer(Labels(WIDE))
-        camera = viewer.window._qt_viewer.canvas.camera._view.camera
-        moves = []
-        camera.transform.changed.connect(lambda _event: moves.append(1))
-        ends, counts = [], []
-        for hold in (nullcontext(), moved_once(viewer)):
-            viewer.scene.camera.center, viewer.scene.camera.zoom = (0, 1, 2), 1.5
-            moves.clear()
-            with hold:
-                viewer.scene.camera.center, viewer.scene.camera.zoom = (0, 20, 30), 4.0
-            where = viewer.scene.camera.center, viewer.scene.camera.zoom
-            ends.append((camera.rect, *where, camera.transform.map((3, 5)).tolist()))
-            counts.append(len(moves))
-        assert ends[0] == ends[1]
-        assert 0 < counts[1] < counts[0]  # notices when vispy's private name is gone
+class TestColours:
+    def lut(self, colour):
+        lut = np.zeros((LUT_LENGTH, 4), np.float32)
+        lut[1:] = colour
+        return lut
 
-    def test_a_viewer_without_a_window_moves_too(self):
-        viewer = ViewerModel()
-        with moved_once(viewer):
-            viewer.scene.camera.zoom = 3.0
-        assert viewer.scene.camera.zoom == 3.0
+    def test_every_label_gets_its_own_colour(self):
+        layer = Labels(np.array([[0, 1], [2, 40_000]], np.uint16))
+        lut = self.lut((0, 0, 0, 1))
+        lut[2], lut[40_000] = (1, 0, 0, 1), (0, 1, 0, 1)
+        set_colours(layer, lut)
+        assert layer.get_color(2).tolist() == [1, 0, 0, 1]
+        assert layer.get_color(40_000).tolist() == [0, 1, 0, 1]
+
+    def test_pixels_are_not_sliced_again(self):
+        layer, sliced = Labels(np.array([[0, 1]], np.uint16)), []
+        layer.events.set_data.connect(sliced.append)
+        set_colours(layer, self.lut((1, 0, 0, 1)))
+        assert sliced == []

@@ -1,0 +1,329 @@
+"""Every private name of napari that the viewer uses, each with a fallback.
+
+Other modules call the functions below and use public API only. Where napari renames something,
+the fallback applies: the window then works, but slower or with less comfort, as each function
+says. ``tests/viewer/kit/test_napari_private.py`` fails for each name that is gone.
+"""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import wraps
+from typing import Any, cast
+
+import numpy as np
+from napari.layers import Labels, Layer, Shapes
+from napari.utils.colormaps import CyclicLabelColormap
+from numpy.typing import NDArray
+from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
+
+Box = tuple[int, int, int, int]
+DrawContour = Callable[[NDArray[Any], tuple[slice, ...]], NDArray[Any]]
+
+_CROSS = "destroyOnClose"
+_LAYER_LIST, _LAYER_CONTROLS = "layer list", "layer controls"
+_FREE_TEXTURES = "_clean_and_update_scenegraph"
+_TABLE = "texture2D_values"
+_TABLE_SHAPE = (256, 256, 4)
+
+
+# --- the window ------------------------------------------------------------------------------
+
+
+def window_of(viewer: Any) -> QMainWindow | None:
+    """Return the Qt window of a viewer; None where it has none, or no more.
+
+    Fallback: the window that a docked widget stands in.
+    """
+    window = getattr(viewer, "window", None)
+    found = getattr(window, "_qt_window", None)
+    if found is None:
+        with suppress(RuntimeError):
+            widgets = getattr(window, "dock_widgets", {}).values()
+            docked = [widget for widget in widgets if isinstance(widget, QWidget)]
+            found = docked[0].window() if docked else None
+    return found if isinstance(found, QMainWindow) else None
+
+
+def window_check(viewer: Any) -> Callable[[], bool]:
+    """Return a function that checks whether the window of a viewer is still open.
+
+    napari releases its window a moment before the docks notice. Fallback: it is always open.
+    """
+    window = getattr(viewer, "window", None)
+    if not hasattr(window, "_qt_window"):
+        return lambda: True
+    return lambda: hasattr(window, "_qt_window")
+
+
+def unwrapped(viewer: Any) -> Any:
+    """Return the viewer inside the proxy that napari passes to plugins.
+
+    Fallback: the viewer as it is.
+    """
+    return getattr(viewer, "__wrapped__", viewer)
+
+
+def napari_docks(window: QWidget | None) -> tuple[QDockWidget | None, QDockWidget | None]:
+    """Return napari's own layer list and layer controls; None for each that is not found."""
+    docks = [] if window is None else window.findChildren(QDockWidget)
+    found = {dock.objectName(): dock for dock in docks}
+    return found.get(_LAYER_LIST), found.get(_LAYER_CONTROLS)
+
+
+def on_cross(dock: QDockWidget, action: Callable[[], None] | None) -> None:
+    """Replace the action of the cross in a dock's title; None restores napari's own.
+
+    napari removes the dock without an event that could be refused. Fallback: that stays so.
+    """
+    if action is None:
+        dock.__dict__.pop(_CROSS, None)
+    else:
+        setattr(dock, _CROSS, action)
+
+
+# --- the canvas ------------------------------------------------------------------------------
+
+
+def focus_canvas(viewer: Any) -> None:
+    """Return the keyboard focus to the image, also from a floating panel. Fallback: nothing."""
+    native = getattr(_canvas(viewer), "native", None)
+    if native is None:
+        return
+    if not native.isActiveWindow():
+        native.activateWindow()
+    native.setFocus()
+
+
+def moved_once(viewer: Any) -> AbstractContextManager[None]:
+    """Apply several changes of the camera together. Fallback: each of them at once."""
+    view = getattr(getattr(_canvas(viewer), "camera", None), "_view", None)
+    camera = getattr(view, "camera", None)
+    is_known = hasattr(camera, "_block_updates") and hasattr(camera, "view_changed")
+    return _held(camera) if is_known else nullcontext()
+
+
+def free_textures_in_own_context(viewer: Any) -> None:
+    """Make every canvas current before it frees textures; repeated calls do nothing.
+
+    After layers were removed, napari 0.9 flushes the commands that free their textures without
+    making its canvas current. Where Qt last drew another window, OpenGL then frees the textures
+    of that window which have the same numbers, and the next write to one of them aborts the
+    program. The correction covers all windows, because closing any of them can damage the
+    others, and it stays when a desk is closed. Fallback: napari's own behaviour.
+
+    Parameters
+    ----------
+    viewer
+        A viewer with a window.
+    """
+    canvas = type(_canvas(viewer))
+    flush = getattr(canvas, _FREE_TEXTURES, None)
+    if flush is not None and not hasattr(flush, "__wrapped__"):
+        setattr(canvas, _FREE_TEXTURES, _in_own_context(flush))
+
+
+def _canvas(viewer: Any) -> Any | None:
+    window = getattr(viewer, "window", None)
+    return getattr(getattr(window, "_qt_viewer", None), "canvas", None)
+
+
+@contextmanager
+def _held(camera: Any) -> Iterator[None]:
+    before = camera.get_state()
+    with camera._block_updates():
+        yield
+    if camera.get_state() != before:
+        camera.view_changed()
+
+
+def _in_own_context(flush: Any) -> Any:
+    @wraps(flush)
+    def flush_in_own_context(canvas: Any) -> Any:
+        # The native canvas may be gone (RuntimeError) or be named differently.
+        with suppress(AttributeError, RuntimeError):
+            canvas.native.makeCurrent()
+        return flush(canvas)
+
+    return flush_in_own_context
+
+
+# --- layers ----------------------------------------------------------------------------------
+
+
+def refresh_held(layer: Layer) -> AbstractContextManager[None]:
+    """Prevent a layer from slicing its data. Fallback: it slices after each change."""
+    hold = getattr(layer, "_block_refresh", None)
+    return nullcontext() if hold is None else cast("AbstractContextManager[None]", hold())
+
+
+def exchange_colours(layer: Labels, lut: NDArray[np.float32], viewer: Any) -> bool:
+    """Write colours into a layer's colour map and into its texture on the graphics card.
+
+    Parameters
+    ----------
+    layer
+        A labels layer.
+    lut
+        float32 (65535, 4): RGBA of each label.
+    viewer
+        The viewer that shows it.
+
+    Returns
+    -------
+    bool
+        False if that is impossible: nothing is changed then, and the caller sets the colour map.
+    """
+    colours = layer.colormap
+    if not isinstance(colours, CyclicLabelColormap) or colours.colors.shape != lut.shape:
+        return False
+    # A copy of the layer, made with "Duplicate layer", shares its colour map.
+    others = (other for other in viewer.layers if other is not layer)
+    if any(getattr(other, "colormap", None) is colours for other in others):
+        return False
+    node = _node_with_table(layer, viewer)
+    if node is None or layer.data.dtype != np.uint16:
+        return False
+    colours.colors[:] = lut
+    colours._clear_cache()
+    mapping = colours._get_mapping_from_cache(np.dtype(np.uint16))
+    node.shared_program[_TABLE].set_data(mapping.reshape(_TABLE_SHAPE))
+    node.update()
+    return True
+
+
+def _node_with_table(layer: Labels, viewer: Any) -> Any | None:
+    """Return the visual of a layer if its colours can be replaced there."""
+    try:
+        node = _canvas(viewer).layer_to_visual[layer].node  # type: ignore[union-attr]
+        texture = node.shared_program[_TABLE]
+    except (AttributeError, KeyError):
+        return None
+    names = ("_clear_cache", "_get_mapping_from_cache")
+    is_known = all(hasattr(CyclicLabelColormap, name) for name in names)
+    return node if is_known and tuple(texture.shape) == _TABLE_SHAPE else None
+
+
+def draw_contours_with(layer: Labels, draw: Callable[[NDArray[Any], int], NDArray[Any]]) -> None:
+    """Replace the way in which a labels layer finds its contours.
+
+    napari applies two greyscale filters to the whole image each time that a layer is shown or
+    filled: two seconds at 8192 x 8192 px. Fallback: these filters.
+
+    Parameters
+    ----------
+    layer
+        A labels layer with background 0.
+    draw
+        Called with a 2-D part of the labels and the contour's width in px; returns the labels
+        on contours, 0 elsewhere.
+    """
+    theirs = getattr(type(layer), "_calculate_contour", None)
+    if theirs is None or list(inspect.signature(theirs).parameters)[1:] != ["labels", "data_slice"]:
+        return
+    known = weakref.ref(layer)
+
+    def contour(labels: NDArray[Any], data_slice: tuple[slice, ...]) -> NDArray[Any] | None:
+        own = known()
+        if own is None or own.contour < 1:
+            return None
+        if labels.ndim != 2:
+            return cast("NDArray[Any] | None", theirs(own, labels, data_slice))
+        # As far around the changed part as a rim reaches.
+        reach = int(own.contour)
+        around = tuple(
+            slice(max(part.start - reach, 0), min(part.stop + reach, size))
+            for part, size in zip(data_slice, labels.shape, strict=True)
+        )
+        inner = tuple(
+            slice(part.start - outer.start, part.stop - outer.start)
+            for part, outer in zip(data_slice, around, strict=True)
+        )
+        return draw(np.asarray(labels[around]), reach)[inner]
+
+    layer._calculate_contour = contour
+
+
+def redraw_part(layer: Labels, *windows: tuple[slice, ...]) -> bool:
+    """Redraw parts of a labels layer; False if the caller has to refresh the whole layer."""
+    redraw = getattr(layer, "_partial_labels_refresh", None)
+    accumulate = getattr(layer, "_accumulate_updated_slice", None)
+    if redraw is None or accumulate is None:
+        return False
+    for window in windows:
+        accumulate(window)
+        redraw()
+    return True
+
+
+# --- histories -------------------------------------------------------------------------------
+
+
+class EmptyStep(tuple[Any, ...]):
+    """A change of no pixel, as an entry of a labels layer's history.
+
+    napari undoes and redoes it in order with the strokes. Subclasses add what was changed.
+    """
+
+    def __new__(cls, *_args: Any, **_options: Any) -> EmptyStep:
+        """Create the entry: indices of no pixel, no values before, and a value after."""
+        nowhere = np.zeros(0, np.intp)
+        return super().__new__(cls, ((nowhere, nowhere), nowhere.astype(np.uint16), 0))
+
+
+def histories(layer: Labels) -> dict[str, Any]:
+    """Return the steps to ``undo`` and to ``redo``, oldest first. Fallback: an empty dict."""
+    both = {name: getattr(layer, f"_{name}_history", None) for name in ("undo", "redo")}
+    return {} if None in both.values() else both
+
+
+def boxes_of(step: Iterable[Any]) -> Iterable[Box]:
+    """Yield the bounding boxes of an entry of a labels layer's history.
+
+    An entry is a list of atoms: masks with a box (napari 0.9), or pixel indices
+    with values before and after.
+    """
+    for atom in step:
+        key = getattr(atom, "slice_key", None)
+        if key is not None:
+            rows, columns = key[-2:]
+            yield int(rows.start), int(columns.start), int(rows.stop), int(columns.stop)
+        elif len(atom[0][0]):
+            y, x = (np.asarray(axis) for axis in atom[0][-2:])
+            yield int(y.min()), int(x.min()), int(y.max()) + 1, int(x.max()) + 1
+
+
+def is_being_drawn(layer: Shapes) -> bool:
+    """Return whether the user is still drawing a shape. Fallback: False."""
+    return bool(getattr(layer, "_is_creating", False))
+
+
+def is_in_hand(layer: Shapes) -> bool:
+    """Return whether the user is drawing or moving a shape. Fallback: False."""
+    return is_being_drawn(layer) or bool(getattr(layer, "_is_moving", False))
+
+
+# --- the start of the program ----------------------------------------------------------------
+
+
+@contextmanager
+def settings_saved_once(settings: Any) -> Iterator[None]:
+    """Save napari's settings once, not twice for every dock. Fallback: they are saved each time.
+
+    Parameters
+    ----------
+    settings
+        As ``napari.settings.get_settings`` returns them.
+    """
+    if not (hasattr(settings, "_save_on_change") and hasattr(settings, "_maybe_save")):
+        yield
+        return
+    before, settings._save_on_change = settings._save_on_change, False
+    try:
+        yield
+    finally:
+        settings._save_on_change = before
+        settings._maybe_save()
