@@ -11,15 +11,18 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
 from qtpy.QtGui import QKeyEvent, QResizeEvent
-from qtpy.QtWidgets import QWidget
+from qtpy.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.sortable_view import CENTRE_KEYS, SortableView
 from napari_panoptic.viewer.kit.widgets import is_desk_key, outline_icon, viewport_of
 
+_IS_CUT_AT_END = Qt.ItemDataRole.UserRole
 _MARGIN_PX = 12
 """Beside the longest text of a column."""
+_ARROW_PX = 14
+"""Of the arrow beside the heading of the column that is sorted by."""
 _LEAST_PX = 40
 """Of a column that shares the room left by others."""
 
@@ -49,7 +52,10 @@ class Column:
     instead
         Row -> its text, for rows in which it does not follow from the value.
     stretch
-        Whether the column shares the room that the others leave.
+        Whether the column shares the room that the others leave; then all columns are as wide
+        as the table.
+    is_cut_at_end
+        Whether a text that is too long loses its end; else its middle.
     """
 
     title: str
@@ -63,6 +69,7 @@ class Column:
     key: str | None = None
     instead: Mapping[int, str] = field(default_factory=dict)
     stretch: bool = False
+    is_cut_at_end: bool = False
 
     def cell(self, row: int) -> str:
         """Return the text of a row."""
@@ -122,6 +129,8 @@ class ArrayModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DecorationRole and column.colour is not None:
             colour = column.colour(row)
             return None if colour is None else self._icon(colour)
+        if role == _IS_CUT_AT_END:
+            return column.is_cut_at_end
         if role == Qt.ItemDataRole.TextAlignmentRole:
             side = Qt.AlignmentFlag.AlignLeft if column.is_text else Qt.AlignmentFlag.AlignRight
             return side | Qt.AlignmentFlag.AlignVCenter
@@ -176,6 +185,18 @@ class ArrayModel(QAbstractTableModel):
         return order if self._chosen is None else order[self._chosen[order]]
 
 
+class _Delegate(QStyledItemDelegate):
+    """Cuts the end of texts off in columns that ask for that."""
+
+    def initStyleOption(  # noqa: N802
+        self, option: QStyleOptionViewItem | None, index: QModelIndex
+    ) -> None:
+        """Set how a text is cut."""
+        super().initStyleOption(option, index)
+        if option is not None and index.data(_IS_CUT_AT_END):
+            option.textElideMode = Qt.TextElideMode.ElideRight
+
+
 class ArrayTable(SortableView):
     """Shows an array model; rows are chosen by mouse or keys.
 
@@ -184,6 +205,7 @@ class ArrayTable(SortableView):
     """
 
     row_chosen = Signal(int, int)  # row, column
+    cell_activated = Signal(int, int)  # row, column: by a click, Enter or Space
     centre_wanted = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -191,8 +213,13 @@ class ArrayTable(SortableView):
         super().__init__(model, parent)
         self._model = model
         self._is_synchronising = False
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.setItemDelegate(_Delegate(self))
         self.doubleClicked.connect(self._on_double_click)
+        self.clicked.connect(lambda index: self._activate(index))
         self.selection().currentChanged.connect(self._on_current)
+        if (horizontal := self.horizontalHeader()) is not None:
+            horizontal.sortIndicatorChanged.connect(lambda _column, _order: self._fit_columns())
 
     def show_rows(self, columns: Sequence[Column], chosen: NDArray[np.bool_] | None = None) -> None:
         """Show other rows; what was selected is so no more."""
@@ -258,6 +285,7 @@ class ArrayTable(SortableView):
         row = self.selected()
         if event is not None and event.key() in CENTRE_KEYS and row is not None:
             self.centre_wanted.emit(row)
+            self._activate(self.currentIndex())
         elif event is not None and is_desk_key(event):
             event.ignore()
         else:
@@ -269,23 +297,36 @@ class ArrayTable(SortableView):
         self._fit_columns()
 
     def _fit_columns(self) -> None:
-        """Make columns as wide as their longest text, and let stretched ones share the rest."""
-        columns, horizontal = self._model.columns, self.horizontalHeader()
-        shares = {k: column.width for k, column in enumerate(columns) if column.stretch}
-        if not shares or horizontal is None:
+        """Fit columns to their texts; stretched ones share the room, the longest takes the rest."""
+        columns = self._model.columns
+        if not any(column.stretch for column in columns):
             return
+        needed = [self._needed_px(k) for k in range(len(columns))]
+        stretched = sorted((k for k, c in enumerate(columns) if c.stretch), key=needed.__getitem__)
         room = viewport_of(self).width()
-        for k, column in enumerate(columns):
-            if k not in shares:
-                needed = self.fontMetrics().horizontalAdvance(column.widest()) + _MARGIN_PX
-                self.setColumnWidth(k, max(needed, horizontal.sectionSizeHint(k)))
-                room -= self.columnWidth(k)
-        for k, share in shares.items():
-            self.setColumnWidth(k, max(room * share // sum(shares.values()), _LEAST_PX))
+        for k in range(len(columns)):
+            if k not in stretched:
+                self.setColumnWidth(k, needed[k])
+                room -= needed[k]
+        for place, k in enumerate(stretched, start=1):
+            share = room // (len(stretched) - place + 1)
+            is_last = place == len(stretched)
+            self.setColumnWidth(k, max(share if is_last else min(share, needed[k]), _LEAST_PX))
+            room -= self.columnWidth(k)
+
+    def _needed_px(self, number: int) -> int:
+        """Return the width of a column's longest text, or of its heading."""
+        column, metrics = self._model.columns[number], self.fontMetrics()
+        heading = metrics.horizontalAdvance(column.title)
+        heading += _ARROW_PX if number == self.sorted_by else 0
+        return max(metrics.horizontalAdvance(column.widest()), heading) + _MARGIN_PX
 
     def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if current.isValid() and not self._is_synchronising:
             self.row_chosen.emit(int(self._model.order[current.row()]), current.column())
+
+    def _activate(self, index: QModelIndex) -> None:
+        self.cell_activated.emit(int(self._model.order[index.row()]), index.column())
 
     def _on_double_click(self, index: QModelIndex) -> None:
         self.centre_wanted.emit(int(self._model.order[index.row()]))

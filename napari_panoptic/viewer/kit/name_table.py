@@ -37,7 +37,6 @@ class NameTable(QWidget):
         self.table = ArrayTable()
         self.table.setAccessibleName(title)
         self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.filter = _FilterField(hint)
         self.filter_row = QHBoxLayout()
         self.filter_row.addWidget(self.filter, 1)

@@ -43,6 +43,8 @@ class SortableView(QTableView):
             horizontal.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
             horizontal.setSortIndicatorClearable(True)
             horizontal.setMinimumSectionSize(_NARROWEST_COLUMN)
+            horizontal.setHighlightSections(False)
+            horizontal.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setSortingEnabled(True)
         if horizontal is not None:  # once it is sorted
             horizontal.sortIndicatorChanged.connect(lambda _column, _order: self._show_current())

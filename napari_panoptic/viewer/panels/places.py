@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -172,13 +173,13 @@ class PlaceNavigator(QWidget):
         column = name_column(self._place.capitalize(), meaning, short, full=names)
         if not self._with_patients:
             return [column]
-        return [name_column("Patient", "The patient that it is of.", patients), column]
+        return [patient_column("The patient that it is of.", patients), column]
 
     def _patient_columns(self, patients: Sequence[str]) -> list[Column]:
         meaning = f"Choose a patient to show the {self._place} with the lowest figure."
         counted = Counter(self._patients.values())
         return [
-            name_column("Patient", meaning, patients),
+            patient_column(meaning, patients),
             counts_column(
                 f"{self._place.capitalize()}s",
                 f"The number of {self._place}s.",
@@ -226,7 +227,6 @@ def name_column(
     names: Sequence[str],
     *,
     full: Sequence[str] | None = None,
-    width: int = 80,
 ) -> Column:
     """Make a column of names that shares the room, with the full names as tooltips."""
     explained = names if full is None else full
@@ -235,10 +235,14 @@ def name_column(
         meaning,
         np.array(names, dtype=object),
         tooltip=lambda row: explained[row],
-        width=width,
         is_text=True,
         stretch=True,
     )
+
+
+def patient_column(meaning: str, patients: Sequence[str]) -> Column:
+    """Make a column of patients, whose names often end alike."""
+    return replace(name_column("Patient", meaning, patients), is_cut_at_end=True)
 
 
 def figure_column(
