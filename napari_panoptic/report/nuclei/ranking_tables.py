@@ -11,7 +11,7 @@ from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.common.text import utf8
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.tables import patients_table
-from napari_panoptic.report.writing import write_bytes
+from napari_panoptic.report.writing import check_writable, write_bytes
 
 
 def ranking_tables(report: CohortReport) -> Mapping[str, pd.DataFrame]:
@@ -38,12 +38,12 @@ def write_ranking_tables(report: CohortReport, folder: Path) -> list[Path]:
     PanopticError
         If a file cannot be written.
     """
+    tables = {folder / name: table for name, table in ranking_tables(report).items()}
+    for path in tables:
+        check_writable(path)
     return [
-        write_bytes(
-            folder / name,
-            utf8(inert_cells(table).to_csv(index=False, lineterminator="\n")),
-        )
-        for name, table in ranking_tables(report).items()
+        write_bytes(path, utf8(inert_cells(table).to_csv(index=False, lineterminator="\n")))
+        for path, table in tables.items()
     ]
 
 

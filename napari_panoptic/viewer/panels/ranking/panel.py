@@ -417,7 +417,7 @@ class RankingPanel(QWidget):
         self._upper.addWidget(self._plots)
         self._all.addWidget(self._upper)
         self._all.addWidget(self.patients)
-        for splitter, shares in ((self._upper, (1, 1)), (self._all, (2, 1)), (self._plots, (1, 1))):
+        for splitter, shares in ((self._upper, (5, 4)), (self._all, (2, 1)), (self._plots, (1, 1))):
             splitter.setChildrenCollapsible(False)
             for number, share in enumerate(shares):
                 splitter.setStretchFactor(number, share)

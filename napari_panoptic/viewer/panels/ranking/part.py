@@ -187,9 +187,8 @@ class RankingPart(SeenPart):
         """Show what is known, and the plots that are chosen."""
         if self.around is None or self._lines is None:
             return
-        self._panel.show_patients(
-            self._lines, [team.name for team in self.around.session.cohort.teams]
-        )
+        teams = [team.name for team in self.around.session.cohort.teams]
+        self._panel.show_patients(self._lines, teams)
         if self._shown != (self._found, self._is_outdated):
             self._shown = (self._found, self._is_outdated)
             self._show_tables()
@@ -432,7 +431,8 @@ def _cohort_plot(view: View, found: CohortReport) -> Plot:
 def _alignment_plot(evaluation: Evaluation) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import alignment_plot
 
-    return alignment_plot(evaluation)
+    with _DRAWING:
+        return alignment_plot(evaluation)
 
 
 def _region_curve(
@@ -444,4 +444,5 @@ def _region_curve(
 ) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import region_curve
 
-    return region_curve(cohort, region_name, settings, source, view)
+    with _DRAWING:
+        return region_curve(cohort, region_name, settings, source, view)
