@@ -199,6 +199,8 @@ class RankingPart(SeenPart):
 
     def _show_tables(self) -> None:
         panel, found = self._panel, self._found
+        if not self._work.is_busy:
+            panel.show_progress(None, is_there=found is not None)
         if found is None:
             if not self._work.is_busy:  # which says how far it is
                 panel.show_hint(OF_OTHERS if self._is_outdated else HINT)
