@@ -59,7 +59,7 @@ NOT_READ = "This case cannot be read; the panel of the raters says why."
 RATED_KEYS: tuple[Shortcut, ...] = (
     Shortcut("j", "next case"),
     Shortcut("k", "previous case"),
-    Shortcut("f", "filter the cases by name"),
+    Shortcut("f", "filter the cases"),
     Shortcut("n", "next level"),
     Shortcut("w", "next worst slice"),
     Shortcut("Shift-w", "the one before"),

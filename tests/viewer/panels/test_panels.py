@@ -325,10 +325,10 @@ class TestNavigator:
         times = []
         for _, name in names[:20]:
             summaries[name, "a"] = replace(known, region=name, team="a")
-            began = time.perf_counter()
+            began = time.process_time()
             navigator.show_summary(summaries[name, "a"])
             QApplication.processEvents()
-            times.append(time.perf_counter() - began)
+            times.append(time.process_time() - began)
         assert sorted(times)[10] < 0.05
 
 

@@ -222,7 +222,7 @@ class TestWhatIsBehind:
             for number, one in enumerate(found)
             if one.ids and one.region != session.snapshot.region.name
         )
-        panel.differences.row_chosen.emit(wanted, 0)
+        panel.differences.cell_activated.emit(wanted, 0)
         wait_until(lambda: open_desk.is_settled)
         one = found[wanted]
         assert one.reason is not Reason.WEIGHT

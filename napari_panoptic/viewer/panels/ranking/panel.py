@@ -157,13 +157,12 @@ class PlotPane(QWidget):
     def show_hint(self, text: str) -> None:
         """Show a sentence and no plot."""
         self._note.setText(text)
-        self._note.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.plot.show_plot(None)
         self.save.setEnabled(False)
 
     def show_plot(self, plot: Plot) -> None:
         """Show a plot."""
-        self._note.setText("Click a point to open its region." if plot.points else "")
+        self._note.setText("Click a point to open its region." if self.view in WITH_POINTS else "")
         self.plot.show_plot(plot)
         self.save.setEnabled(True)
 
@@ -471,7 +470,7 @@ class RankingPanel(QWidget):
         for pane in self.plots:
             pane.view_chosen.connect(self.plots_changed.emit)
         self.protocols.chosen.connect(lambda target: self.cell_chosen.emit(*target))
-        self.differences.row_chosen.connect(lambda row, _column: self._on_difference(row))
+        self.differences.cell_activated.connect(lambda row, _column: self._on_difference(row))
         self.patients.table.cell_activated.connect(lambda _row, column: self._on_patient(column))
 
     def _on_difference(self, row: int) -> None:
@@ -507,7 +506,14 @@ def _difference_columns(found: Sequence[Difference]) -> list[Column]:
         np.array([str(getattr(one, word)) for one in found], object) for word in words
     )
     return [
-        Column("Region", "The place; choose a row to go there.", region, width=190, is_text=True),
+        Column(
+            "Region",
+            "The place; choose a row to go there.",
+            region,
+            tooltip=lambda row: region[row],
+            is_text=True,
+            stretch=True,
+        ),
         Column("Class", "Of the predicted objects.", class_name, width=80, is_text=True),
         Column(
             "Objects",
@@ -524,7 +530,14 @@ def _difference_columns(found: Sequence[Difference]) -> list[Column]:
             tooltip=lambda row: _weight_text(found[row]),
             width=60,
         ),
-        Column("Why", "What the two versions do differently.", reason, width=320, is_text=True),
+        Column(
+            "Why",
+            "What the two versions do differently.",
+            reason,
+            tooltip=lambda row: reason[row],
+            is_text=True,
+            stretch=True,
+        ),
     ]
 
 

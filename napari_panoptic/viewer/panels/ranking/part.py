@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QFileDialog
 from superqt.utils import create_worker
 
@@ -47,6 +48,8 @@ from napari_panoptic.viewer.panels.seen_part import Latest, SeenPart
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot, Point
 
+SOON_MS = 150
+"""How long after a region is evaluated the patients follow."""
 WITHOUT_IMAGE = "Cohort"
 """The workspace without an image."""
 OBJECTS = "Objects"
@@ -106,6 +109,10 @@ class RankingPart(SeenPart):
         self._team_of_differences = ""
         self._progress: tuple[int, int] | None = None
         self._shown: tuple[CohortReport | None, bool] | None = None
+        self._soon = QTimer(self._panel)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(SOON_MS)
+        self._soon.timeout.connect(self.refresh)
         self.watch(self._panel)
 
     @property
@@ -255,8 +262,8 @@ class RankingPart(SeenPart):
 
     def _on_summary(self, _summary: object) -> None:
         """Show figures of patients a moment after they are computed."""
-        if self._rest is not None and not self._rest.isActive():
-            self._rest.start()
+        if not self._soon.isActive():
+            self._soon.start()
 
     def _on_settings(self, _settings: EvaluationSettings) -> None:
         """Forget figures of other settings: none is shown beside those of the present ones."""
