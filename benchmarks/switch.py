@@ -58,8 +58,10 @@ def switch(desk: Desk, viewer: napari.Viewer, name: str) -> tuple[float, float]:
     session, link = desk.session, desk.link
     if session is None or link is None:
         raise RuntimeError("the desk shows no cohort")
-    tree, item = desk.panels.navigator._tree, desk.panels.navigator._region_items[name]
-    tree.scrollToItem(item)
+    places = desk.panels.navigator.places
+    table, row = places.table, places.listed().index(name)
+    index = table.model().index(row, 0)
+    table.scrollTo(index)
     canvas = viewer.window._qt_viewer.canvas._scene_canvas
     drawn: list[float] = []
 
@@ -72,7 +74,7 @@ def switch(desk: Desk, viewer: napari.Viewer, name: str) -> tuple[float, float]:
     canvas.events.draw.connect(note, position="last")
     began = time.perf_counter()
     QTest.mouseClick(
-        tree.viewport(), Qt.MouseButton.LeftButton, pos=tree.visualItemRect(item).center()
+        table.viewport(), Qt.MouseButton.LeftButton, pos=table.visualRect(index).center()
     )
     while (link.loader.is_busy or not drawn) and time.perf_counter() < began + PATIENCE_S:
         QApplication.processEvents()

@@ -26,19 +26,21 @@ from napari_panoptic.viewer.kit.clicks import is_plain_click
 from napari_panoptic.viewer.kit.keys import (
     DETECTION_KEYS,
     DETECTION_NAPARI_KEYS,
+    FILTER_KEYS,
     KEY_LIST,
     TABLE_KEYS,
 )
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
+from napari_panoptic.viewer.kit.napari_private import focus_canvas
 from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import show_error, show_info, shown
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.layers.point_scene import PointScene, Tool
 from napari_panoptic.viewer.panels.detections.atypia import AtypiaPanel
+from napari_panoptic.viewer.panels.detections.navigator import DetectionNavigator
 from napari_panoptic.viewer.panels.detections.panels import (
     DetectionFigures,
     DetectionLegend,
-    DetectionNavigator,
     DetectionSettingsPanel,
     DetectionTitle,
     PointTable,
@@ -238,10 +240,12 @@ class DetectionDesk(DeskShell):
 
     def _connect_panels(self) -> None:
         for signal, slot in (
-            (self.navigator.frame_chosen, self.show_frame),
+            (self.navigator.place_chosen, self.show_frame),
             (self.navigator.team_chosen, self._on_team),
-            (self.navigator.next_wanted, self.step_frame),
-            (self.navigator.pause_wanted, self._on_pause),
+            (self.navigator.next_wanted, lambda: self.step_frame(1)),
+            (self.navigator.previous_wanted, lambda: self.step_frame(-1)),
+            (self.navigator.filter_left, lambda: focus_canvas(self._viewer)),
+            (self.navigator.stop_wanted, self._on_pause),
             (self.atypia.frame_chosen, self.show_frame),
             (self.atypia.team_chosen, self._on_team),
             (self.points.point_chosen, self._on_row),
@@ -263,6 +267,7 @@ class DetectionDesk(DeskShell):
             "Shift-n": lambda: self.step_failure(-1),
             "j": lambda: self.step_frame(1),
             "k": lambda: self.step_frame(-1),
+            "f": self.navigator.focus_filter,
             "h": lambda: self.scene.set_hidden(not self.scene.is_hidden),
             "w": self._centre_selected,
             "Ctrl-z": lambda: self._on_undo(True),
@@ -461,6 +466,7 @@ class DetectionDesk(DeskShell):
             [
                 ("Desk", (*DETECTION_KEYS, KEY_LIST)),
                 ("In lists", TABLE_KEYS),
+                ("In the filter of the frames", FILTER_KEYS),
                 ("napari", DETECTION_NAPARI_KEYS),
             ]
         )
@@ -500,12 +506,10 @@ class DetectionDesk(DeskShell):
         return session.why_nothing_is_judged() or self.title.title()
 
     def step_frame(self, step: int) -> None:
-        """Go to the next (1) or previous (-1) frame, round and round."""
-        if self.session is None:
-            return
-        names = [frame.name for frame in self.session.cohort.frames]
-        place = names.index(self._wanted) if self._wanted in names else 0
-        self.show_frame(names[(place + step) % len(names)])
+        """Go to the next (1) or previous (-1) frame in the order of the table, round and round."""
+        name = self.navigator.neighbour(self._wanted, step)
+        if self.session is not None and name is not None:
+            self.show_frame(name)
 
     def _on_press(self, _viewer: Any, event: Any) -> Iterator[None]:
         """Select what is clicked, unless one of napari's tools is in hand."""

@@ -33,7 +33,7 @@ from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.keys import DESK_KEYS
-from napari_panoptic.viewer.kit.napari_private import window_check
+from napari_panoptic.viewer.kit.napari_private import focus_canvas, window_check
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.kit.widgets import is_in_sight, show_in_front
 from napari_panoptic.viewer.layers.scene import Scene
@@ -289,6 +289,7 @@ class Link:
             (panels.navigator.next_wanted, self._on_next_region),
             (panels.navigator.previous_wanted, self._on_previous_region),
             (panels.navigator.stop_wanted, self.summary.stop),
+            (panels.navigator.filter_left, self._return_keys),
             (panels.settings.team_chosen, session.set_team),
             (panels.settings.source_chosen, self._on_source_chosen),
             (panels.settings.settings_chosen, self._on_settings_chosen),
@@ -321,6 +322,7 @@ class Link:
             "Shift-n": lambda: self.select_failure(-1),
             "j": self._on_next_region,
             "k": self._on_previous_region,
+            "f": self._filter_regions,
             "h": self._cycle_display,
             "q": self._toggle_colours,
             "w": self._centre_selected,
@@ -626,11 +628,15 @@ class Link:
         self._request(region=self._neighbour(-1))
 
     def _neighbour(self, step: int) -> str | None:
-        """Name the region before or after the one last asked for, even if it is not there yet."""
-        names = [region.name for region in self._session.cohort.regions]
-        if self._wanted_region not in names:
-            return names[0] if names else None
-        return names[(names.index(self._wanted_region) + step) % len(names)]
+        """Return the region before or after the one last asked for, in the table's order."""
+        return self._panels.navigator.neighbour(self._wanted_region, step)
+
+    def _filter_regions(self) -> None:
+        self._reveal("Regions")
+        self._panels.navigator.focus_filter()
+
+    def _return_keys(self) -> None:
+        focus_canvas(self._viewer)
 
     def _on_source_chosen(self, source: Source | None) -> None:
         self._request(source=source)

@@ -18,8 +18,9 @@ from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
 from napari_panoptic.viewer.jobs.rater_work import CaseLoader, CaseView, CohortScores, Wanted
-from napari_panoptic.viewer.kit.keys import KEY_LIST, Shortcut
+from napari_panoptic.viewer.kit.keys import FILTER_KEYS, KEY_LIST, SORT_KEYS, Shortcut
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
+from napari_panoptic.viewer.kit.napari_private import focus_canvas
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.layers.rater_scene import RaterScene
 from napari_panoptic.viewer.panels.notes import NotesDialog
@@ -27,9 +28,9 @@ from napari_panoptic.viewer.panels.raters.panels import (
     COMPUTING,
     CasesPanel,
     LevelsPanel,
-    RatedLegend,
-    RatedTitle,
+    RaterLegend,
     RatersPanel,
+    RaterTitle,
     SlicesPanel,
 )
 
@@ -58,6 +59,7 @@ NOT_READ = "This case cannot be read; the panel of the raters says why."
 RATED_KEYS: tuple[Shortcut, ...] = (
     Shortcut("j", "next case"),
     Shortcut("k", "previous case"),
+    Shortcut("f", "filter the cases"),
     Shortcut("n", "next level"),
     Shortcut("w", "next worst slice"),
     Shortcut("Shift-w", "the one before"),
@@ -67,6 +69,7 @@ RATED_LIST_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Up", "the case above"),
     Shortcut("Down", "the case below"),
     Shortcut("Enter", "draw the level, or the rater alone; again: all"),
+    *SORT_KEYS,
 )
 """Keys of its lists."""
 RATED_NAPARI_KEYS: tuple[Shortcut, ...] = (
@@ -98,15 +101,15 @@ class RatedDesk(DeskShell):
         self.cohort = cohort
         self.scene = RaterScene(self._viewer, cohort.settings)
         self._has_begun_scores = False
-        self._results: dict[tuple[str, str], RatedResult] = {}
+        self._rows: dict[tuple[str, str], dict[tuple[str, str], dict[str, Any]]] = {}
         self._failed: set[tuple[str, str]] = set()
         self._bound_keys: dict[str, Any] = {}
         self._wanted: Wanted | None = None
         self.view: CaseView | None = None
-        self.title = RatedTitle()
+        self.title = RaterTitle()
         keys = [(shortcut.text, shortcut.meaning) for shortcut in RATED_KEYS]
         keys += [(NAPARI_KEYS, "previous, next slice"), (KEY_LIST.text, "all keys")]
-        self.legend = RatedLegend(" · ".join(f"{key}: {meaning}" for key, meaning in keys))
+        self.legend = RaterLegend(" · ".join(f"{key}: {meaning}" for key, meaning in keys))
         self.cases = CasesPanel(cohort)
         self.levels = LevelsPanel(cohort.settings, self.scene.shown)
         self.slices = SlicesPanel()
@@ -156,7 +159,7 @@ class RatedDesk(DeskShell):
     def want(self, wanted: Wanted) -> None:
         """Show something as soon as it is loaded."""
         self._wanted = wanted
-        self.cases.select(wanted.case)
+        self.cases.mark_place(wanted.case)
         self.title.show_title(f"loading {wanted.case} …")
         self._loader.load(wanted)
 
@@ -169,7 +172,10 @@ class RatedDesk(DeskShell):
         self.title.notes_clicked.connect(self._on_notes)
         self.cases.structure_chosen.connect(self._on_structure)
         self.cases.team_chosen.connect(self._on_team)
-        self.cases.case_chosen.connect(self._on_case)
+        self.cases.next_wanted.connect(lambda: self.step_case(1))
+        self.cases.previous_wanted.connect(lambda: self.step_case(-1))
+        self.cases.filter_left.connect(self._return_keys)
+        self.cases.place_chosen.connect(self._on_case)
         self.levels.level_chosen.connect(self._on_level)
         self.levels.only_chosen.connect(self._on_only)
         self.levels.shown_changed.connect(self._on_shown)
@@ -179,6 +185,7 @@ class RatedDesk(DeskShell):
         actions: dict[str, Callable[[], None]] = {
             "j": lambda: self.step_case(1),
             "k": lambda: self.step_case(-1),
+            "f": self.cases.focus_filter,
             "n": self.next_level,
             "w": lambda: self.slices.step_worst(1),
             "Shift-w": lambda: self.slices.step_worst(-1),
@@ -247,11 +254,15 @@ class RatedDesk(DeskShell):
     def _on_shown(self, shown: set[Shown]) -> None:
         self.scene.set_shown(shown)
 
+    def _return_keys(self) -> None:
+        focus_canvas(self._viewer)
+
     def _on_keys(self) -> None:
         self.keys.show_keys(
             [
                 ("Desk", (*RATED_KEYS, KEY_LIST)),
                 ("In lists", RATED_LIST_KEYS),
+                ("In the filter of the cases", FILTER_KEYS),
                 ("napari", RATED_NAPARI_KEYS),
             ]
         )
@@ -314,7 +325,9 @@ class RatedDesk(DeskShell):
 
     def _on_result(self, case: str, structure: str, result: RatedResult | None) -> None:
         if result is not None:
-            self._results[case, structure] = result
+            self._rows[case, structure] = {
+                (case, team): case_row(result, team, self.cohort.settings) for team in result.teams
+            }
         else:
             self._failed.add((case, structure))
         if self._wanted is not None and structure == self._wanted.structure:
@@ -322,15 +335,14 @@ class RatedDesk(DeskShell):
 
     def _list_cases(self, structure: str, team: str | None) -> None:
         names = [case.name for case in self.cohort.cases_with(structure)]
-        rows: dict[str, dict[str, Any]] = {}
-        for name in names:
-            result = self._results.get((name, structure))
-            if (name, structure) in self._failed:
-                rows[name] = {"unread": True}
-            elif result is not None and team is not None:
-                rows[name] = case_row(result, team, self.cohort.settings)
-        self.cases.show_cases(names, rows)
-        self.cases.select(None if self._wanted is None else self._wanted.case)
+        unread = {name for name in names if (name, structure) in self._failed}
+        rows = {
+            key: row
+            for name in names
+            if name not in unread
+            for key, row in self._rows.get((name, structure), {}).items()
+        }
+        self.cases.show_cases(names, team, rows, unread)
 
     def _show_title(self) -> None:
         view = self.view

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
-from qtpy.QtGui import QKeyEvent
-from qtpy.QtWidgets import QWidget
+from qtpy.QtGui import QKeyEvent, QResizeEvent
+from qtpy.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.viewer.kit.shown import shown
-from napari_panoptic.viewer.kit.sortable_view import SortableView
-from napari_panoptic.viewer.kit.widgets import is_desk_key, outline_icon
+from napari_panoptic.viewer.kit.sortable_view import CENTRE_KEYS, SortableView
+from napari_panoptic.viewer.kit.widgets import is_desk_key, outline_icon, viewport_of
+
+_IS_CUT_AT_END = Qt.ItemDataRole.UserRole
+_MARGIN_PX = 12
+"""Beside the longest text of a column."""
+_ARROW_PX = 14
+"""Of the arrow beside the heading of the column that is sorted by."""
+_LEAST_PX = 40
+"""Of a column that shares the room left by others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,17 +49,39 @@ class Column:
         Whether it is aligned left, as words are.
     key
         What the column is about, however its title is written; None for most.
+    instead
+        Row -> its text, for rows in which it does not follow from the value.
+    stretch
+        Whether the column shares the room that the others leave; then all columns are as wide
+        as the table.
+    is_cut_at_end
+        Whether a text that is too long loses its end; else its middle.
     """
 
     title: str
     meaning: str
     values: NDArray[Any]
     text: Callable[[Any], str] = str
-    tooltip: Callable[[int], str] | None = None
+    tooltip: Callable[[int], str | None] | None = None
     colour: Callable[[int], Rgb | None] | None = None
     width: int = 60
     is_text: bool = False
     key: str | None = None
+    instead: Mapping[int, str] = field(default_factory=dict)
+    stretch: bool = False
+    is_cut_at_end: bool = False
+
+    def cell(self, row: int) -> str:
+        """Return the text of a row."""
+        return self.instead.get(row) or self.text(self.values[row])
+
+    def widest(self) -> str:
+        """Return the longest text, for numbers that of the largest or smallest."""
+        values = self.values
+        if values.dtype.kind == "f":
+            known = values[~np.isnan(values)]
+            values = np.array([known.min(), known.max()]) if len(known) else known
+        return max([*map(self.text, values), *set(self.instead.values())], key=len, default="")
 
 
 class ArrayModel(QAbstractTableModel):
@@ -72,12 +102,14 @@ class ArrayModel(QAbstractTableModel):
         self.order = self._arranged()
         self.endResetModel()
 
+    def update(self, columns: Sequence[Column], chosen: NDArray[np.bool_] | None) -> None:
+        """Show other values of the same rows; what is selected stays so."""
+        self._rearrange(tuple(columns), chosen)
+
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column; -1 for the rows' own order."""
+        """Sort by a column; -1 for the rows' own order. What is selected stays so."""
         self._sort = column, order == Qt.SortOrder.DescendingOrder
-        self.beginResetModel()
-        self.order = self._arranged()
-        self.endResetModel()
+        self._rearrange(self.columns, self._chosen)
 
     def rowCount(self, parent: QModelIndex | None = None) -> int:  # noqa: N802
         """Count the rows shown."""
@@ -91,12 +123,14 @@ class ArrayModel(QAbstractTableModel):
         """Return text, icon, alignment or tooltip of a cell."""
         column, row = self.columns[index.column()], int(self.order[index.row()])
         if role == Qt.ItemDataRole.DisplayRole:
-            return shown(column.text(column.values[row]))
+            return shown(column.cell(row))
         if role == Qt.ItemDataRole.ToolTipRole and column.tooltip is not None:
             return shown(column.tooltip(row) or "") or None
         if role == Qt.ItemDataRole.DecorationRole and column.colour is not None:
             colour = column.colour(row)
             return None if colour is None else self._icon(colour)
+        if role == _IS_CUT_AT_END:
+            return column.is_cut_at_end
         if role == Qt.ItemDataRole.TextAlignmentRole:
             side = Qt.AlignmentFlag.AlignLeft if column.is_text else Qt.AlignmentFlag.AlignRight
             return side | Qt.AlignmentFlag.AlignVCenter
@@ -119,6 +153,22 @@ class ArrayModel(QAbstractTableModel):
             self._icons[colour] = outline_icon(colour, 2.5, size=14)
         return self._icons[colour]
 
+    def _rearrange(self, columns: tuple[Column, ...], chosen: NDArray[np.bool_] | None) -> None:
+        self.layoutAboutToBeChanged.emit()
+        before, kept = self.order, self.persistentIndexList()
+        self.columns, self._chosen = columns, chosen
+        self.order = self._arranged()
+        places = {int(row): place for place, row in enumerate(self.order)} if kept else {}
+        moved = [places.get(int(before[at.row()])) for at in kept]
+        self.changePersistentIndexList(
+            kept,
+            [
+                QModelIndex() if place is None else self.index(place, at.column())
+                for at, place in zip(kept, moved, strict=True)
+            ],
+        )
+        self.layoutChanged.emit()
+
     def _arranged(self) -> NDArray[np.intp]:
         n = len(self.columns[0].values) if self.columns else 0
         number, descending = self._sort
@@ -135,6 +185,18 @@ class ArrayModel(QAbstractTableModel):
         return order if self._chosen is None else order[self._chosen[order]]
 
 
+class _Delegate(QStyledItemDelegate):
+    """Cuts the end of texts off in columns that ask for that."""
+
+    def initStyleOption(  # noqa: N802
+        self, option: QStyleOptionViewItem | None, index: QModelIndex
+    ) -> None:
+        """Set how a text is cut."""
+        super().initStyleOption(option, index)
+        if option is not None and index.data(_IS_CUT_AT_END):
+            option.textElideMode = Qt.TextElideMode.ElideRight
+
+
 class ArrayTable(SortableView):
     """Shows an array model; rows are chosen by mouse or keys.
 
@@ -143,6 +205,7 @@ class ArrayTable(SortableView):
     """
 
     row_chosen = Signal(int, int)  # row, column
+    cell_activated = Signal(int, int)  # row, column: by a click, Enter or Space
     centre_wanted = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -150,22 +213,41 @@ class ArrayTable(SortableView):
         super().__init__(model, parent)
         self._model = model
         self._is_synchronising = False
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.setItemDelegate(_Delegate(self))
         self.doubleClicked.connect(self._on_double_click)
+        self.clicked.connect(lambda index: self._activate(index))
         self.selection().currentChanged.connect(self._on_current)
+        if (horizontal := self.horizontalHeader()) is not None:
+            horizontal.sortIndicatorChanged.connect(lambda _column, _order: self._fit_columns())
 
     def show_rows(self, columns: Sequence[Column], chosen: NDArray[np.bool_] | None = None) -> None:
         """Show other rows; what was selected is so no more."""
-        titles = [column.title for column in self._model.columns]
+        is_new = [column.title for column in columns] != self.titles()
         self._is_synchronising = True
         try:
-            if [column.title for column in columns] != titles:
+            if is_new:
                 self.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
             self._model.show(columns, chosen)
         finally:
             self._is_synchronising = False
-        for number, column in enumerate(columns):
-            if [column.title for column in columns] != titles:
-                self.setColumnWidth(number, column.width)
+        for number, column in enumerate(columns if is_new else ()):
+            self.setColumnWidth(number, column.width)
+        self._fit_columns()
+
+    def update_rows(
+        self, columns: Sequence[Column], chosen: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Show other values of the rows that are listed; what is selected stays so."""
+        if [column.title for column in columns] != self.titles():
+            self.show_rows(columns, chosen)
+            return
+        self._is_synchronising = True
+        try:
+            self._model.update(columns, chosen)
+        finally:
+            self._is_synchronising = False
+        self._fit_columns()
 
     def rows(self) -> list[int]:
         """Return the rows in the order in which they are shown."""
@@ -174,7 +256,7 @@ class ArrayTable(SortableView):
     def texts(self) -> list[list[str]]:
         """Return what the cells say, row by row."""
         columns = self._model.columns
-        return [[c.text(c.values[row]) for c in columns] for row in self._model.order]
+        return [[column.cell(int(row)) for column in columns] for row in self._model.order]
 
     def titles(self) -> list[str]:
         """Return the headings."""
@@ -199,18 +281,52 @@ class ArrayTable(SortableView):
             self._is_synchronising = False
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
-        """Centre on Space; letters go to the desk instead of searching the table."""
+        """Centre on Space or Enter; letters go to the desk instead of searching the table."""
         row = self.selected()
-        if event is not None and event.key() == Qt.Key.Key_Space and row is not None:
+        if event is not None and event.key() in CENTRE_KEYS and row is not None:
             self.centre_wanted.emit(row)
+            self._activate(self.currentIndex())
         elif event is not None and is_desk_key(event):
             event.ignore()
         else:
             super().keyPressEvent(event)
 
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Share out the room again."""
+        super().resizeEvent(event)
+        self._fit_columns()
+
+    def _fit_columns(self) -> None:
+        """Fit columns to their texts; stretched ones share the room, the longest takes the rest."""
+        columns = self._model.columns
+        if not any(column.stretch for column in columns):
+            return
+        needed = [self._needed_px(k) for k in range(len(columns))]
+        stretched = sorted((k for k, c in enumerate(columns) if c.stretch), key=needed.__getitem__)
+        room = viewport_of(self).width()
+        for k in range(len(columns)):
+            if k not in stretched:
+                self.setColumnWidth(k, needed[k])
+                room -= needed[k]
+        for place, k in enumerate(stretched, start=1):
+            share = room // (len(stretched) - place + 1)
+            is_last = place == len(stretched)
+            self.setColumnWidth(k, max(share if is_last else min(share, needed[k]), _LEAST_PX))
+            room -= self.columnWidth(k)
+
+    def _needed_px(self, number: int) -> int:
+        """Return the width of a column's longest text, or of its heading."""
+        column, metrics = self._model.columns[number], self.fontMetrics()
+        heading = metrics.horizontalAdvance(column.title)
+        heading += _ARROW_PX if number == self.sorted_by else 0
+        return max(metrics.horizontalAdvance(column.widest()), heading) + _MARGIN_PX
+
     def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if current.isValid() and not self._is_synchronising:
             self.row_chosen.emit(int(self._model.order[current.row()]), current.column())
+
+    def _activate(self, index: QModelIndex) -> None:
+        self.cell_activated.emit(int(self._model.order[index.row()]), index.column())
 
     def _on_double_click(self, index: QModelIndex) -> None:
         self.centre_wanted.emit(int(self._model.order[index.row()]))

@@ -33,6 +33,7 @@ DESK_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Shift-n", "previous failure"),
     Shortcut("j", "next region"),
     Shortcut("k", "previous region"),
+    Shortcut("f", "filter the regions by name or patient"),
     Shortcut("h", "objects as outlines, filled, hidden"),
     Shortcut("q", "colours by status or by class"),
     Shortcut("w", "centre the selected object"),
@@ -47,6 +48,7 @@ DETECTION_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Shift-n", "previous failure"),
     Shortcut("j", "next frame"),
     Shortcut("k", "previous frame"),
+    Shortcut("f", "filter the frames by name or patient"),
     Shortcut("h", "points shown or hidden"),
     Shortcut("w", "centre the selected point"),
     Shortcut("Ctrl-z", "undo the last change of points"),
@@ -65,11 +67,28 @@ DETECTION_NAPARI_KEYS: tuple[Shortcut, ...] = (
 KEY_LIST = Shortcut("?", "this list")
 """Bound through Qt: where this character is on a keyboard differs from land to land."""
 
+SORT_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Ctrl-Left", "sort by the column before"),
+    Shortcut("Ctrl-Right", "sort by the column after"),
+    Shortcut("Ctrl-Up", "sort ascending"),
+    Shortcut("Ctrl-Down", "sort descending"),
+)
+"""Keys of every table that can be sorted."""
+
+FILTER_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Down", "go to the rows that are left"),
+    Shortcut("Enter", "choose the first of them"),
+    Shortcut("Escape", "clear the filter; the keys go to the image"),
+)
+"""Keys of the field that filters rows by name."""
+
 TABLE_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Space", "centre the selected object"),
+    Shortcut("Enter", "centre the selected object"),
     Shortcut("Ctrl-c", "copy the selected rows of the object table"),
     Shortcut("Up", "the object above"),
     Shortcut("Down", "the object below"),
+    *SORT_KEYS,
 )
 """Keys of the object table and of the lists of the other panels."""
 
@@ -133,6 +152,7 @@ def key_sections(
         ("Desk", (*DESK_KEYS, KEY_LIST)),
         *parts,
         ("In the object table and other lists", TABLE_KEYS),
+        ("In the filter of the regions", FILTER_KEYS),
         ("In the gallery", GALLERY_KEYS),
         ("On a figure or a cell of a matrix", FIGURE_KEYS),
         ("In the fields of the review", FIELD_KEYS),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from qtpy.QtCore import QAbstractTableModel, QItemSelectionModel, QModelIndex, Qt
+from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 ROW_HEIGHT = 20
+CENTRE_KEYS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
+"""Keys that bring what a row stands for into view."""
 _NARROWEST_COLUMN = 24
 
 
@@ -13,7 +16,8 @@ class SortableView(QTableView):
     """A table view without numbers and lines.
 
     A third click on a heading brings back the rows' own order, which models
-    give for the column -1.
+    give for the column -1. Ctrl and the arrow keys sort too: left and right by
+    another column, up and down ascending and descending.
 
     Parameters
     ----------
@@ -39,7 +43,11 @@ class SortableView(QTableView):
             horizontal.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
             horizontal.setSortIndicatorClearable(True)
             horizontal.setMinimumSectionSize(_NARROWEST_COLUMN)
+            horizontal.setHighlightSections(False)
+            horizontal.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setSortingEnabled(True)
+        if horizontal is not None:  # once it is sorted
+            horizontal.sortIndicatorChanged.connect(lambda _column, _order: self._show_current())
 
     @property
     def sorted_by(self) -> int:
@@ -65,3 +73,34 @@ class SortableView(QTableView):
         flags = QItemSelectionModel.SelectionFlag
         self.selection().setCurrentIndex(index, flags.ClearAndSelect | flags.Rows)
         self.scrollTo(index, QAbstractItemView.ScrollHint.EnsureVisible)
+
+    def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
+        """Sort with Ctrl and an arrow key."""
+        is_ctrl = event is not None and event.modifiers() & Qt.KeyboardModifier.ControlModifier
+        if event is not None and is_ctrl and event.key() in _STEPS:
+            self._sort_by_next(_STEPS[event.key()])
+        elif event is not None and is_ctrl and event.key() in _ORDERS:
+            self.sortByColumn(self.sorted_by, _ORDERS[event.key()])
+        else:
+            super().keyPressEvent(event)
+
+    def _sort_by_next(self, step: int) -> None:
+        """Sort by the next visible column, after the last one by none."""
+        horizontal, model = self.horizontalHeader(), self.model()
+        if horizontal is None or model is None:
+            return
+        columns = [k for k in range(-1, model.columnCount()) if k < 0 or not self.isColumnHidden(k)]
+        place = columns.index(self.sorted_by) if self.sorted_by in columns else 0
+        self.sortByColumn(columns[(place + step) % len(columns)], horizontal.sortIndicatorOrder())
+
+    def _show_current(self) -> None:
+        """Keep the selected row in sight where it is sorted elsewhere."""
+        if self.currentIndex().isValid():
+            self.scrollTo(self.currentIndex())
+
+
+_STEPS: dict[int, int] = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+_ORDERS: dict[int, Qt.SortOrder] = {
+    Qt.Key.Key_Up: Qt.SortOrder.AscendingOrder,
+    Qt.Key.Key_Down: Qt.SortOrder.DescendingOrder,
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QModelIndex, QPoint, QRectF, QSize, Qt
@@ -19,6 +19,7 @@ from qtpy.QtGui import (
     QPaintEvent,
     QPen,
     QPixmap,
+    QResizeEvent,
 )
 from qtpy.QtWidgets import (
     QAbstractItemView,
@@ -425,7 +426,8 @@ class FigureTable(QTableWidget):
     ----------
     stretch_first
         Whether the first column takes the room that is left; otherwise all are
-        as wide as their contents, and are scrolled if there is not enough room.
+        as wide as their contents. If there is not enough room, headings are
+        cut first, and then the table scrolls.
     tint
         RGB colour of shaded cells.
     """
@@ -456,6 +458,7 @@ class FigureTable(QTableWidget):
         _header(self.verticalHeader()).setVisible(False)
         _header(self.verticalHeader()).setDefaultSectionSize(22)
         _header(self.horizontalHeader()).setMinimumSectionSize(24)
+        _header(self.horizontalHeader()).setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def fill(self, header: Sequence[Cell], rows: Sequence[Sequence[Cell]]) -> None:
@@ -492,12 +495,32 @@ class FigureTable(QTableWidget):
                 if cell == known:
                     continue
                 if row < 0:
-                    self.setHorizontalHeaderItem(column, _item(cell, column))
+                    head = replace(cell, tooltip=cell.tooltip or cell.text)
+                    self.setHorizontalHeaderItem(column, _item(head, column))
                 else:
                     self.setItem(row, column, self._shaded(cell, column))
-        horizontal.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         if self._stretch_first:
+            horizontal.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
             horizontal.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        else:
+            self._fit_columns()
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Fit the columns to the room."""
+        super().resizeEvent(event)
+        if not self._stretch_first:
+            self._fit_columns()
+
+    def _fit_columns(self) -> None:
+        """Make columns as wide as their cells, and as their headings as far as there is room."""
+        columns, horizontal = range(self.columnCount()), _header(self.horizontalHeader())
+        cells = [self.sizeHintForColumn(column) for column in columns]
+        wanted = [max(cells[column], horizontal.sectionSizeHint(column)) for column in columns]
+        spare, missing = viewport_of(self).width() - sum(cells), sum(wanted) - sum(cells)
+        share = min(max(spare / missing, 0.0), 1.0) if missing else 1.0
+        for column in columns:
+            extra = int(share * (wanted[column] - cells[column]))
+            self.setColumnWidth(column, cells[column] + extra)
 
     def show_chosen(self, target: object) -> None:
         """Frame the figures whose target it is; None frames nothing."""

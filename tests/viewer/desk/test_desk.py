@@ -241,9 +241,9 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     assert desk.panels.title.notes_text() == f"⚠ {len(told)} notes"
     assert not desk.panels.metrics.is_showing_figures()
     assert "choose another region" in desk.panels.metrics.message_text()
-    assert desk.panels.navigator.region_text(SECOND, 1) == NO_ANNOTATION
-    assert desk.panels.navigator.region_tooltip(SECOND, 1) == NO_ANNOTATION_MEANING
-    assert desk.panels.navigator.team_text("careful", 2) == NO_ANNOTATION
+    assert desk.panels.navigator.places.text(SECOND, "PQ") == NO_ANNOTATION
+    assert desk.panels.navigator.places.tooltip(SECOND, "PQ") == NO_ANNOTATION_MEANING
+    assert desk.panels.navigator.teams.text("careful", "Here") == NO_ANNOTATION
     close_desk(desk)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QTreeWidget
 
 from benchmarks.long_use import census, use
 from napari_panoptic.nuclei.display import styles
@@ -86,8 +85,8 @@ class TestOpening:
         panels, evaluation = desk.panels, desk.session.evaluation
         assert panels.metrics.figure("pq") == f"{evaluation.metrics.pq:.3f}"
         assert panels.objects.model.rowCount() == len(evaluation.objects)
-        assert panels.navigator.region_text(FIRST, 1) == f"{evaluation.metrics.pq:.3f}"
-        assert panels.navigator.team_text(desk.session.team, 1) != ""
+        assert panels.navigator.places.text(FIRST, "PQ") == f"{evaluation.metrics.pq:.3f}"
+        assert panels.navigator.teams.text(desk.session.team, "Mean PQ") != ""
         assert FIRST in panels.title.title()
         assert panels.title.notes_text().startswith("⚠")
 
@@ -280,7 +279,7 @@ class TestKeys:
     def test_keys_work_from_the_panels_too(self, desk, panel):
         widget = {
             "table": desk.panels.objects.view,
-            "navigator": desk.panels.navigator.findChild(QTreeWidget),
+            "navigator": desk.panels.navigator.places.table,
         }[panel]
         self.press(widget, Qt.Key.Key_N)
         assert desk.session.selection is not None

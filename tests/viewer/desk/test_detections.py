@@ -88,7 +88,7 @@ def _agree(desk, layers):
         f"{session.pooled(session.team).f_measure:.3f}",
     ]
     name = session.shown.frame.name
-    assert desk.navigator.frame_text(name, 1) == f"{counts.f_measure:.3f}"
+    assert desk.navigator.places.text(name, "F") == f"{counts.f_measure:.3f}"
     assert len(desk.points.table.rows()) == len(judged.reference) + len(judged.prediction)
 
 
@@ -228,14 +228,14 @@ def test_other_frames_and_teams(desk, layers, wait_until):
     desk.step_frame(-1)
     wait_until(lambda: desk.is_settled)
     assert desk.title.title().startswith("H01_00b")
-    desk.navigator.choose_team("offset")
+    desk.navigator.teams.choose("offset")
     _agree(desk, layers)
-    desk.navigator.choose_frame("A02_00b")
+    desk.navigator.places.choose("A02_00b")
     wait_until(lambda: desk.is_settled)
     assert "file of this team: missing" in desk.title.figure()
     assert not layers[Side.PREDICTION].visible
-    assert desk.navigator.team_text("offset", 2) == "missing"
-    assert desk.navigator.frame_text("A02_00b", 1) == "missing"
+    assert desk.navigator.teams.text("offset", "Here") == "missing"
+    assert desk.navigator.places.text("A02_00b", "F") == "missing"
 
 
 def test_a_click_selects_and_keys_are_listed(desk):
@@ -340,7 +340,8 @@ def test_scores_of_atypia_frame_by_frame_and_in_sum(desk, wait_until):
     for team in desk.session.cohort.team_names:
         found = scores.of(team)
         expected = [scores.ranks[team], found.points, found.n_frames, found.n_right]
-        shown = [panel.team_text(team, column) for column in range(1, 5)]
+        titles = ("rank", "points", "frames", "right")
+        shown = [panel.teams.text(team, title) for title in titles]
         assert [text.replace("\N{MINUS SIGN}", "-") for text in shown] == [str(v) for v in expected]
     assert panel.table.texts() == [
         ["A01_00", "careful", "2", "2", "0.850", "1"],
@@ -358,7 +359,7 @@ def test_scores_of_atypia_frame_by_frame_and_in_sum(desk, wait_until):
     assert (desk.session.shown.frame.name, desk.session.team) == ("H01_00a", "offset")
     assert panel.table.selected() == row
     panel.all_teams.setChecked(False)
-    panel.choose_team("eager")
+    panel.teams.choose("eager")
     assert desk.session.team == "eager"
 
 
@@ -369,7 +370,9 @@ def test_a_missing_answer_is_said_and_a_cohort_without_scores_has_no_panel(desk,
     session.set_scores(replace(session.scores, frames=(lacking, *others)))
     desk._show_lists()
     assert desk.atypia.table.texts()[0] == ["A01_00", "careful", "2", "missing", "–", "–"]
-    assert [desk.atypia.team_text("careful", column) for column in (2, 3, 6)] == ["2", "2", "1"]
+    assert [
+        desk.atypia.teams.text("careful", title) for title in ("points", "frames", "missing")
+    ] == ["2", "2", "1"]
     dock = viewer.window.dock_widgets["Atypia"].parentWidget()
     desk.show_workspace("Atypia")
     assert not dock.isHidden()
@@ -427,8 +430,8 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
         heading = desk.figures.table.horizontalHeaderItem(2).text()
         assert heading == f"{n_counted} of 6 frames"  # sums are of no more
         assert f"file of this team: {word}" in desk.title.figure()
-        assert desk.navigator.frame_text("A01_00a", 1) == word
-        assert desk.navigator.team_text(team, 2) == word
+        assert desk.navigator.places.text("A01_00a", "F") == word
+        assert desk.navigator.teams.text(team, "Here") == word
         note = desk.points.note_text()
         assert desk.points.table.rows() == []
         if word == "unreadable":
@@ -466,10 +469,10 @@ def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
     assert sorted(tried) == sorted(frame.name for frame in desk.session.cohort.frames)
     assert len(told) == 1
     assert "A02_00a cannot be judged (no finite cost)" in told[0]
-    assert desk.navigator.frame_text("A02_00b", 1) == "not judged"
+    assert desk.navigator.places.text("A02_00b", "F") == "not judged"
     assert desk.navigator.progress_text() == ""
     assert desk.figures.table.horizontalHeaderItem(2).text() == "4 of 6 frames"
-    desk.navigator.choose_frame("A02_00a")
+    desk.navigator.places.choose("A02_00a")
     wait_until(lambda: desk.is_settled)
     assert "cannot be judged" in desk.title.figure()
     assert desk.title.title().startswith("A02_00a")

@@ -78,7 +78,7 @@ def _layer(desk, name):
 
 def test_the_cases_are_listed_worst_first_with_the_figures_of_the_tables(desk, show, expected):
     show(FLAT, "shifted")
-    rows = desk.cases.table.texts()
+    rows = desk.cases.places.table.texts()
     own = expected.loc["shifted", FLAT].sort_values("dice")
     assert [row[0] for row in rows] == own.index.tolist()
     assert [row[1] for row in rows] == [ratio(value) for value in own["dice"]]
@@ -87,7 +87,7 @@ def test_the_cases_are_listed_worst_first_with_the_figures_of_the_tables(desk, s
 
 def test_next_and_previous_case_go_round(desk, show, wait_until):
     show(FLAT, "shifted")
-    order = [row[0] for row in desk.cases.table.texts()]
+    order = [row[0] for row in desk.cases.places.table.texts()]
     seen = []
     for step in (1,) * len(order) + (-1,):
         desk.step_case(step)
@@ -444,7 +444,7 @@ def test_a_case_that_cannot_be_read_shows_nothing_of_the_one_before(desk, show, 
 def test_a_case_without_figures_is_marked_in_the_list(desk, show):
     show(FLAT)
     desk._on_result("prostate/case03", FLAT, None)
-    rows = {row[0]: row[1:] for row in desk.cases.table.texts()}
+    rows = {row[0]: row[1:] for row in desk.cases.places.table.texts()}
     assert rows["prostate/case03"] == [UNDEFINED, "unreadable"]
     desk._failed.clear()
     desk._list_cases(FLAT, "calibrated")

@@ -2,12 +2,20 @@
 
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QTextDocument
-from qtpy.QtWidgets import QAbstractButton, QComboBox, QLabel, QTreeWidget, QWidget
+from qtpy.QtWidgets import (
+    QAbstractButton,
+    QComboBox,
+    QLabel,
+    QTableView,
+    QTreeWidget,
+    QWidget,
+)
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -19,7 +27,7 @@ from napari_panoptic.viewer.desk.nuclei import desk_in, desk_of
 from napari_panoptic.viewer.kit import shown as shown_module
 from napari_panoptic.viewer.kit.shown import LONGEST, PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, heading
-from napari_panoptic.viewer.panels.raters.panels import CasesPanel, RatedLegend
+from napari_panoptic.viewer.panels.raters.panels import CasesPanel, RaterLegend
 from napari_panoptic.viewer.panels.raters.strips import SpreadStrip
 
 PICTURE = "<img src='file:///etc/hostname'>"
@@ -107,7 +115,7 @@ def test_labels_of_qt_itself_are_not_used():
 
 
 def test_names_of_raters_and_teams(qtbot):
-    strip, legend = SpreadStrip(), RatedLegend("keys")
+    strip, legend = SpreadStrip(), RaterLegend("keys")
     for widget in (strip, legend):
         qtbot.addWidget(widget)
     strip.show_spread([(TEAM, 0.5, (1, 2, 3)), ("b", 0.6, (4, 5, 6))], (TEAM, 0.7))
@@ -161,6 +169,12 @@ def texts_of(widget):
         yield widget.text(), False
     elif isinstance(widget, QComboBox):
         yield from ((widget.itemText(i), False) for i in range(widget.count()))
+    elif isinstance(widget, QTableView):
+        model = widget.model()
+        for row, column in product(range(model.rowCount()), range(model.columnCount())):
+            index = model.index(row, column)
+            yield index.data() or "", False
+            yield index.data(Qt.ItemDataRole.ToolTipRole) or "", True
     elif isinstance(widget, QTreeWidget):
         items = [widget.topLevelItem(i) for i in range(widget.topLevelItemCount())]
         items += [item.child(i) for item in items for i in range(item.childCount())]

@@ -104,7 +104,7 @@ def test_a_slide_has_figures_table_and_layers(desk, viewer, slide_cohort):
     assert desk.panels.legend.chip_text(Side.REFERENCE, "FN").endswith(
         str(evaluation.outcomes.reference.count(Status.FN))
     )
-    assert desk.panels.navigator.region_text(SLIDE, 1) == f"{evaluation.metrics.pq:.3f}"
+    assert desk.panels.navigator.places.text(SLIDE, "PQ") == f"{evaluation.metrics.pq:.3f}"
     names = [layer.name for layer in viewer.layers if layer.name != "selected object"]
     assert names == ["image", on_slide("reference"), on_slide(desk.session.team), FAILURES]
     assert viewer.layers.selection.active is viewer.layers["image"]

@@ -1,8 +1,10 @@
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.display.describe import object_facts
@@ -192,7 +194,7 @@ class TestNavigator:
         summaries = {("P1_1", "first"): summary("P1_1", "first", missing=True)}
         navigator.show_cohort(cohort, summaries)
         navigator.show_team("first")
-        assert navigator.region_text("P1_1", 1) == "missing"
+        assert navigator.places.text("P1_1", "PQ") == "missing"
 
     def test_a_region_without_annotation_is_called_that(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
@@ -200,18 +202,18 @@ class TestNavigator:
         summaries = {("P1_1", "first"): summary("P1_1", "first", missing=True)}
         navigator.show_cohort(replace(cohort, regions=(bare, *cohort.regions[1:])), summaries)
         navigator.show_team("first")
-        assert navigator.region_text("P1_1", 1) == "no annotation"
+        assert navigator.places.text("P1_1", "PQ") == "no annotation"
 
     def test_a_line_appears_as_soon_as_it_is_known(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
         summaries = {}
         navigator.show_cohort(cohort, summaries)
         navigator.show_team("first")
-        assert navigator.region_text("P1_1", 1) == ""
+        assert navigator.places.text("P1_1", "PQ") == ""
         line = summaries["P1_1", "first"] = summary("P1_1", "first")
         navigator.show_summary(line)
-        assert navigator.region_text("P1_1", 1) == f"{line.metrics.pq:.3f}"
-        assert [navigator.region_text("P1_1", column) for column in (2, 3, 4)] == ["1", "1", "1"]
+        assert navigator.places.text("P1_1", "PQ") == f"{line.metrics.pq:.3f}"
+        assert [navigator.places.text("P1_1", title) for title in ("FN", "FP", "Mis.")] == ["1"] * 3
 
     def test_a_team_has_its_mean_over_patients_once_all_is_known(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
@@ -219,10 +221,10 @@ class TestNavigator:
         navigator.show_cohort(cohort, summaries)
         navigator.show_team("first")
         for region in cohort.regions:
-            assert navigator.team_text("first", 1) == ""
+            assert navigator.teams.text("first", "Mean PQ") == ""
             summaries[region.name, "first"] = summary(region.name, "first")
             navigator.show_summary(summaries[region.name, "first"])
-        assert navigator.team_text("first", 1) == f"{four_fates().metrics.pq:.3f}"
+        assert navigator.teams.text("first", "Mean PQ") == f"{four_fates().metrics.pq:.3f}"
 
     def test_clicks_are_told_and_showing_is_not(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
@@ -235,6 +237,99 @@ class TestNavigator:
         assert told == []
         navigator.choose_region("P2_1")
         assert told == ["P2_1"]
+
+    def test_a_region_is_found_by_its_patient(self, qtbot, cohort):
+        navigator = make(qtbot, Navigator())
+        navigator.show_cohort(cohort, {})
+        navigator.focus_filter()
+        navigator.places.filter.setText("p2")
+        assert navigator.places.listed() == ["P2_1", "P2_2"]
+        assert navigator.neighbour("P2_2", 1) == "P2_1"
+        navigator.show_cohort(cohort, {})
+        assert navigator.places.listed() == [region.name for region in cohort.regions]
+
+    def test_the_next_region_is_the_next_of_the_table(self, qtbot, cohort):
+        navigator = make(qtbot, Navigator())
+        summaries = {
+            (name, "first"): summary(name, "first", missing=name == "P1_1")
+            for name in ("P1_1", "P1_2")
+        }
+        navigator.show_cohort(cohort, summaries)
+        navigator.show_team("first")
+        navigator.places.table.sortByColumn(2, Qt.SortOrder.AscendingOrder)
+        assert navigator.places.listed() == ["P1_2", "P1_1", "P2_1", "P2_2"]
+        assert navigator.neighbour("P1_2", 1) == "P1_1"
+        assert navigator.neighbour("P1_2", -1) == "P2_2"
+        assert navigator.neighbour("nowhere", 1) == "P1_2"
+        assert navigator.neighbour("nowhere", -1) == "P2_2"
+
+    def test_patients_have_the_counts_of_their_regions(self, qtbot, cohort):
+        navigator, told = make(qtbot, Navigator()), []
+        summaries = {(name, "first"): summary(name, "first") for name in ("P1_1", "P1_2", "P2_1")}
+        summaries["P1_2", "first"] = replace(
+            summaries["P1_2", "first"], metrics=empty_pair().metrics
+        )
+        navigator.show_cohort(cohort, summaries)
+        navigator.region_chosen.connect(told.append)
+        navigator.show_team("first")
+        navigator.show_region("P1_2")
+        navigator.by_patient.setChecked(True)
+        places = navigator.places
+        assert places.listed() == ["P1", "P2"]
+        assert places.selected() == "P1"
+        assert [places.text("P1", title) for title in ("Regions", "FN", "FP")] == ["2", "2", "2"]
+        assert places.text("P1", "PQ") == f"{four_fates().metrics.pq:.3f}"
+        assert places.text("P2", "PQ") == ""  # a region is not known yet
+        assert navigator.neighbour("P1_2", 1) == "P2_1"
+        places.choose("P2")
+        places.choose("P1")
+        assert told == ["P2_1", "P1_1"]
+        navigator.by_patient.setChecked(False)
+        assert places.selected() == "P1_2"
+
+    def test_a_region_whose_pq_is_undefined_has_counts(self, qtbot, cohort):
+        navigator = make(qtbot, Navigator())
+        empty = empty_pair()
+        line = RegionSummary("P1_1", "first", empty.counts, empty.metrics)
+        navigator.show_cohort(cohort, {("P1_1", "first"): line})
+        navigator.show_team("first")
+        assert [navigator.places.text("P1_1", title) for title in ("PQ", "FN")] == ["–", "0"]
+
+    def test_the_share_that_is_reviewed_is_shown_once_it_is_known(self, qtbot, cohort):
+        navigator = make(qtbot, Navigator())
+        summaries = {("P1_1", "first"): summary("P1_1", "first")}
+        navigator.show_cohort(cohort, summaries)
+        navigator.show_team("first")
+        assert "Reviewed" not in navigator.places.table.titles()
+        navigator.show_reviewed({"P1_1": 2})
+        assert navigator.places.text("P1_1", "Reviewed") == "67 %"
+        assert navigator.places.text("P1_2", "Reviewed") == ""
+
+    def test_500_regions_are_filled_within_50_ms(self, qtbot, cohort):
+        files = cohort.regions[0].reference or cohort.predictions["first", "P1_1"]
+        names = [(f"P{n // 10}", f"P{n // 10}_{n}") for n in range(500)]
+        regions = tuple(Region(name, patient, None, files) for patient, name in names)
+        many = replace(cohort, regions=regions, teams=tuple(Team(name) for name in "abcd"))
+        known = summary("", "")
+        summaries = {
+            (name, team): replace(known, region=name, team=team)
+            for _, name in names
+            for team in "abcd"
+        }
+        navigator = make(qtbot, Navigator())
+        navigator.resize(350, 700)
+        navigator.show()
+        navigator.show_cohort(many, summaries)
+        navigator.show_team("a")
+        navigator.places.table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
+        times = []
+        for _, name in names[:20]:
+            summaries[name, "a"] = replace(known, region=name, team="a")
+            began = time.process_time()
+            navigator.show_summary(summaries[name, "a"])
+            QApplication.processEvents()
+            times.append(time.process_time() - began)
+        assert sorted(times)[10] < 0.05
 
 
 class TestStrips:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
@@ -11,6 +12,7 @@ from qtpy.QtWidgets import QFileDialog
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.cohort_report import n_passes
 from napari_panoptic.nuclei.conditions import protocol_conditions
+from napari_panoptic.nuclei.display.cohort_lines import CohortLines
 from napari_panoptic.nuclei.display.styles import ratio_text
 from napari_panoptic.nuclei.experiment import Experiment, scored_regions
 from napari_panoptic.nuclei.protocols import Reason, differences, protocol_table
@@ -21,8 +23,10 @@ from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.ranking import part as ranking_part
 from napari_panoptic.viewer.panels.ranking.panel import (
     HINT,
+    NOT_EVALUATED,
     OF_OTHERS,
     OF_REGION,
+    RankingPanel,
     View,
     going_on,
 )
@@ -41,11 +45,11 @@ def part(open_desk, wait_until):
     if session.snapshot.region.name != first or session.settings != session.protocol:
         desk.link._request(region=first, settings=session.protocol)
     wait_until(lambda: desk.is_settled)
-    part._found, part._is_outdated, part._drawn = None, False, None
-    part.widget.view.setCurrentIndex(0)
-    desk.raise_part(part)
+    for pane, view in zip(part.widget.plots, (View.PATIENTS, View.QUALITY), strict=True):
+        pane.choose(view)
+    desk.show_workspace("Cohort")
     wait_until(lambda: is_in_sight(part.widget) and desk.is_settled)
-    part.refresh()
+    part.forget()
     return part
 
 
@@ -60,14 +64,17 @@ def evaluated(part, open_desk, wait_until):
 
 
 def choose(part, view, desk, wait_until):
-    part.widget.view.setCurrentIndex(part.widget.view.findData(view))
+    part.widget.plots[0].choose(view)
     wait_until(lambda: desk.is_settled)
+    return part.widget.plots[0]
 
 
 class TestFigures:
     def test_it_says_what_to_do_first(self, part):
         assert part.widget.note_text() == HINT
         assert not part.widget.report.isEnabled()
+        assert not part.widget.tables.isEnabled()
+        assert {pane.note_text() for pane in part.widget.plots_in_sight()} == {NOT_EVALUATED}
 
     def test_protocols_are_scored_as_by_themselves(self, evaluated, open_desk):
         cohort = open_desk.session.cohort
@@ -75,7 +82,7 @@ class TestFigures:
         work = Experiment(teams, protocol_conditions(), with_objects=False)
         results = [work.evaluate(cohort, region)[1] for region in cohort.regions]
         expected = protocol_table(scored_regions(r for region in results for r in region))
-        texts = evaluated.widget.table.texts()
+        texts = evaluated.widget.protocols.texts()
         assert [row[0] for row in texts] == list(teams)
         for row, team in enumerate(teams):
             score = expected.scores[expected.teams.index(team), 0]
@@ -83,23 +90,36 @@ class TestFigures:
             assert texts[row][1] == f"{ratio_text(score)} ({rank})"
         assert len(texts[0]) == 7  # team, as run, three corrections alone, all, disentangled
 
-    @pytest.mark.parametrize("view", list(View))
-    def test_every_view_shows_something(self, evaluated, open_desk, wait_until, view):
-        choose(evaluated, view, open_desk, wait_until)
+    def test_every_plot_shows_something(self, evaluated, open_desk, wait_until):
+        for view in View:
+            pane = choose(evaluated, view, open_desk, wait_until)
+            figure = pane.plot.plot.figure
+            assert pane.plot.canvas.isVisible()
+            # Two teams have no mean ranks: the figure says so.
+            assert figure.axes or figure.texts, view
+
+    def test_every_table_is_filled(self, evaluated, open_desk):
         panel = evaluated.widget
-        if view in (View.PROTOCOLS, View.AVERAGES, View.STATISTICS):
-            assert panel.table.texts()
-            assert panel.table.isVisible()
-        else:
-            figure = panel.plot.plot.figure
-            assert panel.plot.canvas.isVisible()
-            assert figure.axes or figure.texts  # two teams have no mean ranks: it says so
+        teams = [team.name for team in open_desk.session.cohort.competing_teams]
+        assert is_in_sight(panel.protocols)
+        for table in (panel.averages, panel.statistics):
+            assert len(table.texts()) > 1
+            assert len(table.texts()[0]) in (2 + len(teams), 3 + len(teams))
 
     def test_the_region_needs_no_evaluated_cohort(self, part, open_desk, wait_until):
         for view in OF_REGION:
-            choose(part, view, open_desk, wait_until)
-            assert part.widget.plot.plot.figure.axes
+            pane = choose(part, view, open_desk, wait_until)
+            assert pane.plot.plot.figure.axes
         assert part.found is None
+
+    def test_patients_need_no_evaluated_cohort(self, part, open_desk):
+        session, table = open_desk.session, part.widget.patients
+        lines = CohortLines(session.cohort, session.summaries)
+        assert table.listed() == list(lines.regions_of)
+        for patient in lines.regions_of:
+            for team in session.cohort.teams:
+                expected = lines.patient(patient, team.name).pq
+                assert table.text(patient, team.name) == ratio_text(expected)
 
     def test_a_curve_of_the_region_is_computed_once(self, part, open_desk, wait_until, monkeypatch):
         computed = []
@@ -138,8 +158,8 @@ class TestFigures:
         total = n_passes() * len(open_desk.session.cohort.regions)
         QTest.mouseClick(part.widget.compute, LEFT)
         assert part.widget.note_text() == going_on(0, total)
-        for view in (View.REGION_RADIUS, View.AVERAGES):
-            part.widget.view.setCurrentIndex(part.widget.view.findData(view))
+        for view in (View.REGION_RADIUS, View.QUALITY):
+            part.widget.plots[0].choose(view)
         said = set()
         wait_until(lambda: said.add(part.widget.note_text()) or part.found is not None)
         known = {going_on(done, total) for done in range(total + 1)}
@@ -196,8 +216,8 @@ class TestWhatIsBehind:
             protocol(CHALLENGE_PROTOCOL).corrections,
             protocol(CORRECTED_PROTOCOL).corrections,
         )
-        row = [r[0] for r in panel.table.texts()].index("merger")
-        panel.table.cellClicked.emit(row, 5)  # all three corrected
+        row = [r[0] for r in panel.protocols.texts()].index("merger")
+        panel.protocols.cellClicked.emit(row, 5)  # all three corrected
         listed = panel.differences.texts()
         assert [texts[0] for texts in listed] == [one.region for one in found]
         wanted = next(
@@ -205,20 +225,21 @@ class TestWhatIsBehind:
             for number, one in enumerate(found)
             if one.ids and one.region != session.snapshot.region.name
         )
-        panel.differences.row_chosen.emit(wanted, 0)
+        panel.differences.cell_activated.emit(wanted, 0)
         wait_until(lambda: open_desk.is_settled)
         one = found[wanted]
         assert one.reason is not Reason.WEIGHT
         assert session.team == "merger"
         assert session.snapshot.region.name == one.region
         assert (session.selection.side, session.selection.id) == (Side.PREDICTION, one.ids[0])
+        assert open_desk.workspace.arrangement.has_image
         # The list stays while one goes through it.
-        assert panel.differences.isVisible()
+        open_desk.show_workspace("Cohort")
+        wait_until(lambda: panel.differences.isVisible())
         assert panel.differences.texts() == listed
 
     def test_a_point_opens_its_region(self, evaluated, open_desk, wait_until):
-        choose(evaluated, View.PATIENTS, open_desk, wait_until)
-        view = evaluated.widget.plot
+        view = choose(evaluated, View.PATIENTS, open_desk, wait_until).plot
         cohort = open_desk.session.cohort
         artist, points = next(
             (artist, points)
@@ -236,6 +257,50 @@ class TestWhatIsBehind:
         session = open_desk.session
         assert session.team == point.team
         assert session.snapshot.region.patient == point.patient
+        assert open_desk.workspace.arrangement.has_image
+
+    @pytest.mark.parametrize("by_key", [False, True])
+    def test_a_cell_of_a_patient_opens_its_worst_region(self, part, open_desk, wait_until, by_key):
+        session, names = open_desk.session, part.widget.patients
+        patient, table = names.listed()[-1], names.table
+        index = table.model().index(len(names.listed()) - 1, table.titles().index("merger"))
+        if by_key:
+            table.setCurrentIndex(index)
+            QTest.keyClick(table, Qt.Key.Key_Return)
+        else:
+            table.scrollTo(index)
+            QTest.mouseClick(table.viewport(), LEFT, pos=table.visualRect(index).center())
+        wait_until(lambda: open_desk.is_settled)
+        assert session.team == "merger"
+        lines = CohortLines(session.cohort, session.summaries)
+        assert session.snapshot.region.name == lines.worst_region(patient, "merger")
+        assert open_desk.workspace.arrangement.has_image
+
+
+class TestRoom:
+    @pytest.mark.parametrize("size", [(800, 640), (1050, 880), (1600, 900)])
+    def test_everything_is_in_sight_in_place_of_the_image(self, qtbot, size):
+        panel = RankingPanel()
+        qtbot.addWidget(panel)
+        panel.resize(*size)
+        panel.show()
+        shown = (panel.compute, panel.patients, *panel.plots_in_sight())
+        qtbot.waitUntil(lambda: all(is_in_sight(widget) for widget in shown))
+        assert len(panel.plots_in_sight()) == (1 if size[0] < 1000 else 2)
+
+    def test_a_narrow_column_shows_one_after_the_other(self, qtbot):
+        panel = RankingPanel()
+        qtbot.addWidget(panel)
+        panel.resize(400, 500)
+        panel.show()
+        pages = (panel.compute, panel.plots[0], panel.patients)
+        for number, page in enumerate(pages):
+            panel.show_page(number)
+            qtbot.waitUntil(lambda page=page: is_in_sight(page))
+            assert panel.minimumSizeHint().width() <= 400
+            others = {1, 2} - {number}
+            assert not any(is_in_sight(pages[other]) for other in others)
+        assert len(panel.plots_in_sight()) == 1
 
 
 class TestReport:
@@ -257,7 +322,7 @@ class TestReport:
     def test_a_plot_is_saved_by_itself(
         self, part, open_desk, wait_until, tmp_path, monkeypatch, ending
     ):
-        choose(part, View.REGION_THRESHOLD, open_desk, wait_until)
+        pane = choose(part, View.REGION_THRESHOLD, open_desk, wait_until)
         told = []
         monkeypatch.setattr(ranking_part, "show_info", told.append)
         monkeypatch.setattr(ranking_part, "show_error", told.append)
@@ -270,11 +335,36 @@ class TestReport:
             monkeypatch.setattr(
                 QFileDialog, "getSaveFileName", lambda *_a, place=place, **_k: (str(place), "")
             )
-            QTest.mouseClick(part.widget.picture, LEFT)
+            QTest.mouseClick(pane.save, LEFT)
             assert told[-1].startswith(beginning)
         assert len(told) == 3
         assert path.read_bytes()[:4] in (b"\x89PNG", b"<?xm")
-        assert part.widget.plot.canvas.isVisible()
+        assert pane.plot.canvas.isVisible()
+
+    def test_tables_are_saved_with_full_precision(
+        self, evaluated, open_desk, tmp_path, monkeypatch
+    ):
+        told = []
+        monkeypatch.setattr(ranking_part, "show_info", told.append)
+        monkeypatch.setattr(ranking_part, "show_error", told.append)
+        monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_a: str(tmp_path))
+        QTest.mouseClick(evaluated.widget.tables, LEFT)
+        assert told == [f"4 tables are in {tmp_path}"]
+        table = evaluated.found.protocols
+        found = pd.read_csv(tmp_path / "ranking-protocols.csv").set_index(["team", "protocol"])
+        for row, team in enumerate(table.teams):
+            for column, name in enumerate(table.protocols):
+                np.testing.assert_equal(found.loc[(team, name), "score"], table.scores[row, column])
+                assert found.loc[(team, name), "rank"] == table.ranks[row, column]
+        patients = pd.read_csv(tmp_path / "ranking-patients.csv")
+        assert set(patients["patient"]) == set(open_desk.session.cohort.patients)
+        assert len(pd.read_csv(tmp_path / "ranking-averages.csv")) == len(
+            evaluated.found.aggregation.aggregates
+        )
+        metrics = pd.read_csv(tmp_path / "ranking-statistics.csv")["metric"]
+        assert set(metrics) == set(evaluated.found.statistics)
+        evaluated.save_tables(tmp_path / "nowhere")
+        assert "nowhere" in told[-1]
 
     def test_a_place_that_cannot_be_written_is_told(
         self, evaluated, open_desk, wait_until, tmp_path, monkeypatch
@@ -314,7 +404,6 @@ def test_averages_by_group_come_from_the_table(part, open_desk, wait_until):
         wait_until(lambda: open_desk.is_settled)
     finally:
         path.unlink()
-    choose(part, View.AVERAGES, open_desk, wait_until)
-    units = [row[0] for row in part.widget.table.texts()]
+    units = [row[0] for row in part.widget.averages.texts()]
     assert "groups" in units
     assert np.unique(units).tolist() == ["groups", "patients", "pooled", "regions"]

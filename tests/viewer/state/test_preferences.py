@@ -146,8 +146,8 @@ def test_every_key_that_widgets_take_is_listed():
     found = keys_in_code()
     sections = {
         "panels/gallery/crop_grid": keys.GALLERY_KEYS,
-        "panels/objects/panel": keys.TABLE_KEYS,
-        "kit/array_table": keys.TABLE_KEYS,
+        "kit/sortable_view": keys.TABLE_KEYS,
+        "kit/name_table": keys.FILTER_KEYS,
         "kit/widgets": keys.FIGURE_KEYS,
     }
     # "1" with Alt: the keys of the verdicts
@@ -155,6 +155,11 @@ def test_every_key_that_widgets_take_is_listed():
     assert "Escape" in {shortcut.key for shortcut in keys.FIELD_KEYS}
     # As in every menu, so that nobody looks for them in a list.
     assert found.pop("kit/choice_menus") <= {"Space", "Return", "Enter"}
+    # Also with Ctrl, as in the panel of the objects.
+    assert found.pop("panels/objects/panel") == {"Ctrl-c"}
+    sorting = {f"Ctrl-{name}" for name in ("Left", "Right", "Up", "Down")}
+    assert sorting == {shortcut.key for shortcut in keys.SORT_KEYS}
+    found["kit/sortable_view"] -= {"Left", "Right"}
     assert set(found) == set(sections)
     for module, names in found.items():
         assert names <= {shortcut.key for shortcut in sections[module]}, module

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker
-from qtpy.QtWidgets import QCheckBox, QTreeWidgetItem, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QCheckBox, QVBoxLayout, QWidget
 
 from napari_panoptic.detections.atypia import (
     POINTS_RULE,
@@ -22,15 +22,11 @@ from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.nuclei.display.glossary import ATYPIA_MEANINGS
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, points_text, ratio_text
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.panels.navigator import NAME_ROLE, figure_tree, fill_item
+from napari_panoptic.viewer.kit.name_table import NameTable
+from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.sortable_view import ROW_HEIGHT
+from napari_panoptic.viewer.panels.places import figure_column, name_column
 
-_TEAM_HEADER = {
-    "Team": "The team; click to list its scores.",
-    **{title: ATYPIA_MEANINGS[title] for title in ("rank", "points", "frames", "right")},
-    str(AnswerState.NOT_EVALUATED): ATYPIA_MEANINGS[str(AnswerState.NOT_EVALUATED)],
-    str(AnswerState.MISSING): ATYPIA_MEANINGS[str(AnswerState.MISSING)],
-}
 _TEAM_ROWS = 7
 """Number of teams that are seen without scrolling."""
 
@@ -58,10 +54,8 @@ class AtypiaPanel(QWidget):
         self._state: tuple[object, ...] | None = None
         self._session: DetectionSession | None = None
         self._rows: list[_Row] = []
-        self._items: dict[str, QTreeWidgetItem] = {}
-        self._teams = figure_tree(_TEAM_HEADER)
-        self._teams.setRootIsDecorated(False)
-        self._teams.currentItemChanged.connect(self._on_team)
+        self.teams = NameTable("Scores of the teams")
+        self.teams.chosen.connect(self.team_chosen.emit)
         self._note = PlainLabel()
         self._note.setWordWrap(True)
         self.table = ArrayTable()
@@ -72,7 +66,7 @@ class AtypiaPanel(QWidget):
         self.all_teams.toggled.connect(self._on_toggled)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
-        layout.addWidget(self._teams)
+        layout.addWidget(self.teams)
         layout.addWidget(self._note)
         layout.addWidget(self.all_teams)
         layout.addWidget(self.table, 1)
@@ -87,50 +81,21 @@ class AtypiaPanel(QWidget):
             self._state = state
             if is_other:
                 self._fill_teams(session.scores)
-            self._mark_team(session.team)
+            self.teams.mark(session.team)
             self._fill_rows(session, name)
-
-    def team_text(self, name: str, column: int) -> str:
-        """Return what is shown of a team."""
-        return self._items[name].text(column)
-
-    def choose_team(self, name: str) -> None:
-        """Choose a team, as a click on it does."""
-        self._teams.setCurrentItem(self._items[name])
 
     def note(self) -> str:
         """Return the text about the scores as a whole."""
         return self._note.text()
 
     def _fill_teams(self, scores: AtypiaEvaluation | None) -> None:
-        with QSignalBlocker(self._teams):
-            self._teams.clear()
-            self._items = {}
-            if scores is None:
-                self._note.setText("reading the scores …")
-                return
-            by_points = sorted(
-                scores.team_names, key=lambda team: scores.ranks.get(team, len(scores.team_names))
-            )
-            for team in by_points:
-                item = QTreeWidgetItem([shown(team)])
-                item.setData(0, NAME_ROLE, team)
-                item.setToolTip(0, shown(team))
-                fill_item(item, 1, _sums(scores, team))
-                self._teams.addTopLevelItem(item)
-                self._items[team] = item
-        height = self._teams.sizeHintForRow(0) * min(len(self._items), _TEAM_ROWS)
-        header = self._teams.header()
-        self._teams.setFixedHeight(
-            height + (0 if header is None else header.sizeHint().height()) + 6
-        )
-        self._note.setText(f"{POINTS_RULE}.")
-
-    def _mark_team(self, team: str | None) -> None:
-        item = self._items.get(team or "")
-        if item is not None:
-            with QSignalBlocker(self._teams):
-                self._teams.setCurrentItem(item)
+        names: list[str] = []
+        if scores is not None:
+            last = len(scores.team_names)
+            names = sorted(scores.team_names, key=lambda team: scores.ranks.get(team, last))
+        self.teams.show_rows(names, [] if scores is None else _team_columns(scores, names))
+        self.teams.setFixedHeight(ROW_HEIGHT * (2 + min(len(names), _TEAM_ROWS)))
+        self._note.setText("reading the scores …" if scores is None else f"{POINTS_RULE}.")
 
     def _fill_rows(self, session: DetectionSession, frame: str) -> None:
         scores = session.scores
@@ -222,10 +187,6 @@ class AtypiaPanel(QWidget):
         if names and here not in names:
             self.frame_chosen.emit(names[0])
 
-    def _on_team(self, item: QTreeWidgetItem | None, _previous: QTreeWidgetItem | None) -> None:
-        if item is not None:
-            self.team_chosen.emit(item.data(0, NAME_ROLE))
-
     def _on_toggled(self, _checked: bool) -> None:
         if self._session is not None:
             self.show_session(self._session)
@@ -240,15 +201,28 @@ def _said(answer: AtypiaAnswer) -> str:
     return str(answer.state if answer.given.score is None else answer.given.score)
 
 
-def _sums(scores: AtypiaEvaluation, team: str) -> tuple[str, ...]:
-    """Describe what a team reached over all frames; one that sent no scores reached nothing."""
-    missing = scores.n_missing(team)
-    if team not in scores.ranks:
-        return (*(UNDEFINED,) * 5, count_text(missing))
-    found = scores.of(team)
-    counts = (found.n_frames, found.n_right, found.n_not_evaluated, missing)
-    return (
-        count_text(scores.ranks[team]),
-        points_text(found.points),
-        *(count_text(value) for value in counts),
-    )
+def _team_columns(scores: AtypiaEvaluation, names: Sequence[str]) -> list[Column]:
+    """Describe what teams reached over all frames; one that sent no scores reached nothing."""
+    found = [scores.of(name) if name in scores.ranks else None for name in names]
+    ranks = [scores.ranks.get(name, math.nan) for name in names]
+    lacking = [(UNDEFINED, "")] * len(names)
+
+    def column(title: str, values: Sequence[float], text: Callable[[Any], str]) -> Column:
+        return figure_column(title, ATYPIA_MEANINGS[title], values, lacking, text=text)
+
+    def reached(name: str) -> list[float]:
+        return [math.nan if one is None else getattr(one, name) for one in found]
+
+    return [
+        name_column("Team", "The team; choose it to list its scores.", names),
+        column("rank", ranks, _count),
+        column("points", reached("points"), points_text),
+        column("frames", reached("n_frames"), _count),
+        column("right", reached("n_right"), _count),
+        column(str(AnswerState.NOT_EVALUATED), reached("n_not_evaluated"), _count),
+        column(str(AnswerState.MISSING), [scores.n_missing(name) for name in names], _count),
+    ]
+
+
+def _count(value: float) -> str:
+    return count_text(int(value))

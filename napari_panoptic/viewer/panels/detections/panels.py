@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import partial
 
 import numpy as np
 from psygnal import Signal
@@ -16,13 +15,10 @@ from qtpy.QtWidgets import (
     QDoubleSpinBox,
     QGridLayout,
     QHBoxLayout,
-    QProgressBar,
     QPushButton,
     QSizePolicy,
     QSlider,
-    QSplitter,
     QToolButton,
-    QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
 )
@@ -38,7 +34,6 @@ from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.glossary import (
     DETECTION_MEANINGS,
-    NO_ANNOTATION,
     POINT_STATUS_MEANINGS,
 )
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, decimal_text, ratio_text
@@ -59,26 +54,7 @@ from napari_panoptic.viewer.kit.widgets import (
 )
 from napari_panoptic.viewer.layers.point_scene import Tool
 from napari_panoptic.viewer.panels.detections.curve import CurveView
-from napari_panoptic.viewer.panels.navigator import (
-    NAME_ROLE,
-    figure_tree,
-    fill_item,
-    list_by_patient,
-    measured_once,
-)
 
-_FAILURES = {"FN": POINT_STATUS_MEANINGS[Status.FN], "FP": POINT_STATUS_MEANINGS[Status.FP]}
-_FRAME_HEADER = {
-    "Patient / frame": "A frame of a patient; click to show it.",
-    "F": DETECTION_MEANINGS["f_measure"],
-    **_FAILURES,
-}
-_TEAM_HEADER = {
-    "Team": "The team; click to show its detections.",
-    "F": f"{DETECTION_MEANINGS['f_measure']} Over all frames.",
-    "here": f"{DETECTION_MEANINGS['f_measure']} Of the frame shown.",
-    **_FAILURES,
-}
 _STEPS = 1000
 SIDE_WORDS = {Side.REFERENCE: "annotated", Side.PREDICTION: "detected"}
 NOTHING_SELECTED = "Click a point to see its outcome; N: next failure."
@@ -86,154 +62,6 @@ _TOOL_HINTS = {
     Tool.ADD: "Click the image to add {} points; the button again stops.",
     Tool.MOVE: "Drag {} points, Delete removes them; the button again stops.",
 }
-
-
-class DetectionNavigator(QWidget):
-    """Patients, frames and teams with their F-measure and failures."""
-
-    frame_chosen = Signal(str)
-    team_chosen = Signal(str)
-    next_wanted = Signal(int)
-    pause_wanted = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._tree, self._teams = figure_tree(_FRAME_HEADER), figure_tree(_TEAM_HEADER)
-        self._teams.setRootIsDecorated(False)
-        self._frames: dict[str, QTreeWidgetItem] = {}
-        self._patients: dict[str, QTreeWidgetItem] = {}
-        self._team_items: dict[str, QTreeWidgetItem] = {}
-        self._progress_row, self._progress = QWidget(), QProgressBar()
-        self._pause = QPushButton("stop")
-        self._pause.setMinimumWidth(self.fontMetrics().horizontalAdvance("go on") + 28)
-        self._pause.clicked.connect(lambda _=False: self.pause_wanted.emit())
-        previous, following = QPushButton("◀ previous"), QPushButton("next ▶")
-        previous.setToolTip("Previous frame (K)")
-        following.setToolTip("Next frame (J)")
-        previous.clicked.connect(lambda _=False: self.next_wanted.emit(-1))
-        following.clicked.connect(lambda _=False: self.next_wanted.emit(1))
-        self._tree.currentItemChanged.connect(partial(self._on_item, self.frame_chosen))
-        self._teams.currentItemChanged.connect(partial(self._on_item, self.team_chosen))
-        buttons = QHBoxLayout()
-        buttons.addWidget(previous)
-        buttons.addWidget(following)
-        splitter = QSplitter(Qt.Orientation.Vertical)
-        splitter.addWidget(self._tree)
-        splitter.addWidget(self._teams)
-        splitter.setStretchFactor(0, 3)
-        splitter.setStretchFactor(1, 1)
-        splitter.setChildrenCollapsible(False)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 4, 4, 4)
-        layout.addLayout(buttons)
-        layout.addWidget(splitter, 1)
-        row = QHBoxLayout(self._progress_row)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._progress, 1)
-        row.addWidget(self._pause)
-        layout.addWidget(self._progress_row)
-
-    def show_cohort(self, cohort: DetectionCohort) -> None:
-        """List the frames and teams of a cohort."""
-        with QSignalBlocker(self._tree), QSignalBlocker(self._teams):
-            self._tree.clear()
-            self._teams.clear()
-            self._team_items = {}
-            places = [(frame.patient, frame.name) for frame in cohort.frames]
-            self._patients, self._frames = list_by_patient(self._tree, places)
-            for name in cohort.team_names:
-                item = QTreeWidgetItem([shown(name)])
-                item.setData(0, NAME_ROLE, name)
-                self._teams.addTopLevelItem(item)
-                self._team_items[name] = item
-
-    def show_figures(self, session: DetectionSession, *, is_paused: bool = False) -> None:
-        """Show frame, team and all figures again, and for how many frames they are known."""
-        cohort = session.cohort
-        current = "" if session.shown is None else session.shown.frame.name
-        with measured_once(self._tree):
-            self._fill_frames(session)
-        for name, item in self._team_items.items():
-            here = _texts(session.counts(current, name), _lacking(session, current, name))
-            fill_item(item, 1, (ratio_text(session.pooled(name).f_measure), *here))
-        self._mark(self._tree, self._frames.get(current))
-        self._mark(self._teams, self._team_items.get(session.team or ""))
-        n_known, n_frames = session.n_known, len(cohort.frames)
-        self._progress_row.setVisible(n_known < n_frames)
-        self._progress.setRange(0, max(n_frames, 1))
-        self._progress.setValue(n_known)
-        self._progress.setFormat(f"frames: {n_known} of {n_frames}")
-        self._pause.setText("go on" if is_paused else "stop")
-        self._pause.setToolTip(
-            "Compute the figures of the other frames."
-            if is_paused
-            else "Stop computing the figures of the other frames."
-        )
-
-    def _fill_frames(self, session: DetectionSession) -> None:
-        by_patient: dict[str, DetectionCounts] = {}
-        for frame in session.cohort.frames:
-            counts = session.counts(frame.name, session.team)
-            item = self._frames[frame.name]
-            if counts is not None:
-                known = by_patient.get(frame.patient, DetectionCounts())
-                by_patient[frame.patient] = known + counts
-            fill_item(item, 1, _texts(counts, _lacking(session, frame.name, session.team)))
-            why = session.failed.get(frame.name) or session.unjudged.get(frame.name, "")
-            why = shown(why)
-            if item.toolTip(1) != why:
-                item.setToolTip(1, why)
-        for patient, item in self._patients.items():
-            fill_item(item, 1, _texts(by_patient.get(patient), ""))
-
-    def progress_text(self) -> str:
-        """Return how many frames' figures are known; empty if all are."""
-        return "" if self._progress_row.isHidden() else self._progress.format()
-
-    def frame_text(self, name: str, column: int) -> str:
-        """Return what is shown of a frame."""
-        return self._frames[name].text(column)
-
-    def team_text(self, name: str, column: int) -> str:
-        """Return what is shown of a team."""
-        return self._team_items[name].text(column)
-
-    def choose_frame(self, name: str) -> None:
-        """Choose a frame, as a click on it does."""
-        self._tree.setCurrentItem(self._frames[name])
-
-    def choose_team(self, name: str) -> None:
-        """Choose a team, as a click on it does."""
-        self._teams.setCurrentItem(self._team_items[name])
-
-    def _mark(self, tree: object, item: QTreeWidgetItem | None) -> None:
-        if item is not None:
-            with QSignalBlocker(tree):  # type: ignore[arg-type]
-                tree.setCurrentItem(item)  # type: ignore[attr-defined]
-
-    def _on_item(
-        self, signal: object, item: QTreeWidgetItem | None, _previous: QTreeWidgetItem | None
-    ) -> None:
-        name = None if item is None else item.data(0, NAME_ROLE)
-        if name:
-            signal.emit(name)  # type: ignore[attr-defined]
-
-
-def _lacking(session: DetectionSession, frame: str, team: str | None) -> str:
-    """Return in a word why there are no counts; empty while they are not known."""
-    if team is None or not session.is_known(frame):
-        return ""
-    if frame in session.failed:
-        return "unreadable"
-    if session.has_annotation(frame):
-        return session.lacking(frame, team)
-    return NO_ANNOTATION
-
-
-def _texts(counts: DetectionCounts | None, without: str) -> tuple[str, str, str]:
-    if counts is None:
-        return (without, *((UNDEFINED,) * 2 if without else ("", "")))
-    return ratio_text(counts.f_measure), count_text(counts.fn), count_text(counts.fp)
 
 
 class DetectionFigures(QWidget):

@@ -482,7 +482,7 @@ class EditsPart(DeskPart):
             return
         here = [autosave for autosave, _ in self._left_here()]
         if not here:
-            around.link.panels.navigator.region_chosen.emit(self._left[0][0].part.region)
+            around.link.go_to(self._left[0][0].part.region)
             return
         if not all(self._may_replace(autosave.part) for autosave in here):
             return

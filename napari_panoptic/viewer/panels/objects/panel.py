@@ -35,7 +35,7 @@ from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu, TickMenu
 from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.sortable_view import SortableView
+from napari_panoptic.viewer.kit.sortable_view import CENTRE_KEYS, SortableView
 from napari_panoptic.viewer.kit.widgets import is_desk_key, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
 
@@ -90,8 +90,8 @@ class _View(SortableView):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
-        """Centre on Space; letters go to the desk instead of searching the table."""
-        if event is not None and event.key() == Qt.Key.Key_Space:
+        """Centre on Space or Enter; letters go to the desk instead of searching the table."""
+        if event is not None and event.key() in CENTRE_KEYS:
             self.centre_pressed.emit()
         elif event is not None and event.matches(QKeySequence.StandardKey.Copy):
             self.copy_pressed.emit()

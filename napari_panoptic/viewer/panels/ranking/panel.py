@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 from psygnal import Signal
+from qtpy.QtCore import Qt
+from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QProgressBar,
     QPushButton,
-    QStackedWidget,
+    QScrollArea,
+    QSplitter,
+    QTabBar,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, AggregationTable
 from napari_panoptic.nuclei.cohort_report import n_passes
+from napari_panoptic.nuclei.display.cohort_lines import CohortLines
+from napari_panoptic.nuclei.display.glossary import FIGURE_MEANINGS
 from napari_panoptic.nuclei.display.styles import count_text, ratio_text
 from napari_panoptic.nuclei.protocols import Difference, ProtocolTable
 from napari_panoptic.nuclei.values.settings import (
@@ -30,9 +37,11 @@ from napari_panoptic.nuclei.values.settings import (
 )
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable, heading
+from napari_panoptic.viewer.panels.places import figure_column, patient_column
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot
@@ -42,6 +51,8 @@ HINT = (
     "what changes it. It takes about a second per region."
 )
 OF_OTHERS = "Settings have changed: evaluate the cohort again."
+NOT_EVALUATED = "Evaluate the cohort to see this plot."
+LEAST_DIFFERENCES_PX = 120
 GOING_ON = (
     "The cohort is being evaluated: {done} of {total} done; every region is evaluated {times}. "
     "The results appear here. “Stop” keeps what is done: the evaluation continues from there."
@@ -69,11 +80,8 @@ _PROTOCOL_MEANINGS = {
 
 
 class View(StrEnum):
-    """What the panel can show."""
+    """The plots."""
 
-    PROTOCOLS = "Protocols"
-    AVERAGES = "Averages"
-    STATISTICS = "Statistics"
     PATIENTS = "PQ per patient"
     QUALITY = "DQ against SQ"
     DETECTION = "Precision against recall"
@@ -92,52 +100,121 @@ class View(StrEnum):
 
 
 OF_REGION = (View.REGION_RADIUS, View.REGION_THRESHOLD, View.ALIGNMENT)
-"""Views that need no evaluation of the cohort."""
+"""Plots that need no evaluation of the cohort."""
+WITH_POINTS = (View.PATIENTS, View.QUALITY, View.DETECTION)
+"""Plots whose points lead to regions."""
+LEAST_WIDE_PX = 760, 460
+"""Width and height from which tables, plots and patients stand side by side."""
+LEAST_TWO_PX = 560
+"""Width or height from which there are two plots."""
 
 
-class RankingPanel(QWidget):
-    """One view at a time: a table or a plot, and what lies behind it."""
+class PlotPane(QWidget):
+    """A plot, the menu that chooses it, and a button that saves it."""
 
-    cohort_wanted = Signal()
-    stop_wanted = Signal()
-    report_wanted = Signal()
-    picture_wanted = Signal()
-    view_chosen = Signal(View)
-    cell_chosen = Signal(str, str)  # team, protocol
-    difference_chosen = Signal(Difference)
-    point_chosen = Signal(object)  # Point
+    view_chosen = Signal()
+    save_wanted = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.view = QComboBox()
-        self.compute = QPushButton("Evaluate cohort")
-        self.stop = QPushButton("Stop")
-        self.report = QPushButton("Report…")
-        self.picture = QPushButton("Save…")
-        self.table = FigureTable(stretch_first=False)
-        self.differences = ArrayTable()
-        self.plot = PlotView()
-        self._progress = QProgressBar()
-        self._note, self._why = PlainLabel(), PlainLabel()
-        self._pages = QStackedWidget()
-        self._shown_differences: list[Difference] = []
-        self._lay_out()
-        self.show_hint(HINT)
-        self.show_progress(None)
+    def __init__(self, view: View) -> None:
+        super().__init__()
+        self.menu, self.save, self.plot = QComboBox(), QPushButton("Save…"), PlotView()
+        for each in View:
+            self.menu.addItem(each.value, each)
+        self.menu.setCurrentIndex(self.menu.findData(view))
+        self.menu.setStyleSheet(COMPACT_COMBO)
+        self.menu.setMinimumContentsLength(8)
+        self.menu.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self.menu.setToolTip("Plot of the cohort, or of this region")
+        self.save.setToolTip("Save this plot as SVG or PNG.")
+        self._note = PlainLabel()
+        self._note.setWordWrap(True)
+        row, layout = QHBoxLayout(), QVBoxLayout(self)
+        row.addWidget(self.menu, 1)
+        row.addWidget(self.save)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addLayout(row)
+        layout.addWidget(self._note)
+        layout.addWidget(self.plot, 1)
+        self.menu.currentIndexChanged.connect(lambda _: self.view_chosen.emit())
+        self.save.clicked.connect(lambda _=False: self.save_wanted.emit())
+        self.show_hint("")
 
-    def chosen_view(self) -> View:
-        """Return the view that is asked for."""
-        return View(self.view.currentData())
+    @property
+    def view(self) -> View:
+        """The plot that is chosen."""
+        return View(self.menu.currentData())
+
+    def choose(self, view: View) -> None:
+        """Choose a plot, as in the menu."""
+        self.menu.setCurrentIndex(self.menu.findData(view))
 
     def note_text(self) -> str:
-        """Return the text about the current view."""
+        """Return the text above the plot, or in its place."""
         return self._note.text()
 
     def show_hint(self, text: str) -> None:
-        """Show nothing but a sentence."""
+        """Show a sentence and no plot."""
         self._note.setText(text)
-        self._pages.hide()
-        self.picture.hide()
+        self.plot.show_plot(None)
+        self.save.setEnabled(False)
+
+    def show_plot(self, plot: Plot) -> None:
+        """Show a plot."""
+        self._note.setText("Click a point to open its region." if self.view in WITH_POINTS else "")
+        self.plot.show_plot(plot)
+        self.save.setEnabled(True)
+
+
+class RankingPanel(QWidget):
+    """Tables, plots and patients of a cohort: side by side, or in tabs where there is less room."""
+
+    cohort_wanted = Signal()
+    stop_wanted = Signal()
+    tables_wanted = Signal()
+    report_wanted = Signal()
+    plots_changed = Signal()  # others are chosen, or more are in sight
+    cell_chosen = Signal(str, str)  # team, protocol
+    difference_chosen = Signal(Difference)
+    patient_chosen = Signal(str, object)  # patient, team or None
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.compute = QPushButton("Evaluate cohort")
+        self.stop = QPushButton("Stop")
+        self.tables = QPushButton("Tables…")
+        self.report = QPushButton("Report…")
+        self.protocols = FigureTable(stretch_first=False)
+        self.averages = FigureTable(stretch_first=False)
+        self.statistics = FigureTable(stretch_first=False)
+        self.differences = ArrayTable()
+        self.plots = (PlotPane(View.PATIENTS), PlotPane(View.QUALITY))
+        self.patients = NameTable("Patients", "Filter by patient")
+        self._progress = QProgressBar()
+        self._note, self._why = PlainLabel(), PlainLabel()
+        self._statistics_note = PlainLabel()
+        self._shown_differences: list[Difference] = []
+        self._tabs = QTabBar()
+        self._upper = QSplitter(Qt.Orientation.Horizontal)
+        self._plots = QSplitter(Qt.Orientation.Horizontal)
+        self._all = QSplitter(Qt.Orientation.Vertical)
+        self._pages: tuple[QWidget, ...] = ()
+        self._figures = QWidget()
+        self._lay_out()
+        self._connect()
+        self.show_hint(HINT)
+        self.show_progress(None)
+
+    def note_text(self) -> str:
+        """Return the text about the cohort."""
+        return self._note.text()
+
+    def show_hint(self, text: str) -> None:
+        """Show a sentence instead of figures of the cohort."""
+        self._note.setText(text)
+        self._note.setVisible(bool(text))
+        self._figures.setVisible(not text)
 
     def show_progress(self, progress: tuple[int, int] | None, *, is_there: bool = False) -> None:
         """Show how far the evaluation is; None if none is under way."""
@@ -145,10 +222,35 @@ class RankingPanel(QWidget):
         self._progress.setVisible(busy)
         self.stop.setVisible(busy)
         self.compute.setVisible(not busy)
-        self.report.setEnabled(is_there and not busy)
+        for button in (self.tables, self.report):
+            button.setEnabled(is_there and not busy)
         if progress is not None:
             self._progress.setMaximum(max(progress[1], 1))
             self._progress.setValue(progress[0])
+
+    def show_patients(self, lines: CohortLines, teams: Sequence[str]) -> None:
+        """Show the PQ of every team for every patient, as far as it is known."""
+        patients = list(lines.regions_of)
+        meaning = f"{FIGURE_MEANINGS['pq']} Of all regions of the patient together, as set now."
+        columns = [patient_column("Choose one to open its region.", patients)]
+        for team in teams:
+            found = [lines.patient(patient, team) for patient in patients]
+            column = figure_column(
+                team,
+                f"{team}: {meaning}",
+                [line.pq for line in found],
+                [(line.lacking, line.reason) for line in found],
+            )
+            columns.append(replace(column, key=team, stretch=True))
+        self.patients.show_rows(patients, columns)
+
+    def plots_in_sight(self) -> list[PlotPane]:
+        """Return the plots that there is room for."""
+        return [pane for pane in self.plots if not pane.isHidden()]
+
+    def show_page(self, number: int) -> None:
+        """Show tables (0), plots (1) or patients (2) where there is no room for all."""
+        self._tabs.setCurrentIndex(number)
 
     def show_protocols(self, table: ProtocolTable) -> None:
         """Show scores and ranks, a column per protocol."""
@@ -180,11 +282,7 @@ class RankingPanel(QWidget):
                     )
                 )
             rows.append(cells)
-        self._show_table(
-            header,
-            rows,
-            "Score (rank). Click a score to see what differs from the challenge as run.",
-        )
+        self.protocols.fill(header, rows)
 
     def show_differences(self, title: str, found: Sequence[Difference]) -> None:
         """List what makes a score differ from the one as run."""
@@ -219,14 +317,15 @@ class RankingPanel(QWidget):
                     )
                 )
             rows.append(cells)
-        self._show_table(header, rows, "PQ (rank) by every way to average the same counts.")
+        self.averages.fill(header, rows)
 
     def show_statistics(
         self, names: Mapping[str, str], found: Mapping[str, TeamStatistics]
     ) -> None:
         """Show ranks and intervals for every metric."""
+        self.statistics.setVisible(bool(found))
         if not found:
-            self.show_hint("Statistics compare teams: this cohort has fewer than two.")
+            self._statistics_note.setText("This cohort has fewer than two teams to compare.")
             return
         teams = next(iter(found.values())).comparison.teams
         header = [
@@ -258,70 +357,129 @@ class RankingPanel(QWidget):
         said = "Rank: 1 + the number of teams significantly better (Nemenyi, p < 0.05)."
         if left_out:
             said += f" {count_text(len(left_out))} patient(s) left out of the tests."
-        self._show_table(header, rows, f"Means over patients. {said}")
+        self._statistics_note.setText(said)
+        self.statistics.fill(header, rows)
 
-    def show_plot(self, plot: Plot, note: str = "") -> None:
-        """Show a plot."""
-        self._note.setText(note)
-        self.plot.show_plot(plot)
-        self._pages.setCurrentWidget(self.plot)
-        self._pages.show()
-        self.picture.show()
-
-    def _show_table(self, header: list[Cell], rows: list[list[Cell]], note: str) -> None:
-        self._note.setText(note)
-        self.table.fill(header, rows)
+    def hide_differences(self) -> None:
+        """Show no differences any more."""
         self.differences.hide()
         self._why.hide()
-        self._pages.setCurrentIndex(0)
-        self._pages.show()
-        self.picture.hide()
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Show side by side what there is room for."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        width, height = LEAST_WIDE_PX
+        is_wide = self.width() >= width and self.height() >= height
+        self._tabs.setVisible(not is_wide)
+        for number, page in enumerate(self._pages):
+            page.setVisible(is_wide or number == self._tabs.currentIndex())
+        self._upper.setVisible(is_wide or self._tabs.currentIndex() < 2)
+        if is_wide:
+            self._turn_plots(self.width() // 2, 2 * self.height() // 3)
+        else:
+            self._turn_plots(self.width(), self.height())
+
+    def _turn_plots(self, width: int, height: int) -> None:
+        """Put the plots beside or above each other, or show one alone."""
+        beside = width >= height
+        turned = Qt.Orientation.Horizontal if beside else Qt.Orientation.Vertical
+        has_two = max(width, height) >= LEAST_TWO_PX
+        is_other = self.plots[1].isHidden() == has_two
+        self._plots.setOrientation(turned)
+        self.plots[1].setVisible(has_two)
+        if is_other:
+            self.plots_changed.emit()
+
+    def _lay_out(self) -> None:
+        self.compute.setToolTip("Evaluate every region of all teams under every protocol.")
+        self.tables.setToolTip("Save ranking, statistics and patients as CSV files.")
+        self.report.setToolTip("Save everything as one HTML file that opens anywhere.")
+        self._progress.setFormat("%v of %m")
+        self._progress.setMinimumWidth(40)
+        top = QHBoxLayout()
+        for widget in (self.compute, self._progress, self.stop):
+            top.addWidget(widget, 1 if widget is self._progress else 0)
+        top.addStretch()
+        top.addWidget(self.tables)
+        top.addWidget(self.report)
+        for word in ("Tables", "Plots", "Patients"):
+            self._tabs.addTab(word)
+        self._tabs.setExpanding(False)
+        self._tabs.setDrawBase(False)
+        for pane in self.plots:
+            self._plots.addWidget(pane)
+        self._pages = (self._tables_page(), self._plots, self.patients)
+        self._upper.addWidget(self._pages[0])
+        self._upper.addWidget(self._plots)
+        self._all.addWidget(self._upper)
+        self._all.addWidget(self.patients)
+        for splitter, shares in ((self._upper, (5, 4)), (self._all, (2, 1)), (self._plots, (1, 1))):
+            splitter.setChildrenCollapsible(False)
+            for number, share in enumerate(shares):
+                splitter.setStretchFactor(number, share)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 2)
+        layout.addLayout(top)
+        layout.addWidget(self._tabs)
+        layout.addWidget(self._all, 1)
+
+    def _tables_page(self) -> QScrollArea:
+        """Make the page of tables, which scrolls down."""
+        for label in (self._note, self._why, self._statistics_note):
+            label.setWordWrap(True)
+        self.differences.setMinimumHeight(LEAST_DIFFERENCES_PX)
+        rows = QVBoxLayout(self._figures)
+        rows.setContentsMargins(0, 0, 0, 0)
+        for widget in (
+            heading("Protocols: score (rank)", "Click a score to see what differs as run."),
+            self.protocols,
+            self._why,
+            self.differences,
+            heading("Averages: PQ (rank)", "PQ by every way to average the same counts."),
+            self.averages,
+            heading("Statistics: mean over patients (rank)"),
+            self.statistics,
+            self._statistics_note,
+        ):
+            rows.addWidget(widget)
+        self.hide_differences()
+        body, page = QWidget(), QScrollArea()
+        column = QVBoxLayout(body)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self._note)
+        column.addWidget(self._figures)
+        column.addStretch(1)
+        page.setWidget(body)
+        page.setWidgetResizable(True)
+        page.setFrameShape(QScrollArea.Shape.NoFrame)
+        page.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        return page
+
+    def _connect(self) -> None:
+        self._tabs.currentChanged.connect(lambda _: self._arrange())
+        for button, signal in (
+            (self.compute, self.cohort_wanted),
+            (self.stop, self.stop_wanted),
+            (self.tables, self.tables_wanted),
+            (self.report, self.report_wanted),
+        ):
+            button.clicked.connect(lambda _=False, own=signal: own.emit())
+        for pane in self.plots:
+            pane.view_chosen.connect(self.plots_changed.emit)
+        self.protocols.chosen.connect(lambda target: self.cell_chosen.emit(*target))
+        self.differences.cell_activated.connect(lambda row, _column: self._on_difference(row))
+        self.patients.table.cell_activated.connect(lambda _row, column: self._on_patient(column))
 
     def _on_difference(self, row: int) -> None:
         self.difference_chosen.emit(self._shown_differences[row])
 
-    def _lay_out(self) -> None:
-        for view in View:
-            self.view.addItem(view.value, view)
-        self.view.setStyleSheet(COMPACT_COMBO)
-        self.view.setMinimumContentsLength(8)
-        self.view.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        )
-        self.view.setToolTip("What to show of the cohort, or of this region.")
-        self.compute.setToolTip("Evaluate every region of all teams under every protocol.")
-        self.report.setToolTip("Save everything as one HTML file that opens anywhere.")
-        self._note.setWordWrap(True)
-        self._why.setWordWrap(True)
-        self._progress.setFormat("%v of %m")
-        self._progress.setMinimumWidth(40)
-        top = QHBoxLayout()
-        self.picture.setToolTip("Save this plot as SVG or PNG.")
-        buttons = (self.compute, self._progress, self.stop, self.picture, self.report)
-        for widget in (self.view, *buttons):
-            top.addWidget(widget, 1 if widget in (self.view, self._progress) else 0)
-        page = QWidget()
-        rows = QVBoxLayout(page)
-        rows.setContentsMargins(0, 0, 0, 0)
-        rows.addWidget(self.table)
-        rows.addWidget(self._why)
-        rows.addWidget(self.differences, 1)
-        rows.addStretch()
-        self._pages.addWidget(page)
-        self._pages.addWidget(self.plot)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 4, 4, 2)
-        layout.addLayout(top)
-        layout.addWidget(self._note)
-        layout.addWidget(self._pages, 1)
-        self.view.currentIndexChanged.connect(lambda _: self.view_chosen.emit(self.chosen_view()))
-        self.compute.clicked.connect(lambda: self.cohort_wanted.emit())
-        self.stop.clicked.connect(lambda: self.stop_wanted.emit())
-        self.report.clicked.connect(lambda: self.report_wanted.emit())
-        self.picture.clicked.connect(lambda: self.picture_wanted.emit())
-        self.table.chosen.connect(lambda target: self.cell_chosen.emit(*target))
-        self.differences.row_chosen.connect(lambda row, _column: self._on_difference(row))
-        self.plot.point_chosen.connect(self.point_chosen.emit)
+    def _on_patient(self, column: int) -> None:
+        patient = self.patients.selected()
+        if patient is not None:
+            self.patient_chosen.emit(patient, self.patients.table.key(column))
 
 
 def going_on(done: int, total: int) -> str:
@@ -348,7 +506,14 @@ def _difference_columns(found: Sequence[Difference]) -> list[Column]:
         np.array([str(getattr(one, word)) for one in found], object) for word in words
     )
     return [
-        Column("Region", "The place; choose a row to go there.", region, width=190, is_text=True),
+        Column(
+            "Region",
+            "The place; choose a row to go there.",
+            region,
+            tooltip=lambda row: region[row],
+            is_text=True,
+            stretch=True,
+        ),
         Column("Class", "Of the predicted objects.", class_name, width=80, is_text=True),
         Column(
             "Objects",
@@ -365,7 +530,14 @@ def _difference_columns(found: Sequence[Difference]) -> list[Column]:
             tooltip=lambda row: _weight_text(found[row]),
             width=60,
         ),
-        Column("Why", "What the two versions do differently.", reason, width=320, is_text=True),
+        Column(
+            "Why",
+            "What the two versions do differently.",
+            reason,
+            tooltip=lambda row: reason[row],
+            is_text=True,
+            stretch=True,
+        ),
     ]
 
 

@@ -6,17 +6,18 @@ from collections.abc import Callable
 from datetime import date
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
+from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.metadata import Metadata, metadata_beside
 from napari_panoptic.nuclei.cohort_report import CohortReport, ReportRequest
+from napari_panoptic.nuclei.display.cohort_lines import CohortLines
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.protocols import Difference, differences
-from napari_panoptic.nuclei.session import Selection
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import (
     CHALLENGE_PROTOCOL,
@@ -33,8 +34,10 @@ from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.ranking.panel import (
     HINT,
+    NOT_EVALUATED,
     OF_OTHERS,
     OF_REGION,
+    PlotPane,
     RankingPanel,
     View,
     going_on,
@@ -44,11 +47,48 @@ from napari_panoptic.viewer.panels.seen_part import SeenPart
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot, Point
 
+SOON_MS = 150
+"""How long after a region is evaluated the patients follow."""
+WITHOUT_IMAGE = "Cohort"
+"""The workspace without an image."""
+OBJECTS = "Objects"
+"""A panel beside the image."""
+_DRAWING = Lock()
+"""matplotlib does not promise that two threads may draw at once."""
+
 # matplotlib takes long to import: what draws is imported when something is drawn.
 
 
+class _Slot:
+    """A plot of the panel, and the work for it.
+
+    Parameters
+    ----------
+    pane
+        Where it is shown.
+    """
+
+    def __init__(self, pane: PlotPane) -> None:
+        self.pane = pane
+        self.work: Latest[Plot] = Latest(pane.show_plot)
+        self._asked: tuple[object, ...] | None = None
+
+    def ask(self, wanted: tuple[object, ...], hint: str, compute: Callable[[], Plot]) -> None:
+        """Compute a plot, unless it is the one that was asked for last."""
+        if wanted != self._asked:
+            self._asked = wanted
+            self.pane.show_hint(hint)
+            self.work.start(compute)
+
+    def say(self, hint: str) -> None:
+        """Show a sentence, and want no plot any more."""
+        self._asked = None
+        self.work.drop()
+        self.pane.show_hint(hint)
+
+
 class RankingPart(SeenPart):
-    """Protocols, averages, statistics and plots of the whole cohort, and a report of them."""
+    """Protocols, averages, statistics, plots and patients of the whole cohort; a report of them."""
 
     title = "Ranking"
     key = "Alt-r"
@@ -60,15 +100,18 @@ class RankingPart(SeenPart):
         self._work.progressed.connect(self._on_progress)
         self._work.finished.connect(self._on_finished)
         self._work.failed.connect(self._on_failed)
-        self._region: Latest[Plot] = Latest(self._panel.show_plot)
+        self._slots = [_Slot(pane) for pane in self._panel.plots]
         self._writing = Several()
         self._found: CohortReport | None = None
+        self._lines: CohortLines | None = None
         self._is_outdated = False
-        self._wanted: tuple[str, str, int] | None = None
         self._team_of_differences = ""
         self._progress: tuple[int, int] | None = None
-        self._drawn: tuple[View, CohortReport | None, bool] | None = None
-        self._asked: tuple[object, ...] | None = None
+        self._shown: tuple[CohortReport | None, bool] | None = None
+        self._soon = QTimer(self._panel)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(SOON_MS)
+        self._soon.timeout.connect(self.refresh)
         self.watch(self._panel)
 
     @property
@@ -84,35 +127,44 @@ class RankingPart(SeenPart):
     @property
     def is_busy(self) -> bool:
         """Whether something is being computed or written."""
-        return self._work.is_busy or self._region.is_busy or self._writing.is_busy
+        drawing = any(slot.work.is_busy for slot in self._slots)
+        return self._work.is_busy or drawing or self._writing.is_busy
 
     def connections(self, around: Surroundings) -> Connections:
         """Listen to session and panel."""
         panel = self._panel
         return [
             *super().connections(around),
-            (around.session.region_changed, self._on_region),
             (around.session.settings_changed, self._on_settings),
+            (around.session.summary_changed, self._on_summary),
             (panel.cohort_wanted, self.evaluate),
             (panel.stop_wanted, self._on_stop),
+            (panel.tables_wanted, self._on_tables),
             (panel.report_wanted, self._on_report),
-            (panel.picture_wanted, self._on_picture),
-            (panel.view_chosen, self._on_view),
+            (panel.plots_changed, self.refresh),
             (panel.cell_chosen, self._on_cell),
             (panel.difference_chosen, self._on_difference),
-            (panel.point_chosen, self._on_point),
+            (panel.patient_chosen, self._on_patient),
+            *((pane.save_wanted, partial(self._save_plot, pane)) for pane in panel.plots),
+            *((slot.pane.plot.point_chosen, self._on_point) for slot in self._slots),
         ]
 
     def attach(self, around: Surroundings) -> None:
         """Join in with a cohort."""
-        self._found, self._wanted, self._is_outdated = None, None, False
-        self._drawn = self._asked = None
+        self.forget()
+        self._lines = CohortLines(around.session.cohort, around.session.summaries)
         super().attach(around)
+
+    def forget(self) -> None:
+        """Forget what was evaluated."""
+        self._found, self._shown, self._is_outdated = None, None, False
+        self.refresh()
 
     def detach(self) -> None:
         """Leave a cohort: stop all work."""
         self._work.stop()
-        self._region.drop()
+        for slot in self._slots:
+            slot.work.drop()
         super().detach()
 
     def evaluate(self) -> None:
@@ -138,25 +190,45 @@ class RankingPart(SeenPart):
         )
 
     def compute_now(self) -> None:
-        """Show the view that is asked for."""
-        view = self._panel.chosen_view()
-        if view in OF_REGION:
-            self._drawn = None
-            self._show_region(view)
+        """Show what is known, and the plots that are chosen."""
+        if self.around is None or self._lines is None:
             return
-        self._forget_region()
-        if self._drawn == (view, self._found, self._is_outdated):
-            return  # nothing in it depends on the region that is shown
-        self._drawn = (view, self._found, self._is_outdated)
+        teams = [team.name for team in self.around.session.cohort.teams]
+        self._panel.show_patients(self._lines, teams)
+        if self._shown != (self._found, self._is_outdated):
+            self._shown = (self._found, self._is_outdated)
+            self._show_tables()
+        in_sight = self._panel.plots_in_sight()
+        for slot in self._slots:
+            if slot.pane in in_sight:
+                self._show_plot(slot)
+
+    def _show_tables(self) -> None:
+        panel, found = self._panel, self._found
         if not self._work.is_busy:
-            self._panel.show_progress(None, is_there=self._found is not None)
-        if self._found is None:
+            panel.show_progress(None, is_there=found is not None)
+        if found is None:
             if not self._work.is_busy:  # which says how far it is
-                self._panel.show_hint(OF_OTHERS if self._is_outdated else HINT)
+                panel.show_hint(OF_OTHERS if self._is_outdated else HINT)
             elif self._progress is not None:
-                self._panel.show_hint(going_on(*self._progress))
+                panel.show_hint(going_on(*self._progress))
             return
-        self._show(view, self._found)
+        from napari_panoptic.report.text import FIGURE_NAMES
+
+        panel.show_hint("")
+        panel.hide_differences()
+        panel.show_protocols(found.protocols)
+        panel.show_averages(found.aggregation)
+        panel.show_statistics(FIGURE_NAMES, found.statistics)
+
+    def _show_plot(self, slot: _Slot) -> None:
+        view, found = slot.pane.view, self._found
+        if view in OF_REGION:
+            self._show_of_region(slot, view)
+        elif found is None:
+            slot.say(NOT_EVALUATED)
+        else:
+            slot.ask((view, found), "Drawing …", partial(_cohort_plot, view, found))
 
     # What was evaluated.
 
@@ -164,7 +236,7 @@ class RankingPart(SeenPart):
         """Show the progress of the work, unless figures are shown meanwhile."""
         self._progress = (done, total)
         self._panel.show_progress((done, total))
-        if self._found is None and self._panel.chosen_view() not in OF_REGION:
+        if self._found is None:
             self._panel.show_hint(going_on(done, total))
 
     def _on_finished(self, found: CohortReport) -> None:
@@ -184,8 +256,13 @@ class RankingPart(SeenPart):
 
     def _refresh(self) -> None:
         """Let what was said while the cohort was evaluated give way to what there is."""
-        self._drawn = None
+        self._shown = None
         self.refresh()
+
+    def _on_summary(self, _summary: object) -> None:
+        """Show figures of patients a moment after they are computed."""
+        if not self._soon.isActive():
+            self._soon.start()
 
     def _on_settings(self, _settings: EvaluationSettings) -> None:
         """Forget figures of other settings: none is shown beside those of the present ones."""
@@ -194,29 +271,6 @@ class RankingPart(SeenPart):
         self._found = None
         self._is_outdated = self._is_outdated or had_some
         self._refresh()
-
-    def _on_view(self, _view: View) -> None:
-        self.refresh()
-
-    def _show(self, view: View, found: CohortReport) -> None:
-        panel = self._panel
-        if view is View.PROTOCOLS:
-            panel.show_protocols(found.protocols)
-        elif view is View.AVERAGES:
-            panel.show_averages(found.aggregation)
-        elif view is View.STATISTICS:
-            from napari_panoptic.report.text import FIGURE_NAMES
-
-            panel.show_statistics(FIGURE_NAMES, found.statistics)
-        else:
-            note = (
-                "Click a point to open its region."
-                if view in (View.PATIENTS, View.QUALITY, View.DETECTION)
-                else ""
-            )
-            from napari_panoptic.viewer.panels.ranking.plots import cohort_plot
-
-            panel.show_plot(cohort_plot(view, found), note)
 
     # What a figure leads to.
 
@@ -235,111 +289,88 @@ class RankingPart(SeenPart):
         self._team_of_differences = team
 
     def _on_difference(self, found: Difference) -> None:
-        if self.around is None:
-            return
-        session = self.around.session
-        session.set_team(self._team_of_differences)
-        self._go_to(found.region, self._team_of_differences, found.ids[0] if found.ids else 0)
+        side, id_ = (Side.PREDICTION, found.ids[0]) if found.ids else (None, None)
+        self._open(found.region, side, id_, team=self._team_of_differences)
 
     def _on_point(self, point: Point) -> None:
+        if region := point.region or self._worst_region(point.patient, point.team):
+            self._open(region, team=point.team)
+
+    def _on_patient(self, patient: str, team: str | None) -> None:
+        if self.around is not None:
+            region = self._worst_region(patient, team or self.around.session.team or "")
+            self._open(region, team=team)
+
+    def _worst_region(self, patient: str, team: str) -> str:
+        if self._lines is None or patient not in self._lines.regions_of:
+            return ""
+        return self._lines.worst_region(patient, team)
+
+    def _open(
+        self, region: str, side: Side | None = None, id_: int | None = None, *, team: str | None
+    ) -> None:
+        """Show a region and its image, and a predicted object in it."""
         if self.around is None:
             return
-        session = self.around.session
-        regions = session.cohort.regions
-        name = point.region or next((r.name for r in regions if r.patient == point.patient), "")
-        if not name:
-            return
-        if point.team in {team.name for team in session.cohort.teams}:
-            session.set_team(point.team)
-        self._go_to(name, point.team, 0)
-
-    def _go_to(self, region: str, team: str, id_: int) -> None:
-        """Show a region, and in it a predicted object once it is there."""
-        if self.around is None:
-            return
-        self._wanted = (region, team, id_) if id_ else None
-        snapshot = self.around.session.snapshot
-        if snapshot is None or snapshot.region.name != region:
-            self.around.link.panels.navigator.region_chosen.emit(region)
-        else:
-            self._select_wanted(snapshot)
-
-    def _on_region(self, snapshot: RegionSnapshot) -> None:
-        self._select_wanted(snapshot)
-
-    def _select_wanted(self, snapshot: RegionSnapshot) -> None:
-        if self.around is None or self._wanted is None:
-            return
-        region, team, id_ = self._wanted
-        evaluation = snapshot.evaluations.get(team)
-        if snapshot.region.name != region or evaluation is None:
-            return
-        self._wanted = None
-        row = evaluation.outcomes.prediction.row_of(id_)
-        if row is not None:
-            chosen = Selection(team, Side.PREDICTION, row, id_)
-            self.around.session.select(chosen)
-            self.around.link.scene.centre(chosen, only_if_hidden=True)
+        link, known = self.around.link, {each.name for each in self.around.session.cohort.teams}
+        link.go_to(region, side, id_, team=team if team in known else None)
+        if link.state.workspace == WITHOUT_IMAGE:
+            link.reveal(OBJECTS)
 
     # The region that is shown.
 
-    def _show_region(self, view: View) -> None:
+    def _show_of_region(self, slot: _Slot, view: View) -> None:
         session = None if self.around is None else self.around.session
         if session is None or session.snapshot is None or session.team is None:
-            self._forget_region()
-            self._panel.show_hint("Open a region first.")
-            return
-        if session.snapshot.is_slide:
-            self._forget_region()
-            self._panel.show_hint(slide_texts.CURVE)
-            return
-        if view is View.ALIGNMENT:
+            slot.say("Open a region first.")
+        elif session.snapshot.is_slide:
+            slot.say(slide_texts.CURVE)
+        elif view is View.ALIGNMENT:
             # As in the files: what is edited changes under a worker's hands.
             loaded = session.loaded
             evaluation = None if loaded is None else loaded.evaluations.get(session.team)
             if evaluation is None:
-                self._forget_region()
-                self._panel.show_hint("This team has nothing evaluated here.")
+                slot.say("This team has nothing evaluated here.")
                 return
             hint = "Numbering the same masks in other ways …"
-            self._ask((view, evaluation), hint, partial(_alignment_plot, evaluation))
-            return
-        name = session.snapshot.region.name
-        wanted = (name, session.settings, session.source, view)
-        hint = "Evaluating this region under other radii and thresholds …"
-        self._ask(wanted, hint, partial(_region_curve, session.cohort, *wanted))
+            slot.ask((view, evaluation), hint, partial(_alignment_plot, evaluation))
+        else:
+            name = session.snapshot.region.name
+            wanted = (name, session.settings, session.source, view)
+            hint = "Evaluating this region under other radii and thresholds …"
+            slot.ask(wanted, hint, partial(_region_curve, session.cohort, *wanted))
 
-    def _ask(self, wanted: tuple[object, ...], hint: str, compute: Callable[[], Plot]) -> None:
-        """Compute a plot of the region, unless it is the one that was asked for last."""
-        if wanted != self._asked:
-            self._asked = wanted
-            self._panel.show_hint(hint)
-            self._region.start(compute)
+    # What is saved.
 
-    def _forget_region(self) -> None:
-        """Want no plot of a region any more."""
-        self._asked = None
-        self._region.drop()
-
-    # The report, and single plots.
-
-    def _on_picture(self) -> None:
-        plot = self._panel.plot.plot
+    def _save_plot(self, pane: PlotPane) -> None:
+        plot = pane.plot.plot
         if self.around is None or plot is None:
             return
         from napari_panoptic.report.plots import save
 
-        name = self._panel.chosen_view().value.lower().replace(" ", "-").replace(",", "")
+        name = pane.view.value.lower().replace(" ", "-").replace(",", "")
         usual = self.around.session.cohort.root / f"{name}.svg"
         chosen, _ = QFileDialog.getSaveFileName(
             self._panel, "Save the plot", str(usual), "SVG (*.svg);;PNG (*.png)"
         )
-        if not chosen:
+        if chosen:
+            _report_on(lambda: f"The plot is in {save(plot, Path(chosen))}")
+
+    def _on_tables(self) -> None:
+        if self.around is None or self._found is None:
             return
-        try:
-            show_info(f"The plot is in {save(plot, Path(chosen))}")
-        except PanopticError as error:
-            show_error(str(error))
+        root = str(self.around.session.cohort.root)
+        chosen = QFileDialog.getExistingDirectory(self._panel, "Folder for the CSV files", root)
+        if chosen:
+            self.save_tables(Path(chosen))
+
+    def save_tables(self, folder: Path) -> None:
+        """Write ranking, statistics and patients as CSV files."""
+        found = self._found
+        if found is not None:
+            from napari_panoptic.report.nuclei.ranking_tables import write_ranking_tables
+
+            _report_on(lambda: f"{len(write_ranking_tables(found, folder))} tables are in {folder}")
 
     def _on_report(self) -> None:
         if self.around is None or self._found is None:
@@ -361,6 +392,14 @@ class RankingPart(SeenPart):
         )
 
 
+def _report_on(save: Callable[[], str]) -> None:
+    """Save something; say where it is, or what went wrong."""
+    try:
+        show_info(save())
+    except PanopticError as error:
+        show_error(str(error))
+
+
 def _write(found: CohortReport, path: Path) -> None:
     from napari_panoptic.report.nuclei.page import write_report
 
@@ -378,10 +417,18 @@ def _metadata(cohort: Cohort) -> tuple[Metadata | None, PanopticError | None]:
         return None, error
 
 
+def _cohort_plot(view: View, found: CohortReport) -> Plot:
+    from napari_panoptic.viewer.panels.ranking.plots import cohort_plot
+
+    with _DRAWING:
+        return cohort_plot(view, found)
+
+
 def _alignment_plot(evaluation: Evaluation) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import alignment_plot
 
-    return alignment_plot(evaluation)
+    with _DRAWING:
+        return alignment_plot(evaluation)
 
 
 def _region_curve(
@@ -393,4 +440,5 @@ def _region_curve(
 ) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import region_curve
 
-    return region_curve(cohort, region_name, settings, source, view)
+    with _DRAWING:
+        return region_curve(cohort, region_name, settings, source, view)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from napari_panoptic.raters.outlines import (
 )
 from napari_panoptic.raters.slice_outlines import Shown
 from napari_panoptic.report.text import UNDEFINED, count, ratio
-from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.kit.strip_buttons import KeysButton, NotesButton
 from napari_panoptic.viewer.kit.widgets import (
@@ -49,6 +49,7 @@ from napari_panoptic.viewer.kit.widgets import (
     FigureTable,
     heading,
 )
+from napari_panoptic.viewer.panels.places import PlaceNavigator, figure_column, name_column
 from napari_panoptic.viewer.panels.raters.strips import SliceStrip, SpreadStrip
 
 STANDING_WORDS = {
@@ -75,96 +76,123 @@ _SHOWN_MEANINGS = {
 }
 
 
-class CasesPanel(QWidget):
-    """Menus of structure and team, and the cases, worst first."""
+class CasesPanel(PlaceNavigator):
+    """A menu of structures, the cases, worst first, and the teams."""
 
     open_wanted = Signal()
     structure_chosen = Signal(str)
-    team_chosen = Signal(str)
-    case_chosen = Signal(str)
 
     def __init__(self, cohort: RatedCohort) -> None:
-        super().__init__()
+        super().__init__("case", with_patients=False)
+        self._teams, self._team = cohort.teams, ""
+        self._cases: tuple[str, ...] = ()
+        self._rows: Mapping[tuple[str, str], Mapping[str, object]] = {}
+        self._unread: Collection[str] = ()
         self.open = QPushButton("Open cohort…")
         self.open.setToolTip("Choose a folder with images, annotations and predictions.")
         self.open.clicked.connect(lambda _=False: self.open_wanted.emit())
-        self._names: list[str] = []
-        self.structures, self.teams = QComboBox(), QComboBox()
-        for menu, names in ((self.structures, cohort.structures), (self.teams, cohort.teams)):
-            for name in names:
-                menu.addItem(shown(name), name)
-            menu.setStyleSheet(COMPACT_COMBO)
-            menu.setSizeAdjustPolicy(
-                QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-            )
-            menu.setMinimumContentsLength(10)
-        self.teams.setEnabled(bool(cohort.teams))
-        form = QFormLayout()
-        form.setContentsMargins(4, 4, 4, 0)
-        form.addRow(self.open)
-        form.addRow("Structure", self.structures)
-        form.addRow("Team", self.teams)
-        self.table = ArrayTable()
-        self.table.setAccessibleName("Cases")
-        self.note = PlainLabel("" if cohort.teams else NO_TEAMS)
-        self.note.setWordWrap(True)
-        self.note.setVisible(not cohort.teams)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addLayout(form)
-        layout.addWidget(self.note)
-        layout.addWidget(self.table)
+        self.structures = QComboBox()
+        for name in cohort.structures:
+            self.structures.addItem(shown(name), name)
+        self.structures.setStyleSheet(COMPACT_COMBO)
+        self.structures.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self.structures.setMinimumContentsLength(10)
         self.structures.activated.connect(
             lambda _: self.structure_chosen.emit(self.structures.currentData())
         )
-        self.teams.activated.connect(lambda _: self.team_chosen.emit(self.teams.currentData()))
-        self.table.row_chosen.connect(self._on_row)
+        form = QFormLayout()
+        form.addRow(self.open)
+        form.addRow("Structure", self.structures)
+        self.above.addLayout(form)
+        self.show_hint("" if cohort.teams else NO_TEAMS)
+        self.teams.setVisible(bool(cohort.teams))
 
-    def show_cases(self, cases: Sequence[str], rows: Mapping[str, Mapping[str, object]]) -> None:
-        """Show the cases of a structure: Dice and standing as far as they are known.
+    def show_cases(
+        self,
+        cases: Sequence[str],
+        team: str | None,
+        rows: Mapping[tuple[str, str], Mapping[str, object]],
+        unread: Collection[str] = (),
+    ) -> None:
+        """Show the cases of a structure, and the teams.
 
         The lowest Dice comes first, unless another column was asked for.
+
+        Parameters
+        ----------
+        cases
+            Their names.
+        team
+            Whose figures the cases have; None without teams.
+        rows
+            ``(case, team)`` -> the figures, as far as they are known.
+        unread
+            Cases that cannot be read.
         """
-        selected = self.selected()
-        dice = {name: _number(rows.get(name, {}).get("dice")) for name in cases}
-        self._names = sorted(cases, key=lambda name: (math.isnan(dice[name]), dice[name]))
-        values = np.array([dice[name] for name in self._names])
-        stands = [_word(rows.get(name)) for name in self._names]
-        states = [_state(rows.get(name, {})) for name in self._names]
-        columns = (
-            Column(
-                "case",
-                "The case.",
-                np.array(self._names, dtype=object),
-                tooltip=lambda row: f"{self._names[row]}; {states[row]}",
-                width=118,
-                is_text=True,
-            ),
-            Column("Dice", "Average over the levels.", values, text=ratio, width=56),
-            Column("stands", _STANDING_MEANING, np.array(stands, dtype=object), width=64),
-        )
-        self.table.show_rows(columns)
-        self.select(selected)
+        self._team, self._rows, self._unread = team or "", rows, unread
+        if self._cases == tuple(cases):
+            self.fill_places()
+        else:
+            is_first, self._cases = not self._cases, tuple(cases)
+            self.list_places([(name, "") for name in cases])
+            if is_first:
+                self.places.table.sortByColumn(1, Qt.SortOrder.AscendingOrder)
+        self._fill_teams()
 
-    def select(self, name: str | None) -> None:
+    def mark_place(self, name: str | None) -> None:
         """Mark the case that is shown."""
-        self.table.select(self._names.index(name) if name in self._names else None)
+        super().mark_place(name)
+        self._fill_teams()
 
-    def selected(self) -> str | None:
-        """Return the marked case."""
-        row = self.table.selected()
-        return None if row is None or row >= len(self._names) else self._names[row]
+    def place_figures(self, names: Sequence[str]) -> list[Column]:
+        """Make the columns with the figures of cases."""
+        return self._figures([(name, self._team) for name in names])
 
-    def neighbour(self, name: str | None, step: int) -> str | None:
-        """Return the next or previous case in the order of the table; round at its ends."""
-        order = [self._names[row] for row in self.table.rows()]
-        if not order:
-            return None
-        place = order.index(name) if name in order else -step
-        return order[(place + step) % len(order)]
+    def _fill_teams(self) -> None:
+        known = [
+            [self._dice(case, team) for case in self._cases if (case, team) in self._rows]
+            for team in self._teams
+        ]
+        mean = [float(np.mean(dice)) if dice else math.nan for dice in known]
+        columns = [
+            name_column("Team", "The team; choose it to show its predictions.", self._teams),
+            figure_column("Mean Dice", "Mean over the cases that are known.", mean),
+            *self._figures([(self.marked or "", team) for team in self._teams]),
+        ]
+        self.teams.show_rows(self._teams, columns)
+        self.teams.mark(self._team)
 
-    def _on_row(self, row: int, _column: int) -> None:
-        self.case_chosen.emit(self._names[row])
+    def _figures(self, keys: Sequence[tuple[str, str]]) -> list[Column]:
+        """Make the columns of Dice and standing of some cases and teams."""
+        lacking = [(UNDEFINED, self._state(*key)) for key in keys]
+        return [
+            figure_column(
+                "Dice", "Average over the levels.", [self._dice(*key) for key in keys], lacking
+            ),
+            Column(
+                "Stands",
+                _STANDING_MEANING,
+                np.array([self._standing(*key) for key in keys], dtype=object),
+            ),
+        ]
+
+    def _dice(self, case: str, team: str) -> float:
+        dice = self._rows.get((case, team), {}).get("dice")
+        return float(dice) if isinstance(dice, (int, float)) else math.nan
+
+    def _standing(self, case: str, team: str) -> str:
+        if case in self._unread:
+            return "unreadable"
+        row = self._rows.get((case, team))
+        return "" if row is None else STANDING_WORDS[Standing(str(row["standing"]))]
+
+    def _state(self, case: str, team: str) -> str:
+        if case in self._unread:
+            return "The case cannot be read; choose it to see why."
+        state = self._rows.get((case, team), {}).get("prediction")
+        return f"Prediction {state}." if state else "Not evaluated yet."
 
 
 class LevelsPanel(QWidget):
@@ -437,7 +465,7 @@ class RatersPanel(QScrollArea):
         self.rater_chosen.emit(self._chosen)
 
 
-class RatedTitle(QWidget):
+class RaterTitle(QWidget):
     """One line above the image: what is shown, and the way to what was odd and to all keys."""
 
     keys_clicked = Signal()
@@ -472,7 +500,7 @@ class RatedTitle(QWidget):
         return self._notes.said()
 
 
-class RatedLegend(RichLabel):
+class RaterLegend(RichLabel):
     """Below the image: what the colours mean, and the keys; over two lines where it must."""
 
     def __init__(self, keys: str) -> None:
@@ -533,19 +561,3 @@ def _said(found: RaterAgreement, team: tuple[str, float] | None) -> str:
 
 def _shaded(value: float) -> Cell:
     return Cell(ratio(value), shade=0.0 if math.isnan(value) else max(0.0, value) ** 2 * 0.6)
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) else math.nan
-
-
-def _state(row: Mapping[str, object]) -> str:
-    if "unread" in row:
-        return "it cannot be read; choose it to see why"
-    return f"prediction {row.get('prediction') or 'unknown'}"
-
-
-def _word(row: Mapping[str, object] | None) -> str:
-    if row is None:
-        return ""
-    return "unreadable" if "unread" in row else STANDING_WORDS[Standing(str(row["standing"]))]

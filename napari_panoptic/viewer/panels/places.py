@@ -1,0 +1,295 @@
+"""What the lists of regions, frames and cases have in common: two tables, and the way on."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from psygnal import Signal
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QHBoxLayout,
+    QProgressBar,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
+from napari_panoptic.viewer.kit.array_table import Column
+from napari_panoptic.viewer.kit.name_table import NameTable
+from napari_panoptic.viewer.kit.shown import PlainLabel
+
+
+class PlaceNavigator(QWidget):
+    """A table of places with a filter, a table of teams, and buttons to go through the places.
+
+    Subclasses implement `place_figures` and `patient_figures`.
+
+    Parameters
+    ----------
+    place
+        What a place is called: region, frame or case.
+    with_patients
+        Whether places belong to patients.
+    """
+
+    place_chosen = Signal(str)
+    team_chosen = Signal(str)
+    next_wanted = Signal()
+    previous_wanted = Signal()
+    stop_wanted = Signal()
+    filter_left = Signal()  # the keys belong to the image again
+
+    def __init__(
+        self, place: str, *, with_patients: bool = True, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._place, self._with_patients = place, with_patients
+        self._patients: dict[str, str] = {}
+        self._shown: str | None = None
+        or_patient = " or patient" if with_patients else ""
+        self.places = NameTable(f"{place.capitalize()}s", f"Filter by {place}{or_patient}")
+        self.teams = NameTable("Teams")
+        self.by_patient = QCheckBox("By patient")
+        self.by_patient.setToolTip(f"One row per patient: the counts of all {place}s together.")
+        self.by_patient.toggled.connect(lambda _: self.fill_places())
+        self.by_patient.setVisible(with_patients)
+        self.places.filter_row.addWidget(self.by_patient)
+        self._hint = PlainLabel()
+        self._hint.setWordWrap(True)
+        self._progress, self._stop = QProgressBar(), QPushButton("Stop")
+        self._progress_row, self.body = QWidget(), QWidget()
+        self.above = QVBoxLayout()
+        self.places.chosen.connect(self._on_place)
+        self.places.filter_left.connect(self.filter_left.emit)
+        self.teams.chosen.connect(self.team_chosen.emit)
+        self._stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
+        self._lay_out()
+
+    def place_figures(self, names: Sequence[str]) -> list[Column]:
+        """Make the columns with the figures of some places, the most important first."""
+        raise NotImplementedError
+
+    def patient_figures(self, patients: Sequence[str]) -> list[Column]:
+        """Make the columns with the figures of some patients."""
+        raise NotImplementedError
+
+    def list_places(self, places: Sequence[tuple[str, str]]) -> None:
+        """List other places: name and patient of each; nothing is filtered or marked."""
+        self._patients, self._shown = dict(places), None
+        self.places.filter.clear()
+        self.places.mark(None)
+        self.teams.mark(None)
+        self.fill_places()
+
+    def fill_places(self) -> None:
+        """Show the figures of the places again."""
+        names, patients = list(self._patients), list(self._patients.values())
+        if self.by_patient.isChecked():
+            patients = list(dict.fromkeys(patients))
+            columns = [*self._patient_columns(patients), *self.patient_figures(patients)]
+            self.places.show_rows(patients, columns)
+        else:
+            columns = [*self._place_columns(names, patients), *self.place_figures(names)]
+            self.places.show_rows(names, columns, patients)
+        if self.places.selected() is None:
+            self._mark()
+
+    @property
+    def marked(self) -> str | None:
+        """The place that is shown."""
+        return self._shown
+
+    def mark_place(self, name: str | None) -> None:
+        """Mark the place that is shown."""
+        self._shown = name
+        self._mark()
+
+    def neighbour(self, name: str | None, step: int) -> str | None:
+        """Return the place after (1) or before (-1) one in the order of the table, round."""
+        order = self.places.listed()
+        if self.by_patient.isChecked():
+            order = [place for patient in order for place in self._of_patient(patient)]
+        if not order:
+            return None
+        place = order.index(name) + step if name in order else min(step, 0)
+        return order[place % len(order)]
+
+    def focus_filter(self) -> None:
+        """Put the keyboard focus into the filter."""
+        self.places.focus_filter()
+
+    def show_progress(self, done: int, total: int, word: str = "cohort") -> None:
+        """Show for how much of the cohort the figures are known; hidden for all of it."""
+        self._progress_row.setVisible(done < total)
+        self._progress.setRange(0, max(total, 1))
+        self._progress.setValue(done)
+        self._progress.setFormat(f"{word}: {done} of {total}")
+
+    def progress_text(self) -> str:
+        """Return for how much of the cohort the figures are known; empty for all of it."""
+        return "" if self._progress_row.isHidden() else self._progress.format()
+
+    def show_stop(self, text: str, tooltip: str) -> None:
+        """Set what the button beside the progress does."""
+        self._stop.setText(text)
+        self._stop.setToolTip(tooltip)
+
+    def show_hint(self, text: str) -> None:
+        """Show a text above the tables; none if empty."""
+        self._hint.setText(text)
+        self._hint.setVisible(bool(text))
+
+    def hint_text(self) -> str:
+        """Return the hint; empty if there is none."""
+        return "" if self._hint.isHidden() else self._hint.text()
+
+    def _mark(self) -> None:
+        """Mark the place, or its patient."""
+        by_patient = self.by_patient.isChecked()
+        self.places.mark(self._patients.get(self._shown or "") if by_patient else self._shown)
+
+    def _of_patient(self, patient: str) -> list[str]:
+        return [name for name, own in self._patients.items() if own == patient]
+
+    def _on_place(self, name: str) -> None:
+        """Choose a place; of a patient the one with the lowest figure."""
+        if self.by_patient.isChecked():
+            names = self._of_patient(name)
+            figures = self.place_figures(names)[0].values
+            name = names[0 if np.isnan(figures).all() else int(np.nanargmin(figures))]
+        self.place_chosen.emit(name)
+
+    def _place_columns(self, names: Sequence[str], patients: Sequence[str]) -> list[Column]:
+        short = [short_name(*each) for each in zip(names, patients, strict=True)]
+        meaning = f"Choose a {self._place} to show it."
+        column = name_column(self._place.capitalize(), meaning, short, full=names)
+        if not self._with_patients:
+            return [column]
+        return [patient_column("The patient that it is of.", patients), column]
+
+    def _patient_columns(self, patients: Sequence[str]) -> list[Column]:
+        meaning = f"Choose a patient to show the {self._place} with the lowest figure."
+        counted = Counter(self._patients.values())
+        return [
+            patient_column(meaning, patients),
+            counts_column(
+                f"{self._place.capitalize()}s",
+                f"The number of {self._place}s.",
+                [counted[patient] for patient in patients],
+            ),
+        ]
+
+    def _lay_out(self) -> None:
+        previous, following = QPushButton("◀ Previous"), QPushButton("Next ▶")
+        previous.setToolTip(f"Previous {self._place}, in the order of the table (K)")
+        following.setToolTip(f"Next {self._place}, in the order of the table (J)")
+        previous.clicked.connect(lambda _=False: self.previous_wanted.emit())
+        following.clicked.connect(lambda _=False: self.next_wanted.emit())
+        self._hint.setWordWrap(True)
+        self._hint.hide()
+        self._progress_row.hide()
+        buttons, row = QHBoxLayout(), QHBoxLayout(self._progress_row)
+        buttons.addWidget(previous)
+        buttons.addWidget(following)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._progress, 1)
+        row.addWidget(self._stop)
+        splitter = QSplitter(Qt.Orientation.Vertical)
+        for number, table in enumerate((self.places, self.teams)):
+            splitter.addWidget(table)
+            splitter.setStretchFactor(number, (3, 1)[number])
+        splitter.setChildrenCollapsible(False)
+        body = QVBoxLayout(self.body)
+        body.setContentsMargins(0, 0, 0, 0)
+        body.setSpacing(3)
+        body.addLayout(buttons)
+        body.addWidget(splitter, 1)
+        body.addWidget(self._progress_row)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 4)
+        layout.addLayout(self.above)
+        layout.addWidget(self._hint)
+        layout.addWidget(self.body, 1)
+        layout.addStretch(0)
+
+
+def name_column(
+    title: str,
+    meaning: str,
+    names: Sequence[str],
+    *,
+    full: Sequence[str] | None = None,
+) -> Column:
+    """Make a column of names that shares the room, with the full names as tooltips."""
+    explained = names if full is None else full
+    return Column(
+        title,
+        meaning,
+        np.array(names, dtype=object),
+        tooltip=lambda row: explained[row],
+        is_text=True,
+        stretch=True,
+    )
+
+
+def patient_column(meaning: str, patients: Sequence[str]) -> Column:
+    """Make a column of patients, whose names often end alike."""
+    return replace(name_column("Patient", meaning, patients), is_cut_at_end=True)
+
+
+def figure_column(
+    title: str,
+    meaning: str,
+    values: Sequence[float],
+    lacking: Sequence[tuple[str, str]] = (),
+    *,
+    text: Callable[[Any], str] = ratio_text,
+    in_words: bool = False,
+) -> Column:
+    """Make a column of figures, some of which are not known, or cannot be.
+
+    Parameters
+    ----------
+    title, meaning, values, text
+        As for any column; NaN is not known.
+    lacking
+        Word and sentence why a row may have no figure; empty while it is not known.
+        None at all where every row is like that.
+    in_words
+        Whether the word stands there instead of the figure; otherwise a dash.
+    """
+    instead = {
+        row: word if in_words else UNDEFINED
+        for row, (word, _) in enumerate(lacking)
+        if word and math.isnan(values[row])
+    }
+    return Column(
+        title,
+        meaning,
+        np.array(values, np.float64),
+        text=lambda value: "" if math.isnan(value) else text(value),
+        tooltip=lambda row: lacking[row][1] if lacking else None,
+        instead=instead,
+    )
+
+
+def counts_column(
+    title: str, meaning: str, values: Sequence[float], lacking: Sequence[tuple[str, str]] = ()
+) -> Column:
+    """Make a column of counts, some of which are not known, or cannot be."""
+    return figure_column(title, meaning, values, lacking, text=lambda n: count_text(int(n)))
+
+
+def short_name(name: str, patient: str) -> str:
+    """Leave the patient out of the name of a place, since it stands beside it."""
+    if patient and name.startswith(patient) and name != patient:
+        return "…" + name[len(patient) :]
+    return name
