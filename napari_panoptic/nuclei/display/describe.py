@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from dataclasses import dataclass
 
 from napari_panoptic.common.text import visible
@@ -27,14 +28,16 @@ class ObjectFacts:
         "reference", or the team's name.
     status, cause
         Its status and cause; None if it was not evaluated.
-    partner_id, partner_class
+    partner_id, partner_class, partner_row
         The matched object on the other side, or None.
     iou
         IoU with the partner; without one the best IoU with any object.
     hausdorff_px, hausdorff_um
         Distance between the outlines.
-    area_px
-        Area in px.
+    area_px, area_um2
+        Area that counts.
+    centroid_yx_px
+        Centroid of that area, or None.
     """
 
     side: Side
@@ -45,10 +48,13 @@ class ObjectFacts:
     cause: Cause = Cause.NONE
     partner_id: int | None = None
     partner_class: str | None = None
+    partner_row: int | None = None
     iou: float = float("nan")
     hausdorff_px: float = float("nan")
     hausdorff_um: float = float("nan")
     area_px: int | None = None
+    area_um2: float = float("nan")
+    centroid_yx_px: tuple[float, float] | None = None
 
     @property
     def title(self) -> str:
@@ -80,16 +86,41 @@ class ObjectFacts:
         if self.partner_id is None:
             rows = [("Best IoU", styles.ratio_text(self.iou))]
         else:
-            distance = styles.length_text(self.hausdorff_px)
-            if self.hausdorff_um == self.hausdorff_um:  # NaN if the pixel size is unknown
-                distance += f" ({styles.length_text(self.hausdorff_um, 'µm')})"
             rows = [
                 ("Partner", f"{self.partner_id} · {self.partner_class}"),
                 ("IoU", styles.ratio_text(self.iou)),
-                ("HD", distance),
+                ("HD", self.distance),
             ]
         if self.area_px is not None:
             rows.append(("Area", f"{styles.count_text(self.area_px)}{styles.THIN_SPACE}px"))
+        return rows
+
+    @property
+    def distance(self) -> str:
+        """Return the Hausdorff distance in px, and in µm if the pixel size is known."""
+        text = styles.length_text(self.hausdorff_px)
+        if math.isnan(self.hausdorff_um):
+            return text
+        return f"{text} ({styles.length_text(self.hausdorff_um, 'µm')})"
+
+    def details(self) -> list[tuple[str, str]]:
+        """List names and values of everything that is known about it, for its card."""
+        rows = [("Id", str(self.id)), ("Class", self.class_name)]
+        if self.partner_id is not None:
+            rows.append(("Partner class", str(self.partner_class)))
+        if self.status is None:
+            return rows
+        rows.append(("Best IoU" if self.partner_id is None else "IoU", styles.ratio_text(self.iou)))
+        if self.partner_id is not None:
+            rows.append(("Hausdorff", self.distance))
+        if self.area_px is not None:
+            area = f"{styles.count_text(self.area_px)}{styles.THIN_SPACE}px"
+            if not math.isnan(self.area_um2):
+                area += f" ({styles.length_text(self.area_um2, 'µm²')})"
+            rows.append(("Area", area))
+        if self.centroid_yx_px is not None:
+            y, x = map(styles.decimal_text, self.centroid_yx_px)
+            rows.append(("Centroid", f"y {y}, x {x}{styles.THIN_SPACE}px"))
         return rows
 
 
@@ -122,7 +153,9 @@ def object_facts(
     class_name = names[own.class_index[row] - 1]
     partner = int(own.partner[row])
     matched = partner != NO_PARTNER
-    distance = float(own.hausdorff_px[row])
+    distance, area = float(own.hausdorff_px[row]), int(own.area_px[row])
+    um_per_px = math.nan if outcomes.mpp is None else outcomes.mpp
+    y, x = own.centroid_yx_px[row].tolist()
     return ObjectFacts(
         side=side,
         side_name=side_name,
@@ -132,10 +165,13 @@ def object_facts(
         cause=CAUSES[own.cause[row]],
         partner_id=int(other.ids[partner]) if matched else None,
         partner_class=names[other.class_index[partner] - 1] if matched else None,
+        partner_row=partner if matched else None,
         iou=float(own.iou[row]),
         hausdorff_px=distance,
-        hausdorff_um=distance * (float("nan") if outcomes.mpp is None else outcomes.mpp),
-        area_px=int(own.area_px[row]),
+        hausdorff_um=distance * um_per_px,
+        area_px=area,
+        area_um2=area * um_per_px**2,
+        centroid_yx_px=(y, x),
     )
 
 

@@ -158,3 +158,24 @@ SETTING_MEANINGS: Mapping[StrEnum, str] = {
     Outlines.BOTH_CLIPPED: "Both outlines after ambiguous areas were cut away.",
     Outlines.BOTH_WHOLE: "Both outlines before ambiguous areas were cut away.",
 }
+
+SETTING_WORDS: Mapping[StrEnum, str] = {
+    Matching.STRICT_IOU: "Overlap",
+    Matching.CENTROID: "Centre",
+    AmbiguousPolicy.CLIP: "Cut both",
+    AmbiguousPolicy.CLIP_PREDICTIONS: "Cut predictions",
+    AmbiguousPolicy.MAJORITY: "Leave pixels out",
+    AmbiguousPolicy.KEEP: "Count as usual",
+    Restoration.BORDER_REMOVED: "Without borders",
+    Restoration.BORDER_DILATED: "Grown by radius",
+    Outlines.AS_PUBLISHED: "As published",
+    Outlines.BOTH_CLIPPED: "Both cut",
+    Outlines.BOTH_WHOLE: "Both whole",
+}
+"""The settings in the words of the form."""
+
+OVERLAPS_WORDS: Mapping[Overlaps, str] = {
+    Overlaps.FLATTEN: "Object on top",
+    Overlaps.KEEP: "All objects",
+}
+"""Apart from the others: "keep" is also an ambiguous policy."""

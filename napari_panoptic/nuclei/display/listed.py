@@ -29,7 +29,7 @@ class Others(StrEnum):
     @property
     def short(self) -> str:
         """The value as the text of a button."""
-        return {Others.SHOWN: "all", Others.DIMMED: "in context"}.get(self, str(self))
+        return {Others.SHOWN: "show", Others.DIMMED: "dim", Others.HIDDEN: "hide"}[self]
 
     @property
     def meaning(self) -> str:

@@ -50,7 +50,7 @@ def title_parts(session: Session, edited: Edited, listed: Listed | None) -> list
     elif settings.overlaps is Overlaps.KEEP and session.evaluation is not None:
         parts.append(_overlaps_text(session, snapshot))
     if listed is not None:
-        parts.append(f"image: {listed.others}")
+        parts.append(f"other objects: {listed.others.short}")
     return parts
 
 

@@ -110,7 +110,6 @@ class DetectionDesk(DeskShell):
         self.finder = StandingsFinder()
         self.scene = PointScene(self._viewer, self._on_points, self._show_tool, self._on_marked)
         self.settings = DetectionSettingsPanel()
-        self.settings.setFixedHeight(self.settings.sizeHint().height())
         self.navigator, self.figures = DetectionNavigator(), DetectionFigures()
         self.points, self.title, self.legend = PointTable(), DetectionTitle(), DetectionLegend()
         self.atypia = AtypiaPanel()

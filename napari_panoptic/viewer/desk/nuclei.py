@@ -43,7 +43,11 @@ WORKSPACES = (
             left=Column(0.2, (Stack((REGIONS,), 0.6), Stack((LAYERS,), 0.4))),
             right=Column(
                 0.32,
-                (Stack(("Object",), 0.3), Stack((OBJECTS, "Edits"), 0.45), Stack((METRICS,), 0.25)),
+                (
+                    Stack(("Object",), 0.36),
+                    Stack((OBJECTS, "Edits"), 0.42),
+                    Stack((METRICS,), 0.22),
+                ),
             ),
         ),
         OBJECTS,
@@ -130,9 +134,7 @@ class Desk(DeskShell):
         )
         self.parts: list[DeskPart] = [part() for part in PARTS]
         self.panels.settings.open_wanted.connect(self.ask_for_cohort)
-        self.panels.settings.folded.connect(self._fit_settings)
         self.panels.title.keys_clicked.connect(self._show_keys)
-        self._fit_settings()
         warm_up()
 
     @property
@@ -214,11 +216,6 @@ class Desk(DeskShell):
     def may_leave(self) -> bool:
         """Return whether another cohort may be shown; asks where something would be lost."""
         return all(part.may_leave() for part in self.parts)
-
-    def _fit_settings(self) -> None:
-        """Keep the settings as high as they need."""
-        settings = self.panels.settings
-        settings.setFixedHeight(settings.sizeHint().height())
 
     def _show_keys(self) -> None:
         """List all keys, those of the parts among them; also before a cohort is open."""

@@ -132,7 +132,7 @@ class ChoiceMenu(QToolButton):
         self.setToolTip(meaning)
         self._actions = {}
         for choice in choices:
-            action = self._menu.addAction(str(choice))
+            action = self._menu.addAction(choice.short)
             if action is not None:
                 action.setCheckable(True)
                 action.setToolTip(choice.meaning)

@@ -111,6 +111,14 @@ FIGURE_KEYS: tuple[Shortcut, ...] = (
 )
 """Keys of figures and of cells that can be clicked."""
 
+SLIDER_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Left", "a step down"),
+    Shortcut("Right", "a step up"),
+    Shortcut("Down", "a step down"),
+    Shortcut("Up", "a step up"),
+)
+"""Keys of a slider of the settings."""
+
 FIELD_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Enter", "save tag and note with the verdict"),
     Shortcut("Escape", "leave the field; its text stays as a draft"),
@@ -155,6 +163,7 @@ def key_sections(
         ("In the filter of the regions", FILTER_KEYS),
         ("In the gallery", GALLERY_KEYS),
         ("On a figure or a cell of a matrix", FIGURE_KEYS),
+        ("On a slider", SLIDER_KEYS),
         ("In the fields of the review", FIELD_KEYS),
         ("napari", NAPARI_KEYS),
     ]

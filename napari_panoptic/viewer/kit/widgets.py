@@ -28,6 +28,7 @@ from qtpy.QtWidgets import (
     QDockWidget,
     QFrame,
     QHeaderView,
+    QMainWindow,
     QSizePolicy,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -160,6 +161,28 @@ def dock_of(widget: QWidget | None) -> QDockWidget | None:
     while parent is not None and not isinstance(parent, QDockWidget):
         parent = parent.parentWidget()
     return parent
+
+
+class FormPanel(QWidget):
+    """A panel that is as high as its contents need, also once a theme has other fonts."""
+
+    def event(self, event: QEvent | None) -> bool:
+        """Follow the height of the contents."""
+        is_done = super().event(event)
+        if event is not None and event.type() == QEvent.Type.LayoutRequest:
+            self.setFixedHeight(self.sizeHint().height())
+        return is_done
+
+
+def give_height(panel: QWidget, height: int) -> None:
+    """Give a panel a height, if its dock has its place in the window to itself."""
+    dock = dock_of(panel)
+    if dock is None or dock.isFloating():
+        return
+    window = dock.parentWidget()
+    if isinstance(window, QMainWindow) and not window.tabifiedDockWidgets(dock):
+        bars = dock.height() - panel.height()
+        window.resizeDocks([dock], [height + bars], Qt.Orientation.Vertical)
 
 
 def heading(text: str, tooltip: str = "") -> RichLabel:

@@ -8,8 +8,6 @@ from psygnal import Signal
 from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QFrame,
-    QGridLayout,
-    QHBoxLayout,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -39,13 +37,20 @@ from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS, detection
 from napari_panoptic.nuclei.palette import class_colours
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.viewer.kit.flow_bar import FlowBar
+from napari_panoptic.viewer.kit.folding import FoldButton
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import Cell, Figure, FigureTable, heading
+from napari_panoptic.viewer.kit.widgets import Cell, Figure, FigureTable, give_height, heading
+from napari_panoptic.viewer.state.preferences import PREFERENCES
 
-_HEADLINES = ("pq", "sq", "dq")
-_DETECTION = tuple(name for name in METRIC_NAMES if name.startswith("detection_"))
+_HEADLINES = ("pq", "sq", "dq", "detection_f1")
+_DETECTION = tuple(
+    name for name in METRIC_NAMES if name.startswith("detection_") and name not in _HEADLINES
+)
 _MATCHED = tuple(name for name in METRIC_NAMES if name not in (*_HEADLINES, *_DETECTION))
-_COUNTS = ("matched", "invented", "missed", "ignored")
+_COUNT_TITLES = {"matched": "Matched", "missed": "FN", "invented": "FP", "ignored": "Ignored"}
+_COUNTS = tuple(_COUNT_TITLES)
+_UNFOLDED_PX, _MARGINS_PX = 645, 16
 
 EMPTY = (
     "No figures to show. Without a cohort: open one. Otherwise this region has no prediction of "
@@ -64,10 +69,10 @@ Shown = Evaluation | Evaluation[TiledPair]
 
 
 class MetricsPanel(QScrollArea):
-    """PQ, SQ and DQ, detection, classification, outlines, and the confusion matrix.
+    """PQ, SQ, DQ, F1 and counts in a line; unfolded, all figures and the confusion matrix.
 
-    Every figure is a link to the objects behind it; the signal gives the filter
-    that lists them.
+    Every figure is a link to the objects behind it; the signal has the filter
+    that lists them. Whether the panel is unfolded is remembered for the next window.
     """
 
     behind_wanted = Signal(ObjectFilter)
@@ -86,9 +91,13 @@ class MetricsPanel(QScrollArea):
         self._definitions.setWordWrap(True)
         self._message = PlainLabel(EMPTY)
         self._message.setWordWrap(True)
-        self._content = QWidget()
+        self._content, self._details = QWidget(), QWidget()
+        self.fold = FoldButton("", "Show or hide all figures.", self._details)
+        self._line = FlowBar(self.fold, *map(self._figure, (*_HEADLINES, *_COUNTS)))
         self._lay_out()
         self.show_evaluation(None)
+        self.fold.setChecked(PREFERENCES.is_unfolded("metrics"))
+        self.fold.toggled.connect(self._on_fold)
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Wrap sentences at the width that is seen, also where tables are wider."""
@@ -135,6 +144,11 @@ class MetricsPanel(QScrollArea):
         """Return whether there are figures, and not only a hint."""
         return not self._content.isHidden()
 
+    def wanted_height(self) -> int:
+        """Return the height that the panel needs as it is: folded, that of its line."""
+        line = self._line.heightForWidth(self.width()) + _MARGINS_PX
+        return _UNFOLDED_PX if self.fold.isChecked() else line
+
     def say_when_empty(self, words: str = EMPTY) -> None:
         """Set the text shown without figures."""
         self._message.setText(words)
@@ -171,49 +185,35 @@ class MetricsPanel(QScrollArea):
         outer.addWidget(self._message)
         outer.addWidget(self._content)
         outer.addStretch(1)
-        layout = QVBoxLayout(self._content)
+        line = QVBoxLayout(self._content)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.addWidget(self._line)
+        line.addWidget(self._details)
+        layout = QVBoxLayout(self._details)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
-        layout.addLayout(self._row(_HEADLINES, large=True))
         layout.addWidget(self._by_class)
         layout.addWidget(self._definitions)
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(3)
-        grid.setVerticalSpacing(2)
-        lines = (
-            ("Counts", "How many objects were found, whatever their class.", _COUNTS),
+        for title, meaning, names in (
             ("Detection", "Whether nuclei were found, whatever their class.", _DETECTION),
             ("Matched", "Class and outline of the nuclei that were found.", _MATCHED),
-        )
-        widest = max(len(names) for _, _, names in lines)
-        for line, (title, meaning, names) in enumerate(lines):
-            grid.addWidget(heading(title, meaning), line, 0)
-            for column, name in enumerate(names, start=1):
-                is_last = column == len(names)
-                span = widest - column + 1 if is_last else 1
-                grid.addWidget(self._figure(name), line, column, 1, span)
-        layout.addLayout(grid)
-        layout.addWidget(
-            heading(
-                "Confusion matrix",
-                "Rows: class in the annotation. Columns: predicted class.",
-            )
-        )
+        ):
+            layout.addWidget(FlowBar(heading(title, meaning), *map(self._figure, names)))
+        meaning = "Rows: class in the annotation. Columns: predicted class."
+        layout.addWidget(heading("Confusion matrix", meaning))
         layout.addWidget(self._confusion)
         self.setWidget(body)
 
-    def _row(self, names: tuple[str, ...], *, large: bool) -> QHBoxLayout:
-        row = QHBoxLayout()
-        for name in names:
-            row.addWidget(self._figure(name, large=large))
-        return row
+    def _on_fold(self, unfolded: bool) -> None:
+        PREFERENCES.set_unfolded("metrics", unfolded)
+        give_height(self, self.wanted_height())
 
-    def _figure(self, name: str, *, large: bool = False) -> Figure:
+    def _figure(self, name: str) -> Figure:
         if name in METRIC_TEXTS:
             title, meaning = METRIC_TEXTS[name].caption, METRIC_TEXTS[name].meaning
         else:
-            title, meaning = name.capitalize(), COUNT_MEANINGS[name]
-        figure = Figure(title, meaning, large=large, is_link=True)
+            title, meaning = _COUNT_TITLES[name], COUNT_MEANINGS[name]
+        figure = Figure(title, meaning, is_link=True)
         figure.clicked.connect(lambda: self.behind_wanted.emit(behind_figure(name)))
         self._figures[name] = figure
         return figure

@@ -40,8 +40,8 @@ STOPPED = (
 )
 
 OVERLAPS = _TOO_LARGE + (
-    "Objects of such slides cannot keep the pixels that they share: set Overlaps to flatten in the "
-    "settings for figures."
+    "Objects of such slides cannot keep the pixels that they share: choose “Object on top” for "
+    "“Shared pixels” in the settings."
 )
 
 

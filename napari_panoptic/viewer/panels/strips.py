@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker, QSize, Qt, QTimer
+from qtpy.QtCore import QSize, Qt, QTimer
 from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QComboBox,
@@ -28,10 +28,11 @@ from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
 from napari_panoptic.viewer.kit.shown import RichLabel
 from napari_panoptic.viewer.kit.strip_buttons import KeysButton, NotesButton
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, ElidedLabel, heading, outline_icon
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, heading, outline_icon
 from napari_panoptic.viewer.panels.slide_bar import SlideBar
 
 PATIENCE_MS = 150
@@ -141,12 +142,14 @@ class LegendStrip(QWidget):
             self._of_objects += [name, place]
         grid.addWidget(self._instead, 0, 1, len(Side), 1)
         grid.setColumnStretch(1, 1)
-        self._display = _menu({choice.value: choice for choice in Display})
-        self._display.setToolTip("How objects are drawn (H)")
-        self._colour_by = _menu({f"by {choice.value}": choice for choice in ColourBy})
-        self._colour_by.setToolTip("What the colours mean (Q)")
+        display = [Choice(choice, choice.value) for choice in Display]
+        colours = [Choice(choice, f"by {choice.value}") for choice in ColourBy]
+        self._display = ChoiceBox(display, "How objects are drawn (H)")
+        self._colour_by = ChoiceBox(colours, "What the colours mean (Q)")
         for line, menu in enumerate((self._display, self._colour_by)):
-            menu.currentIndexChanged.connect(self._on_menu)
+            menu.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+            menu.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+            menu.chosen.connect(self._on_menu)
             grid.addWidget(menu, line, 2)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.show_counts(None, None, None, None)
@@ -191,9 +194,8 @@ class LegendStrip(QWidget):
     def show_look(self, look: Look) -> None:
         """Show how objects are drawn."""
         self._look = look
-        with QSignalBlocker(self._display), QSignalBlocker(self._colour_by):
-            self._display.setCurrentIndex(self._display.findData(look.display))
-            self._colour_by.setCurrentIndex(self._colour_by.findData(look.colour_by))
+        self._display.show_choice(look.display)
+        self._colour_by.show_choice(look.colour_by)
 
     def _fill(self, side: Side, chips: Sequence[Chip]) -> None:
         if [chip.word for chip in chips] != [word for s, word in self._chips if s is side]:
@@ -259,22 +261,10 @@ class LegendStrip(QWidget):
             row.addWidget(button)
         row.addStretch(1)
 
-    def _on_menu(self) -> None:
-        # PySide gives texts, whatever it was given.
-        chosen = Look(ColourBy(self._colour_by.currentData()), Display(self._display.currentData()))
+    def _on_menu(self, _choice: Display | ColourBy) -> None:
+        chosen = Look(self._colour_by.choice, self._display.choice)
         if chosen != self._look:
             self.look_chosen.emit(chosen)
-
-
-def _menu(choices: Mapping[str, object]) -> QComboBox:
-    menu = QComboBox()
-    for text, choice in choices.items():
-        menu.addItem(text, choice)
-    menu.setStyleSheet(COMPACT_COMBO)
-    menu.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keys with the desk
-    menu.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-    menu.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-    return menu
 
 
 class TitleStrip(QWidget):
@@ -342,14 +332,12 @@ class TitleStrip(QWidget):
         self._figure.set_rich(f"{beside}<b style='font-size: large'>{figure}</b>")
 
     def show_selected(self, facts: ObjectFacts | None) -> None:
-        """Show one object in a line."""
+        """Name one object and its outcome; its card has the figures."""
         if facts is None:
             self._selected.set_text(NOTHING_SELECTED, tooltip=KEYS)
             return
-        figures = " · ".join(f"{name} {value}" for name, value in facts.figures())
-        self._selected.set_text(
-            f"▶ {facts.title} · {facts.verdict} · {figures}", tooltip=facts.explanation
-        )
+        lines = [facts.explanation, *(f"{name}: {value}" for name, value in facts.figures())]
+        self._selected.set_text(f"▶ {facts.title} · {facts.verdict}", tooltip="\n".join(lines))
 
     def show_notes(self, count: int) -> None:
         """Show how many oddities the files of this region have."""

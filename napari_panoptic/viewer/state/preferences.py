@@ -25,6 +25,8 @@ PLUGIN = "napari-panoptic"
 KEPT_PLACES = 50
 """The number of cohorts whose last region and team are remembered."""
 _FILTERS = ("sides", "statuses", "classes", "causes", "verdicts")
+UNFOLDED = "settings"
+"""The panels that show everything at first."""
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -158,6 +160,15 @@ class Preferences:
     @hidden_columns.setter
     def hidden_columns(self, names: Collection[str]) -> None:
         self._set("desk", "hidden_columns", ", ".join(sorted(names)))
+
+    def is_unfolded(self, panel: str) -> bool:
+        """Return whether a panel shows everything, and not only its first line."""
+        return panel in str(self._get("desk", "unfolded", UNFOLDED)).split(",")
+
+    def set_unfolded(self, panel: str, unfolded: bool) -> None:
+        """Remember whether a panel shows everything."""
+        panels = set(str(self._get("desk", "unfolded", UNFOLDED)).split(",")) - {"", panel}
+        self._set("desk", "unfolded", ",".join(sorted(panels | {panel} if unfolded else panels)))
 
     @property
     def last_cohort(self) -> Path | None:

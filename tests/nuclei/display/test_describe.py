@@ -27,6 +27,22 @@ def test_a_match_tells_partner_and_distances():
     ]
 
 
+def test_a_card_has_everything_that_is_known():
+    assert facts_of(Side.REFERENCE, 1).details() == [
+        ("Id", "12"),
+        ("Class", "Round"),
+        ("Partner class", "Long"),
+        ("IoU", "0.900"),
+        ("Hausdorff", "1.0\u2009px (0.5\u2009µm)"),
+        ("Area", "100\u2009px (25.0\u2009µm²)"),
+        ("Centroid", "y 8.5, x 28.5\u2009px"),
+    ]
+    unmatched = dict(facts_of(Side.REFERENCE, 2, mpp=None).details())
+    assert unmatched["Area"] == "120\u2009px"
+    assert "Hausdorff" not in unmatched
+    assert facts_of(Side.REFERENCE, 0, evaluated=False).details()[0] == ("Id", "11")
+
+
 def test_distances_stay_in_pixels_where_the_pixel_size_is_unknown():
     assert ("HD", "1.0\u2009px") in facts_of(Side.REFERENCE, 0, mpp=None).figures()
 

@@ -41,8 +41,7 @@ class TestChanging:
     def test_restoration_changes_the_masks_shown(self, desk, viewer, wait_until):
         team = desk.session.team
         before = np.count_nonzero(viewer.layers[team].data)
-        combo = desk.panels.settings.combo("restoration")
-        combo.setCurrentIndex(combo.findText("border-dilated"))
+        desk.panels.settings.combo("restoration").choose("border-dilated")
         wait_until(lambda: desk.is_settled)
         assert np.count_nonzero(viewer.layers[team].data) > before
 

@@ -80,7 +80,7 @@ def _agree(desk, layers):
     assert _colours(layers[Side.REFERENCE]) == _expected(judged.reference_status)
     assert _colours(layers[Side.PREDICTION]) == _expected(judged.prediction_status)
     assert f"F {counts.f_measure:.3f}" in desk.title.figure()
-    assert desk.legend.text(Side.PREDICTION, Status.FP) == f"wrong (FP) {counts.fp}"
+    assert desk.legend.text(Side.PREDICTION, Status.FP) == f"FP {counts.fp}"
     desk._show_lists()
     texts = desk.figures.table.texts()
     assert texts[0][1:] == [

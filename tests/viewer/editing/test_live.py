@@ -1223,7 +1223,7 @@ class TestSliders:
         layer.data[:60] = 0
         layer.refresh()
         follows()
-        slider = desk.panels.settings.sliders["iou_threshold"]
+        slider = desk.panels.settings.threshold
         asked, shown = [], []
         session = desk.session
         session.settings_changed.connect(asked.append)
@@ -1260,7 +1260,7 @@ class TestSliders:
         follows()
         menu = desk.panels.settings.combo(name)
         for value in [*values, *values]:
-            menu.setCurrentText(value)
+            menu.choose(value)
             if value == values[0]:
                 wait_until(lambda: not desk.link.loader.is_busy)
         wait_until(lambda: desk.is_settled)
@@ -1270,8 +1270,8 @@ class TestSliders:
 
     def test_the_radius_follows_its_slider(self, desk, follows, wait_until):
         panel = desk.panels.settings
-        panel.combo("restoration").setCurrentText("border-dilated")
-        panel.sliders["radius"].setValue(3)
+        panel.combo("restoration").choose("border-dilated")
+        panel.radius.setValue(3)
         wait_until(lambda: desk.is_settled)
         assert desk.session.snapshot.settings.radius == 3
         follows()

@@ -358,7 +358,7 @@ class TestOthers:
         y, x = desk.session.evaluation.outcomes.reference.centroid_yx_px[tp]
         table.set_filter(ObjectFilter(statuses=frozenset({"FN"})))
         table.others.choose(Others.HIDDEN)
-        assert "only these" in desk.panels.title.title()
+        assert "other objects: hide" in desk.panels.title.title()
         click(canvas, on_canvas(viewer, y, x))
         assert desk.session.selection is None
         table.others.choose(Others.DIMMED)

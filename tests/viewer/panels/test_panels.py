@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QApplication
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QApplication, QLineEdit
 
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.nuclei.display.behind import behind_figure
 from napari_panoptic.nuclei.display.describe import object_facts
 from napari_panoptic.nuclei.display.glossary import FINDING_WORDS
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
@@ -88,6 +90,31 @@ class TestMetricsPanel:
             ["invented", "0", "1", ""],
         ]
 
+    def test_it_is_a_line_until_it_is_unfolded_and_remembers_that(self, qtbot):
+        panel = make(qtbot, MetricsPanel())
+        panel.show_evaluation(four_fates(), SCHEME)
+        panel.resize(500, 600)
+        panel.show()
+        line = [panel.figure_widget(name) for name in ("pq", "sq", "dq", "detection_f1", "missed")]
+        assert all(figure.isVisible() for figure in line)
+        assert not panel.confusion_table().isVisible()
+        assert panel.wanted_height() < 120
+        panel.fold.click()
+        assert all(figure.isVisible() for figure in line)
+        assert panel.confusion_table().isVisible()
+        assert make(qtbot, MetricsPanel()).fold.isChecked()
+        panel.fold.click()
+        assert not make(qtbot, MetricsPanel()).fold.isChecked()
+
+    def test_figures_are_links_folded_or_not(self, qtbot):
+        panel = make(qtbot, MetricsPanel())
+        panel.show_evaluation(four_fates(), SCHEME)
+        told = []
+        panel.behind_wanted.connect(told.append)
+        for name in ("missed", "balanced_accuracy"):
+            QTest.mouseClick(panel.figure_widget(name), Qt.MouseButton.LeftButton)
+        assert told == [behind_figure("missed"), behind_figure("balanced_accuracy")]
+
     def test_without_evaluation_it_says_what_to_do(self, qtbot):
         panel = make(qtbot, MetricsPanel())
         panel.show_evaluation(None)
@@ -111,7 +138,7 @@ class TestSettingsPanel:
         panel.show_settings(EvaluationSettings(), EvaluationSettings())
         told = []
         panel.settings_chosen.connect(told.append)
-        panel.combo("matching").setCurrentIndex(panel.combo("matching").findText("centroid"))
+        panel.combo("matching").choose(Matching.CENTROID)
         assert told == [EvaluationSettings(matching=Matching.CENTROID)]
 
     def test_overlaps_are_kept_on_request(self, qtbot, cohort):
@@ -120,7 +147,7 @@ class TestSettingsPanel:
         panel.show_settings(EvaluationSettings(), EvaluationSettings())
         told, combo = [], panel.combo("overlaps")
         panel.settings_chosen.connect(told.append)
-        combo.setCurrentIndex(combo.findText("keep"))
+        combo.choose(Overlaps.KEEP)
         assert told == [EvaluationSettings(overlaps=Overlaps.KEEP)]
         # "keep" is a word of another setting, too.
         tip = combo.itemData(combo.currentIndex(), Qt.ItemDataRole.ToolTipRole)
@@ -137,6 +164,39 @@ class TestSettingsPanel:
         panel.reset.click()
         assert told == [protocol]
 
+    def test_words_are_plain_and_the_code_name_is_in_the_tooltip(self, qtbot):
+        panel = make(qtbot, SettingsPanel())
+        menu = panel.combo("matching")
+        assert [menu.itemText(k) for k in range(menu.count())] == ["Overlap", "Centre"]
+        tips = [menu.itemData(k, Qt.ItemDataRole.ToolTipRole) for k in range(menu.count())]
+        assert "strict-iou" in tips[0]
+        assert "centroid" in tips[1]
+        assert "iou_threshold" in panel.threshold.toolTip()
+
+    def test_a_number_is_typed_or_stepped(self, qtbot, cohort):
+        panel = make(qtbot, SettingsPanel())
+        panel.show_cohort(cohort)
+        panel.show_settings(EvaluationSettings(), EvaluationSettings())
+        told = []
+        panel.settings_chosen.connect(told.append)
+        number = panel.threshold.findChild(QLineEdit)
+        number.setText("0.72")
+        QTest.keyClick(number, Qt.Key.Key_Return)
+        assert told[-1].iou_threshold == 0.72
+        panel.show_settings(EvaluationSettings(), EvaluationSettings())
+        QTest.keyClick(panel.threshold, Qt.Key.Key_Left)
+        assert told[-1].iou_threshold == 0.45
+
+    def test_folding_is_remembered(self, qtbot):
+        panel = make(qtbot, SettingsPanel())
+        panel.show()
+        assert panel.team.isVisible()
+        panel.fold.click()
+        assert not panel.team.isVisible()
+        other = make(qtbot, SettingsPanel())
+        other.show()
+        assert not other.team.isVisible()
+
     def test_settings_without_effect_are_disabled(self, qtbot):
         panel = make(qtbot, SettingsPanel())
         settings = EvaluationSettings(matching="centroid", restoration=Restoration.BORDER_REMOVED)
@@ -147,10 +207,7 @@ class TestSettingsPanel:
     def test_only_sources_that_are_there_are_offered(self, qtbot, cohort):
         panel = make(qtbot, SettingsPanel())
         panel.show_cohort(cohort)
-        assert [panel.source.itemData(k) for k in range(panel.source.count())] == [
-            None,
-            Source.SUBMISSION,
-        ]
+        assert panel.source.values == (None, Source.SUBMISSION)
 
 
 @pytest.mark.parametrize("kind", [MetricsPanel, ReviewPanel, EditsPanel])
@@ -158,6 +215,7 @@ def test_what_a_narrow_panel_cuts_off_can_be_scrolled_to(qtbot, kind):
     panel = make(qtbot, kind())
     if kind is MetricsPanel:
         panel.show_evaluation(four_fates(), SCHEME)
+        panel.fold.setChecked(True)
     panel.resize(120, 400)
     panel.show()
     bar = panel.horizontalScrollBar()

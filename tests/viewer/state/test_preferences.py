@@ -39,6 +39,8 @@ if sys.argv[2] == "write":
     PREFERENCES.order = WorstFirst.AREA
     PREFERENCES.others = Others.DIMMED
     PREFERENCES.hidden_columns = {"cause", "area_px"}
+    PREFERENCES.set_unfolded("metrics", True)
+    PREFERENCES.set_unfolded("settings", False)
     PREFERENCES.goes_on = False
     PREFERENCES.follow = False
     PREFERENCES.keep_drafts(here, [["Dr. Ö", "region", "team", "reference", 1, "", "pale"]])
@@ -50,6 +52,8 @@ else:
     assert PREFERENCES.order is WorstFirst.AREA
     assert PREFERENCES.others is Others.DIMMED
     assert PREFERENCES.hidden_columns == {"cause", "area_px"}
+    assert PREFERENCES.is_unfolded("metrics")
+    assert not PREFERENCES.is_unfolded("settings")
     assert PREFERENCES.goes_on is False
     assert PREFERENCES.follow is False
     assert PREFERENCES.drafts(here) == [["Dr. Ö", "region", "team", "reference", 1, "", "pale"]]
@@ -149,6 +153,7 @@ def test_every_key_that_widgets_take_is_listed():
         "kit/sortable_view": keys.TABLE_KEYS,
         "kit/name_table": keys.FILTER_KEYS,
         "kit/widgets": keys.FIGURE_KEYS,
+        "kit/number_slider": keys.SLIDER_KEYS,
     }
     # "1" with Alt: the keys of the verdicts
     assert found.pop("panels/review/panel") == {"1", "Escape"}

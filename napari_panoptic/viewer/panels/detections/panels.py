@@ -11,8 +11,8 @@ from qtpy.QtCore import QPointF, QRectF, QSignalBlocker, Qt
 from qtpy.QtGui import QPainter, QPen, QPixmap
 from qtpy.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDoubleSpinBox,
+    QFormLayout,
     QGridLayout,
     QHBoxLayout,
     QPushButton,
@@ -40,15 +40,16 @@ from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, decimal
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import DETECTION_KEYS, KEY_LIST, key_text
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 from napari_panoptic.viewer.kit.strip_buttons import KeysButton, NotesButton
 from napari_panoptic.viewer.kit.widgets import (
-    COMPACT_COMBO,
     TISSUE,
     Cell,
     ElidedLabel,
     FigureTable,
+    FormPanel,
     heading,
     qcolor,
 )
@@ -256,7 +257,7 @@ def _colour(word: str) -> Rgb:
     return styles.STATUS_COLOURS[Status(word)]
 
 
-class DetectionSettingsPanel(QWidget):
+class DetectionSettingsPanel(FormPanel):
     """Team, distance, threshold, and what is done with edits."""
 
     open_wanted = Signal()
@@ -270,9 +271,8 @@ class DetectionSettingsPanel(QWidget):
         super().__init__(parent)
         self._settings = DetectionSettings()
         self._range: tuple[float, float] | None = None
-        self.team, self.distance = QComboBox(), QDoubleSpinBox()
-        self.team.setStyleSheet(COMPACT_COMBO)
-        self.team.setToolTip("The team whose detections are shown.")
+        self.team = ChoiceBox(meaning="The team whose detections are shown.").shrinkable()
+        self.distance = QDoubleSpinBox()
         self.distance.setRange(0.1, 1000.0)
         self.distance.setDecimals(1)
         self.distance.setSuffix(" µm")
@@ -306,23 +306,16 @@ class DetectionSettingsPanel(QWidget):
         self._lay_out()
         self._connect()
 
-    def _on_team(self, _: int) -> None:
-        if name := self.team.currentData():
-            self.team_chosen.emit(name)
-
     def show_cohort(self, cohort: DetectionCohort) -> None:
         """List the teams of a cohort."""
-        with QSignalBlocker(self.team):
-            self.team.clear()
-            for name in cohort.team_names:
-                self.team.addItem(shown(name), name)
+        self.team.offer([Choice(name, name) for name in cohort.team_names])
         self.team.setEnabled(bool(cohort.teams))
 
     def show_session(self, session: DetectionSession) -> None:
         """Show team, settings and edits."""
         self._settings, self._range = session.settings, session.confidence_range
-        with QSignalBlocker(self.team), QSignalBlocker(self.distance), QSignalBlocker(self.slider):
-            self.team.setCurrentIndex(self.team.findData(session.team))
+        self.team.show_choice(session.team)
+        with QSignalBlocker(self.distance), QSignalBlocker(self.slider):
             self.distance.setValue(session.settings.distance_um)
             self.slider.setEnabled(self._range is not None)
             if not self.slider.isSliderDown():
@@ -361,40 +354,34 @@ class DetectionSettingsPanel(QWidget):
         return self._edits.text()
 
     def _lay_out(self) -> None:
-        grid = QGridLayout(self)
-        grid.setContentsMargins(6, 4, 6, 4)
-        grid.setVerticalSpacing(4)
-        grid.addWidget(self.open, 0, 0, 1, 2)
-        grid.addWidget(PlainLabel("team"), 1, 0)
-        grid.addWidget(self.team, 1, 1)
-        second = QHBoxLayout()
-        second.addWidget(self.distance, 1)
-        second.addWidget(self.reset)
-        grid.addWidget(PlainLabel("within"), 2, 0)
-        grid.addLayout(second, 2, 1)
-        third = QHBoxLayout()
-        third.addWidget(self.slider, 1)
-        third.addWidget(self._threshold)
-        grid.addWidget(PlainLabel("confidence"), 3, 0)
-        grid.addLayout(third, 3, 1)
-        tools, edits = QHBoxLayout(), QHBoxLayout()
-        for row, buttons in (
-            (tools, (self.add_detections, self.add_annotated, self.move_points)),
-            (edits, (self.undo, self.redo, self.save)),
-        ):
-            row.setSpacing(3)
-            for button in buttons:
-                row.addWidget(button)
-        tools.addStretch(1)
-        edits.addWidget(self._edits, 1)
-        grid.addLayout(tools, 4, 0, 1, 2)
-        grid.addLayout(edits, 5, 0, 1, 2)
-        grid.setColumnStretch(1, 1)
+        distance, threshold = QHBoxLayout(), QHBoxLayout()
+        distance.addWidget(self.distance, 1)
+        distance.addWidget(self.reset)
+        threshold.addWidget(self.slider, 1)
+        threshold.addWidget(self._threshold)
         self._threshold.setMinimumWidth(self.fontMetrics().horizontalAdvance("no confidences"))
+        form = QFormLayout(self)
+        form.setContentsMargins(6, 4, 6, 4)
+        form.setVerticalSpacing(4)
+        form.addRow(self.open)
+        form.addRow(PlainLabel("Team"), self.team)
+        form.addRow(PlainLabel("Within"), distance)
+        form.addRow(PlainLabel("Confidence"), threshold)
+        for widgets in (
+            (self.add_detections, self.add_annotated),
+            (self.move_points, self.undo, self.redo),
+            (self.save, self._edits),
+        ):
+            row = QHBoxLayout()
+            row.setSpacing(3)
+            for widget in widgets:
+                row.addWidget(widget, int(widget is self._edits))
+            row.addStretch(int(self._edits not in widgets))
+            form.addRow(row)
 
     def _connect(self) -> None:
         self.open.clicked.connect(lambda _=False: self.open_wanted.emit())
-        self.team.currentIndexChanged.connect(self._on_team)
+        self.team.chosen.connect(self.team_chosen.emit)
         self.distance.valueChanged.connect(lambda _: self._choose())
         self.slider.valueChanged.connect(lambda _: self._choose())
         self.reset.clicked.connect(lambda _=False: self.settings_chosen.emit(DetectionSettings()))
@@ -549,11 +536,11 @@ def _described(session: DetectionSession) -> str:
 
 
 _LEGEND: tuple[tuple[Side, Status, str], ...] = (
-    (Side.REFERENCE, Status.TP, "found"),
-    (Side.REFERENCE, Status.FN, "missed (FN)"),
-    (Side.PREDICTION, Status.TP, "right (TP)"),
-    (Side.PREDICTION, Status.FP, "wrong (FP)"),
-    (Side.PREDICTION, Status.IGNORED, "not sure enough"),
+    (Side.REFERENCE, Status.TP, "TP"),
+    (Side.REFERENCE, Status.FN, "FN"),
+    (Side.PREDICTION, Status.TP, "TP"),
+    (Side.PREDICTION, Status.FP, "FP"),
+    (Side.PREDICTION, Status.IGNORED, "below threshold"),
 )
 
 

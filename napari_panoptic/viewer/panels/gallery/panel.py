@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-
 import numpy as np
 from psygnal import Signal
-from qtpy.QtCore import Qt, QTimer
-from qtpy.QtGui import (
-    QImage,
-    QPainter,
-    QPaintEvent,
-)
+from qtpy.QtCore import QTimer
+from qtpy.QtGui import QImage, QPaintEvent
 from qtpy.QtWidgets import (
     QHBoxLayout,
     QToolButton,
@@ -20,8 +13,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.crops import FIELD_STEP_PX, Crop, CropSource, bounded_field_px, cut
+from napari_panoptic.nuclei.crops import FIELD_STEP_PX, CropSource, bounded_field_px
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.describe import hover_html, object_facts
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter
@@ -29,6 +21,7 @@ from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
+from napari_panoptic.viewer.kit.crop_picture import crop_picture
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, is_in_sight
 from napari_panoptic.viewer.panels import slide_texts
@@ -286,15 +279,9 @@ class GalleryPart(DeskPart):
         side, at = self._object(row)
         if self._source is None:
             return QImage(size, size, QImage.Format.Format_RGB32)
-        source = self._source
-        cutting = partial(
-            cut, side=side, row=at, field_px=self._field_px, size_px=size, per_point=per_point
+        return crop_picture(
+            self._source, side, at, field_px=self._field_px, size_px=size, per_point=per_point
         )
-        try:
-            crop = cutting(source)
-        except PanopticError:  # a damaged place in the slide: the outlines are still there
-            crop = cutting(replace(source, image=None))
-        return _picture(crop, size)
 
     def _show_selection(self, selection: Selection | None) -> None:
         if self._source is not None and not self._is_stale:
@@ -363,19 +350,3 @@ def _is_same(one: CropSource, other: CropSource) -> bool:
         and one.prediction is other.prediction
         and one.outcomes is other.outcomes
     )
-
-
-def _picture(crop: Crop, size: int) -> QImage:
-    height, width, _ = crop.tissue.shape
-    ground = QImage(crop.tissue.tobytes(), width, height, 3 * width, QImage.Format.Format_RGB888)
-    picture: QImage = ground.scaled(
-        size,
-        size,
-        Qt.AspectRatioMode.IgnoreAspectRatio,
-        Qt.TransformationMode.SmoothTransformation,
-    ).convertToFormat(QImage.Format.Format_RGB32)
-    outlines = QImage(crop.outlines.tobytes(), size, size, 4 * size, QImage.Format.Format_RGBA8888)
-    painter = QPainter(picture)
-    painter.drawImage(0, 0, outlines)
-    painter.end()
-    return picture

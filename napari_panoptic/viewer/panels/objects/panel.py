@@ -111,6 +111,7 @@ class ObjectTable(QWidget):
     object_selected = Signal(Side, int)
     centre_wanted = Signal(Side, int)
     filter_changed = Signal(ObjectFilter)
+    verdicts_changed = Signal()
     listed_changed = Signal()  # other objects, or the same in another order
     others_chosen = Signal(Others)
     follow_chosen = Signal(bool)  # whether N and Shift+N bring an object into view
@@ -121,7 +122,7 @@ class ObjectTable(QWidget):
         self.model = ObjectTableModel()
         self.view = _View(self.model)
         self.worst = ChoiceMenu(
-            "first",
+            "Sort",
             "The measure of “worst” for the table, N and Shift+N.",
             list(WorstFirst),
         )
@@ -130,7 +131,7 @@ class ObjectTable(QWidget):
             "Whether N and Shift+N centre the object and zoom until it is large enough to judge.",
         )
         self.others = ChoiceMenu(
-            "image", "What the image shows besides the listed objects.", list(Others)
+            "Other objects", "What the image shows besides the listed objects.", list(Others)
         )
         self._behind = QToolButton()
         self._columns = TickMenu(self)
@@ -175,6 +176,7 @@ class ObjectTable(QWidget):
             self._reset(lambda: self.model.set_rows(rows))
         else:
             self.model.repaint_verdicts(rows)
+        self.verdicts_changed.emit()
 
     def set_filter(self, wanted: ObjectFilter) -> None:
         """List only some objects."""

@@ -1,0 +1,105 @@
+"""A drop-down list of values, each shown in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from psygnal import Signal
+from qtpy.QtCore import QSignalBlocker, Qt
+from qtpy.QtWidgets import QComboBox, QSizePolicy, QWidget
+
+from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO
+
+
+class Choice(NamedTuple):
+    """An entry of a list.
+
+    Parameters
+    ----------
+    value
+        What is chosen, such as a member of an enumeration.
+    words
+        How it is shown.
+    meaning
+        The tooltip of the entry.
+    """
+
+    value: Any
+    words: str
+    meaning: str = ""
+
+
+class ChoiceBox(QComboBox):
+    """A list of which one value is chosen.
+
+    The values never pass through Qt, which may return members of an enumeration as plain
+    strings. superqt's QEnumComboBox identifies members by the text shown and cannot show
+    other words than their names.
+
+    Parameters
+    ----------
+    choices
+        The entries.
+    meaning
+        The tooltip of the list.
+    parent
+        The widget that it belongs to.
+    """
+
+    chosen = Signal(object)  # the value, when the user chooses it
+
+    def __init__(
+        self,
+        choices: Sequence[Choice] = (),
+        meaning: str = "",
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._choices: tuple[Choice, ...] = ()
+        self.setToolTip(meaning)
+        self.setStyleSheet(COMPACT_COMBO)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keys with the desk
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.offer(choices)
+        self.currentIndexChanged.connect(self._on_index)
+
+    @property
+    def choice(self) -> Any:
+        """The chosen value; None if there is none."""
+        return self._choices[self.currentIndex()].value if self.currentIndex() >= 0 else None
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """All values, in their order."""
+        return tuple(choice.value for choice in self._choices)
+
+    def offer(self, choices: Sequence[Choice]) -> None:
+        """Offer other values, the first chosen; emits nothing."""
+        with QSignalBlocker(self):
+            self._choices = tuple(choices)
+            self.clear()
+            self.addItems([shown(choice.words) for choice in choices])
+            for place, choice in enumerate(choices):
+                self.setItemData(place, shown(choice.meaning), Qt.ItemDataRole.ToolTipRole)
+
+    def show_choice(self, value: Any) -> None:
+        """Show a value as chosen, none if it is not offered; emits nothing."""
+        values = self.values
+        with QSignalBlocker(self):
+            self.setCurrentIndex(values.index(value) if value in values else -1)
+
+    def choose(self, value: Any) -> None:
+        """Choose a value, as the user does."""
+        self.setCurrentIndex(self.values.index(value))
+
+    def shrinkable(self) -> ChoiceBox:
+        """Let the list become narrower than its longest entry; returns itself."""
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.setMinimumContentsLength(4)
+        return self
+
+    def _on_index(self, index: int) -> None:
+        if index >= 0:
+            self.chosen.emit(self._choices[index].value)

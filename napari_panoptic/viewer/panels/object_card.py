@@ -1,0 +1,292 @@
+"""The card of the selected object: its picture, its outcome and why, and its figures."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from psygnal import Signal
+from qtpy.QtCore import QEvent, Qt
+from qtpy.QtGui import QGuiApplication, QImage, QPalette, QPixmap, QResizeEvent
+from qtpy.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_panoptic.nuclei.crops import CropSource, bounded_field_px
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.describe import ObjectFacts, facts_of
+from napari_panoptic.nuclei.display.explanation import Named, Sentence, explain, plain_text
+from napari_panoptic.nuclei.display.object_rows import COLUMNS
+from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.kit.crop_picture import crop_picture
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.seen_part import SeenPart
+
+EMPTY = "Click a nucleus, or press N for the next failure."
+CROP_PX, SMALLEST_CROP_PX = 200, 120
+"""Width of the picture on the screen."""
+ROOM = 1.5
+"""Least width of the picture in the image, in widths of the object."""
+WIDE_PX, LOW_PX = 460, 360
+"""In a wide or a low panel, the picture stands beside the text."""
+_VERDICT = next(column for column in COLUMNS if column.name == "verdict")
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """What is shown of an object.
+
+    Parameters
+    ----------
+    facts
+        Its figures.
+    sentence
+        Why it has its status.
+    partner
+        The matched object, or None.
+    verdict
+        The reviewer's verdict; empty if there is none.
+    draw
+        Draws its picture, given a width in px and a factor for outlines; None without one.
+    """
+
+    facts: ObjectFacts
+    sentence: Sentence
+    partner: Named | None = None
+    verdict: str = ""
+    draw: Callable[[int, float], QImage] | None = None
+
+    @property
+    def status(self) -> str:
+        """Return its status as a heading."""
+        if self.facts.status is None:
+            return "Not evaluated"
+        word = styles.STATUS_WORDS[self.facts.status]
+        return word[:1].upper() + word[1:]
+
+    @property
+    def lines(self) -> list[tuple[str, Sentence]]:
+        """List names and values of its figures; the partner is a link."""
+        lines: list[tuple[str, Sentence]] = [(k, (v,)) for k, v in self.facts.details()]
+        if self.partner is not None:
+            lines.insert(2, ("Partner", (f"{self.partner.side} ", self.partner)))
+        return [*lines, ("Verdict", (self.verdict,))] if self.verdict else lines
+
+    @property
+    def text(self) -> str:
+        """Return all of it as plain text."""
+        head = [f"{self.status}: {self.facts.title}", plain_text(self.sentence)]
+        return "\n".join(head + [f"{name}: {plain_text(value)}" for name, value in self.lines])
+
+
+class ObjectCard(QScrollArea):
+    """Shows the selected object; its text can be selected and copied."""
+
+    object_wanted = Signal(Side, int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._card: Card | None = None
+        self._hint = PlainLabel(EMPTY)
+        self._picture = PlainLabel()
+        self._head, self._sentence, self._figures = RichLabel(), RichLabel(), RichLabel()
+        self.copy_button = QPushButton("Copy as text")
+        self._content = QWidget()
+        self._lay_out()
+        self.show_card(None)
+
+    @property
+    def card(self) -> Card | None:
+        """The object that is shown."""
+        return self._card
+
+    def show_card(self, card: Card | None) -> None:
+        """Show an object; a hint if there is none."""
+        self._card = card
+        self._hint.setVisible(card is None)
+        self._content.setVisible(card is not None)
+        if card is not None:
+            self._draw(card)
+            self._write(card)
+
+    def hint_text(self) -> str:
+        """Return the hint; empty if an object is shown."""
+        return "" if self._hint.isHidden() else self._hint.text()
+
+    def copy(self) -> None:
+        """Copy all of it as text."""
+        clipboard = QGuiApplication.clipboard()
+        if clipboard is not None and self._card is not None:
+            clipboard.setText(self._card.text)
+
+    def follow(self, link: str) -> None:
+        """Ask for the object of a link."""
+        side, _, row = link.partition("/")
+        self.object_wanted.emit(Side(side), int(row))
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Put the picture beside the text, and make it smaller, where there is less room."""
+        super().resizeEvent(event)
+        is_beside = self.width() >= WIDE_PX or self.height() < LOW_PX
+        directions = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
+        self._columns.setDirection(directions[is_beside])
+        room = min(self.height() - 10, 2 * self.width() // 5) if is_beside else CROP_PX
+        size = min(max(room, SMALLEST_CROP_PX), CROP_PX)
+        self._picture.setFixedSize(size, size)
+
+    def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
+        """Draw links in the colour of another theme."""
+        super().changeEvent(event)
+        if event is not None and event.type() == QEvent.Type.PaletteChange and self._card:
+            self._write(self._card)
+
+    def _lay_out(self) -> None:
+        for label in (self._hint, self._sentence, self._figures, self._head):
+            label.setWordWrap(True)
+        for label in (self._head, self._sentence, self._figures):
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
+            label.linkActivated.connect(self.follow)
+        self.copy_button.setToolTip("Copy everything on this card.")
+        self.copy_button.clicked.connect(lambda _=False: self.copy())
+        self._picture.setScaledContents(True)
+        texts = QVBoxLayout()
+        for label in (self._head, self._sentence, self._figures):
+            texts.addWidget(label)
+        texts.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignLeft)
+        texts.addStretch(1)
+        self._columns = QBoxLayout(QBoxLayout.Direction.TopToBottom, self._content)
+        self._columns.setContentsMargins(0, 0, 0, 0)
+        self._columns.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
+        self._columns.addLayout(texts, 1)
+        body = QWidget()
+        layout = QVBoxLayout(body)
+        layout.setContentsMargins(6, 4, 6, 4)
+        layout.addWidget(self._hint)
+        layout.addWidget(self._content)
+        layout.addStretch(1)
+        self.setWidget(body)
+
+    def _draw(self, card: Card) -> None:
+        self._picture.setVisible(card.draw is not None)
+        if card.draw is None:
+            return
+        fine = self.devicePixelRatioF()
+        pixmap = QPixmap.fromImage(card.draw(round(CROP_PX * fine), fine))
+        pixmap.setDevicePixelRatio(fine)
+        self._picture.setPixmap(pixmap)
+
+    def _write(self, card: Card) -> None:
+        facts = card.facts
+        swatch = ""
+        if facts.status is not None:
+            colour = styles.hex_colour(styles.STATUS_COLOURS[facts.status])
+            swatch = f"<span style='color:{colour}'>■</span> "
+        title = f"<b style='font-size: large'>{html.escape(card.status)}</b>"
+        self._head.set_rich(f"{swatch}{title}<br>{html.escape(facts.title)}")
+        self._sentence.set_rich(self._linked(card.sentence))
+        self._sentence.setToolTip(facts.explanation)
+        self._figures.set_rich(_table([(name, self._linked(v)) for name, v in card.lines]))
+
+    def _linked(self, sentence: Sentence) -> str:
+        """Write a sentence with links in the colour of the text."""
+        colour = self.palette().color(QPalette.ColorRole.WindowText).name()
+        return "".join(
+            html.escape(part)
+            if isinstance(part, str)
+            else f"<a style='color:{colour}' href='{part.side}/{part.row}'>{part.id}</a>"
+            for part in sentence
+        )
+
+
+def _table(lines: Sequence[tuple[str, str]]) -> str:
+    cells = [f"<tr><td>{name}&nbsp;&nbsp;</td><td>{value}</td></tr>" for name, value in lines]
+    return f"<table cellspacing='0'>{''.join(cells)}</table>"
+
+
+class ObjectPart(SeenPart):
+    """Keeps the card in step with the selection, edits and verdicts."""
+
+    title = "Object"
+    key = "Alt-i"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._panel = ObjectCard()
+        self.watch(self._panel)
+
+    @property
+    def widget(self) -> ObjectCard:
+        """The panel itself; made once."""
+        return self._panel
+
+    def connections(self, around: Surroundings) -> Connections:
+        """Follow the selection; select the object of a link."""
+        return [
+            *super().connections(around),
+            (around.session.selection_changed, self.refresh),
+            (around.link.panels.objects.verdicts_changed, self.refresh),
+            (self._panel.object_wanted, around.session.select_row),
+        ]
+
+    def compute_now(self) -> None:
+        """Show the selected object."""
+        selection = None if self.around is None else self.around.session.selection
+        self._panel.show_card(None if selection is None else self._card(selection))
+
+    def _card(self, selection: Selection) -> Card | None:
+        if self.around is None or (snapshot := self.around.session.snapshot) is None:
+            return None
+        side, row = selection.side, selection.row
+        facts = facts_of(self.around.session, selection.team, side, row)
+        evaluation = snapshot.result(selection.team)
+        if facts is None:
+            return None
+        if evaluation is None:
+            return Card(facts, (facts.explanation,))
+        partner = None
+        if facts.partner_row is not None and facts.partner_id is not None:
+            across = evaluation.outcomes.other(side).side
+            partner = Named(across, facts.partner_row, facts.partner_id)
+        return Card(
+            facts,
+            explain(evaluation, side, row),
+            partner,
+            self._verdict(side, row),
+            self._drawing(snapshot, selection, evaluation.outcomes),
+        )
+
+    def _verdict(self, side: Side, row: int) -> str:
+        if self.around is None:
+            return ""
+        rows = self.around.link.panels.objects.model.rows
+        at = rows.row_of(side, row)
+        return rows.text(at, _VERDICT) if at < len(rows) else ""
+
+    def _drawing(
+        self, snapshot: RegionSnapshot, selection: Selection, outcomes: Outcomes
+    ) -> Callable[[int, float], QImage] | None:
+        """Return what draws the object; None on a slide, which is not held in memory."""
+        prediction = snapshot.predictions.get(selection.team)
+        if snapshot.reference is None or prediction is None:
+            return None
+        source = CropSource(snapshot.image, snapshot.reference, prediction, outcomes)
+        side, row = selection.side, selection.row
+        y0, x0, y1, x1 = (int(edge) for edge in outcomes.side(side).bbox[row])
+        field_px = bounded_field_px(max(source.usual_field_px(), ROOM * max(y1 - y0, x1 - x0)))
+        return lambda size_px, fine: crop_picture(
+            source, side, row, field_px=field_px, size_px=size_px, per_point=fine
+        )

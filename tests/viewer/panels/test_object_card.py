@@ -1,0 +1,136 @@
+"""The card of the selected object, alone and on a desk."""
+
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtGui import QGuiApplication
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QLabel
+
+from napari_panoptic.nuclei.display.describe import object_facts
+from napari_panoptic.nuclei.display.explanation import Named, explain
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.viewer.kit.widgets import bring_to_front, is_in_sight
+from napari_panoptic.viewer.panels.object_card import EMPTY, Card, ObjectCard, ObjectPart
+from tests.support.small_pairs import four_fates
+from tests.viewer.finding import row_of_status
+
+R, P = Side.REFERENCE, Side.PREDICTION
+
+
+def card_of(side, row, **more):
+    evaluation = four_fates()
+    labels = evaluation.pair.reference if side is R else evaluation.pair.prediction
+    facts = object_facts(labels, evaluation.outcomes, side, row, side_name=str(side))
+    return Card(facts, explain(evaluation, side, row), **more)
+
+
+class TestCard:
+    @pytest.fixture
+    def panel(self, qtbot):
+        panel = ObjectCard()
+        qtbot.addWidget(panel)
+        panel.resize(300, 500)
+        panel.show()
+        return panel
+
+    def test_without_an_object_it_says_how_to_select_one(self, panel):
+        assert panel.hint_text() == EMPTY
+        panel.show_card(card_of(R, 0))
+        assert panel.hint_text() == ""
+        panel.show_card(None)
+        assert panel.hint_text() == EMPTY
+
+    def test_all_of_it_is_copied_as_text(self, panel):
+        panel.show_card(card_of(R, 1, partner=Named(P, 1, 22), verdict="both wrong"))
+        panel.copy_button.click()
+        assert QGuiApplication.clipboard().text().splitlines() == [
+            "Misclassified: reference 12 · Round",
+            "It matches prediction 22, but the prediction class is Long.",
+            "Id: 12",
+            "Class: Round",
+            "Partner: prediction 22",
+            "Partner class: Long",
+            "IoU: 0.900",
+            "Hausdorff: 1.0\u2009px (0.5\u2009µm)",
+            "Area: 100\u2009px (25.0\u2009µm²)",
+            "Centroid: y 8.5, x 28.5\u2009px",
+            "Verdict: both wrong",
+        ]
+
+    def test_text_can_be_selected(self, panel):
+        panel.show_card(card_of(P, 2))
+        labels = [label for label in panel.findChildren(QLabel) if "Spurious" in label.text()]
+        flags = [label.textInteractionFlags() for label in labels]
+        assert flags
+        assert all(flag & Qt.TextInteractionFlag.TextSelectableByMouse for flag in flags)
+
+    def test_names_from_files_are_no_markup(self, panel):
+        card = card_of(R, 0)
+        object.__setattr__(card.facts, "class_name", "<img src=x>")
+        panel.show_card(card)
+        texts = [label.text() for label in panel.findChildren(QLabel)]
+        assert not any("<img" in text for text in texts)
+        assert any("&lt;img" in text for text in texts)
+
+    @pytest.mark.parametrize("width", [300, 800])
+    def test_it_is_never_scrolled_sideways(self, panel, width, qtbot):
+        panel.show_card(card_of(R, 1, partner=Named(P, 1, 22)))
+        panel.resize(width, 500)
+        qtbot.waitUntil(lambda: panel.widget().width() <= panel.viewport().width())
+        assert panel.widget().minimumSizeHint().width() <= width
+
+
+class TestOnTheDesk:
+    @pytest.fixture
+    def part(self, open_desk, wait_until):
+        part = next(part for part in open_desk.parts if isinstance(part, ObjectPart))
+        bring_to_front(part.widget)
+        wait_until(lambda: is_in_sight(part.widget))
+        yield part
+        open_desk.session.select(None)
+        open_desk.session.set_team("careful")
+
+    def test_it_follows_the_selection(self, open_desk, part):
+        session = open_desk.session
+        row = row_of_status(open_desk, R, Status.FN)
+        session.select_row(R, row)
+        card = part.widget.card
+        assert (card.facts.id, card.status) == (session.selection.id, "FN")
+        assert card.draw is not None
+        session.select(None)
+        assert part.widget.card is None
+
+    def test_a_link_selects_the_partner(self, open_desk, part):
+        session = open_desk.session
+        row = row_of_status(open_desk, R, Status.MISCLASSIFIED)
+        session.select_row(R, row)
+        partner = part.widget.card.partner
+        part.widget.follow(f"{partner.side}/{partner.row}")
+        assert (session.selection.side, session.selection.id) == (P, partner.id)
+        assert part.widget.card.partner.row == row
+
+    def test_it_follows_settings_and_team(self, open_desk, part, wait_until):
+        session = open_desk.session
+        row = row_of_status(open_desk, R, Status.TP)
+        session.select_row(R, row)
+        open_desk.panels.settings.threshold.setValue(0.95)
+        wait_until(lambda: part.widget.card.status == "FN")
+        open_desk.panels.settings.reset.click()
+        wait_until(lambda: part.widget.card.status == "TP")
+        session.set_team("merger")
+        assert part.widget.card is None or part.widget.card.facts.side_name == "reference"
+
+    def test_out_of_sight_it_waits(self, open_desk, part, wait_until):
+        open_desk.show_workspace("Teams")
+        wait_until(lambda: not part.is_in_sight)
+        open_desk.session.select_row(R, 2)
+        assert part.widget.card is None
+        open_desk.show_workspace("Inspect")
+        wait_until(lambda: part.widget.card is not None)
+        assert part.widget.card.facts.id == open_desk.session.selection.id
+
+    def test_keys_of_the_desk_work_on_it(self, open_desk, part):
+        open_desk.session.select_row(R, 0)
+        before = open_desk.session.selection
+        QTest.keyClick(part.widget.copy_button, Qt.Key.Key_N)
+        assert open_desk.session.selection != before
