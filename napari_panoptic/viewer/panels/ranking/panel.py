@@ -537,6 +537,7 @@ def _difference_columns(found: Sequence[Difference]) -> list[Column]:
             tooltip=lambda row: reason[row],
             is_text=True,
             stretch=True,
+            is_cut_at_end=True,
         ),
     ]
 
