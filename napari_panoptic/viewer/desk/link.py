@@ -406,8 +406,7 @@ class Link:
         for team in (*snapshot.evaluations, *snapshot.slides):
             found, known = snapshot.result(team), self._session.summaries.get((name, team))
             if found is not None and (known is None or known.counts is not found.counts):
-                line = RegionSummary(name, team, found.counts, found.metrics)
-                self._session.add_summary(line)
+                self._session.add_summary(RegionSummary.of(name, team, found))
 
     def _show_team(self, name: str) -> None:
         self.pointer.forget()
