@@ -58,9 +58,7 @@ class CropReader:
         What was evaluated, and how.
     """
 
-    def __init__(
-        self, cohort: Cohort, settings: EvaluationSettings, source: Source | None
-    ) -> None:
+    def __init__(self, cohort: Cohort, settings: EvaluationSettings, source: Source | None) -> None:
         self._cohort, self._source = cohort, source
         self._settings = settings.replaced(distances=False)
         self._opened: OrderedDict[str, _Opened | None] = OrderedDict()
@@ -87,9 +85,7 @@ class CropReader:
         found = opened.held.evaluate(team, self._settings, self._source).evaluation
         if found is None:
             return None
-        return CropSource(
-            opened.image, found.pair.reference, found.pair.prediction, found.outcomes
-        )
+        return CropSource(opened.image, found.pair.reference, found.pair.prediction, found.outcomes)
 
     def _region(self, name: str) -> _Opened | None:
         if name not in self._opened:
@@ -102,9 +98,7 @@ class CropReader:
     def _open(self, name: str) -> _Opened | None:
         region = self._cohort.region(name)
         try:
-            held = HeldRegion(
-                self._cohort, region, self._settings, held_up_to_px=HELD_UP_TO_PX
-            )
+            held = HeldRegion(self._cohort, region, self._settings, held_up_to_px=HELD_UP_TO_PX)
         except (PanopticError, OSError):
             return None  # reported when the region is shown
         return _Opened(held, read_picture(region)[0])

@@ -29,6 +29,7 @@ from napari_panoptic.nuclei.values.cohort import Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.nuclei.warm_up import WARM_UP
+from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from napari_panoptic.viewer.jobs.timers import stop_timers
@@ -146,6 +147,7 @@ class Link:
         self._show_state()
         self.loader = RegionLoader(session, window_check(viewer), ahead)
         self.summary = SummaryWork(session)
+        self.failures = FailureSteps(session, state, panels.objects, self, self._say)
         self._table = self._connections()
         self._connect()
         self._show_session()
@@ -243,17 +245,17 @@ class Link:
         self.slides.leave(restore=False)
         self.scene.release()
 
+    @property
+    def wanted_region(self) -> str | None:
+        """The region last asked for, even if it is not there yet."""
+        return self._wanted_region
+
     def select_failure(self, step: int = 1) -> None:
-        """Select the next (1) or previous (-1) failure in the order of the table.
+        """Select the next (1) or previous (-1) failure, also in other regions.
 
         If there is none, show why.
         """
-        chosen = self._session.selection
-        current = None if chosen is None else (chosen.side, chosen.row)
-        why_not = self._panels.objects.step_failure(step, current)
-        if why_not:
-            show_info(why_not)
-        self.follow_selected()
+        self.failures.step(step)
 
     def follow_selected(self) -> None:
         """Bring the selected object into view, unless the user turned this off."""
@@ -282,6 +284,7 @@ class Link:
             (self.state.events.order, panels.objects.put_worst_first),
             (self.state.events.others, self._show_others),
             (self.state.events.follow, self._show_follow),
+            (self.state.events.queue, panels.objects.queue.show_choice),
             (self.state.events.hidden_columns, panels.objects.hide_columns),
             # User actions, and the methods that handle them.
             (panels.navigator.region_chosen, self._on_region_chosen),
@@ -300,6 +303,7 @@ class Link:
             (panels.objects.follow_chosen, self._set("follow")),
             (panels.objects.columns_chosen, self._set("hidden_columns")),
             (panels.objects.worst.chosen, self._set("order")),
+            (panels.objects.queue.chosen, self._set("queue")),
             (panels.metrics.behind_wanted, self._on_behind_wanted),
             (panels.legend.chip_clicked, self._on_chip),
             (panels.legend.look_chosen, self._set("look")),
@@ -351,6 +355,12 @@ class Link:
         objects.put_worst_first(state.order)
         objects.set_filter(state.object_filter)
         objects.follow.setChecked(state.follow)
+        objects.queue.show_choice(state.queue)
+
+    def _say(self, text: str) -> None:
+        """Show a text above the image and in the status bar."""
+        self._panels.title.show_message(text)
+        self._viewer.status = text
 
     def _show_look(self, look: Look) -> None:
         self.scene.set_look(look)
@@ -391,6 +401,7 @@ class Link:
         self._show_figures()
         self._show_selection(session.selection)
         self._arrive()
+        self.failures.arrive()
         PREFERENCES.keep_place(session.cohort.root, snapshot.region.name, session.team)
         is_whole = not snapshot.pending
         if is_whole and any(too_many_objects(at) for at in snapshot.predictions.values()):

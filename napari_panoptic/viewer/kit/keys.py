@@ -133,7 +133,7 @@ def key_sections(
         ("Desk", (*DESK_KEYS, KEY_LIST)),
         *parts,
         ("In the object table and other lists", TABLE_KEYS),
-        ("In the gallery", GALLERY_KEYS),
+        ("In the Failures panel", GALLERY_KEYS),
         ("On a figure or a cell of a matrix", FIGURE_KEYS),
         ("In the fields of the review", FIELD_KEYS),
         ("napari", NAPARI_KEYS),

@@ -351,6 +351,10 @@ class TitleStrip(QWidget):
             f"▶ {facts.title} · {facts.verdict} · {figures}", tooltip=facts.explanation
         )
 
+    def show_message(self, text: str) -> None:
+        """Show a message until another object is selected."""
+        self._selected.set_text(text, tooltip=KEYS)
+
     def show_notes(self, count: int) -> None:
         """Show how many oddities the files of this region have."""
         self._notes.show_count(count)

@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from napari_panoptic.viewer.panels.gallery.panel import ALL_HIDDEN, NO_FAILURES, GalleryPart
 from qtpy.QtCore import QCoreApplication, QEvent, QPoint, QPointF, Qt
 from qtpy.QtGui import QGuiApplication, QMouseEvent
 from qtpy.QtTest import QTest
@@ -19,7 +20,6 @@ from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, Wo
 from napari_panoptic.nuclei.display.styles import ALPHA, Look
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import bring_to_front, is_in_sight
-from napari_panoptic.viewer.panels.gallery.panel import ALL_HIDDEN, NO_FAILURES, GalleryPart
 from tests.viewer.finding import FIRST, SECOND, click, on_canvas, row_of_status
 
 FAILURES = {STATUS_CODE[s] for s in (Status.FN, Status.FP, Status.MISCLASSIFIED)}

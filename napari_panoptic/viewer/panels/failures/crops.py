@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from psygnal import Signal
-from qtpy.QtCore import Qt
+from qtpy.QtCore import Qt, QTimer
 from qtpy.QtGui import QImage, QPainter, QPixmap
 
 from napari_panoptic.nuclei.crop_reader import CropReader, CropSize, crop_of
@@ -16,7 +16,6 @@ from napari_panoptic.nuclei.crops import Crop, CropSource
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.panels.seen_part import Stream
-from qtpy.QtCore import QTimer
 
 BUDGET_S = 0.012
 """How long crops of the region that is shown are cut before the window may live again."""

@@ -60,9 +60,7 @@ def picture_name(failures: CohortFailures, row: int, place: int) -> str:
     return f"{place + 1:05d}-{safe}.png"
 
 
-def existing_files(
-    folder: Path, failures: CohortFailures, rows: NDArray[np.intp]
-) -> list[Path]:
+def existing_files(folder: Path, failures: CohortFailures, rows: NDArray[np.intp]) -> list[Path]:
     """Return the files of an earlier export that this one would replace: table and pictures."""
     found = [folder / TABLE] if (folder / TABLE).exists() else []
     names = (picture_name(failures, int(row), place) for place, row in enumerate(rows))

@@ -50,9 +50,7 @@ class FailureModel(QAbstractListModel):
         self._items: NDArray[np.intp] = np.zeros(0, np.intp)
         self.describe: Callable[[int], str] = lambda _row: ""
 
-    def show(
-        self, failures: CohortFailures, sections: Sequence[Section], by: GroupBy
-    ) -> None:
+    def show(self, failures: CohortFailures, sections: Sequence[Section], by: GroupBy) -> None:
         """Show other failures; sections stay closed as long as they are grouped alike."""
         self.beginResetModel()
         if by is not self._by:
@@ -96,6 +94,11 @@ class FailureModel(QAbstractListModel):
         parts = [section.rows for section in self._sections]
         return np.concatenate([np.zeros(0, np.intp), *parts])
 
+    @property
+    def headings(self) -> frozenset[int]:
+        """The items that are headings."""
+        return frozenset(np.flatnonzero(self._items < 0).tolist())
+
     def is_heading(self, item: int) -> bool:
         """Return whether an item is a heading."""
         return bool(self._items[item] < 0)
@@ -106,7 +109,8 @@ class FailureModel(QAbstractListModel):
 
     def section(self, item: int) -> Section:
         """Return the section of a heading."""
-        return self._sections[-1 - int(self._items[item])]
+        number = -1 - int(self._items[item])
+        return self._sections[number]
 
     def row(self, item: int) -> int:
         """Return the row of the failure of an item."""
@@ -118,7 +122,9 @@ class FailureModel(QAbstractListModel):
 
     def item_of(self, row: int | None) -> int | None:
         """Return the item of a failure; None if it has none."""
-        found = np.flatnonzero(self._items == row) if row is not None else ()
+        if row is None:
+            return None
+        found = np.flatnonzero(self._items == row)
         return int(found[0]) if len(found) else None
 
     def heading_text(self, item: int) -> str:
@@ -130,16 +136,14 @@ class FailureModel(QAbstractListModel):
         """Return what stands below the crop of a failure."""
         columns = self.failures.columns
         status = STATUSES[int(columns["status"][row])]
-        names = ("", *self.failures.class_names)
+        names: Sequence[str] = ("", *self.failures.class_names)
         class_name = names[int(columns["class"][row])]
         partner = names[int(columns["partner_class"][row])]
         word = _SHORT_WORDS.get(status, styles.STATUS_WORDS[status])
-        second = f"IoU {styles.ratio_text(float(columns['iou'][row]))}"
-        place = self.failures.place(row)
-        if self._by is GroupBy.REGION:
-            second += f" · {int(columns['id'][row])}"
-        elif not self._is_one_region:
-            second += f" · {place.region}"
+        iou = float(columns["iou"][row])
+        second = f"IoU {styles.ratio_text(iou)}"
+        if self._by is not GroupBy.REGION and not self._is_one_region:
+            second = f"{styles.ratio_text(iou)} · {self.failures.place(row).region}"
         first = f"{class_name} → {partner}" if partner else f"{word} {class_name}"
         return Caption((first, second), styles.STATUS_COLOURS[status])
 

@@ -91,12 +91,12 @@ class FailuresPanel(QWidget):
         self.halt = _button("stop", "")
         self.closer = _button("+", "Show less around each object. Also Ctrl+wheel.")
         self.wider = _button("−", "Show more around each object. Also Ctrl+wheel.")
-        self.size = QSlider(Qt.Orientation.Horizontal)
-        self.size.setRange(SMALLEST_CROP, LARGEST_CROP)
-        self.size.setValue(USUAL_CROP)
-        self.size.setFixedWidth(SLIDER_PX)
-        self.size.setToolTip("Size of the crops.")
-        self.size.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.crop_size = QSlider(Qt.Orientation.Horizontal)
+        self.crop_size.setRange(SMALLEST_CROP, LARGEST_CROP)
+        self.crop_size.setValue(USUAL_CROP)
+        self.crop_size.setFixedWidth(SLIDER_PX)
+        self.crop_size.setToolTip("Size of the crops.")
+        self.crop_size.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.line, self.progress = ElidedLabel(), ElidedLabel()
         self.hint = PlainLabel(NO_COHORT)
         self.hint.setWordWrap(True)
@@ -137,12 +137,12 @@ class FailuresPanel(QWidget):
     def _connect(self) -> None:
         for menu in (self.scope, self.group_by):
             menu.chosen.connect(lambda _choice: self.changed.emit())
-        for menu in (self.status, self.cause):
-            menu.changed.connect(self.changed.emit)
+        for words in (self.status, self.cause):
+            words.changed.connect(self.changed.emit)
         for button, step in ((self.closer, -1), (self.wider, 1)):
             button.clicked.connect(lambda _=False, step=step: self.field_changed.emit(step))
         self.view.zoomed.connect(self.field_changed.emit)
-        self.size.valueChanged.connect(self._on_size)
+        self.crop_size.valueChanged.connect(self._on_size)
         self.everything.clicked.connect(lambda _=False: self.everything_wanted.emit())
         self.halt.clicked.connect(lambda _=False: self.halt_wanted.emit())
         self.export.clicked.connect(lambda _=False: self.export_wanted.emit())
@@ -156,7 +156,7 @@ class FailuresPanel(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)
-        layout.addWidget(FlowBar(*menus, self.wider, self.closer, self.size, self.export))
+        layout.addWidget(FlowBar(*menus, self.wider, self.closer, self.crop_size, self.export))
         for widgets in ((self.progress, self.halt), (self.line, self.everything)):
             row = QHBoxLayout()
             row.setSpacing(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
+from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import show_info
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels import slide_texts
@@ -50,10 +52,12 @@ from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.part import Connections, DeskPart, Surroundings
 from napari_panoptic.viewer.panels.seen_part import Stream
 from napari_panoptic.viewer.panels.slide_texts import on_slide
-from napari_panoptic.viewer.kit.replacing import may_replace
+from napari_panoptic.viewer.state.preferences import Queue
 
 REST_MS = 150
 """How long edits and new regions rest before the gallery follows them."""
+REST_PER_WORK = 10
+"""The same in times of what showing the failures took."""
 MOST_REASONS = 8
 """The most regions of which the tooltip explains why they are left out."""
 
@@ -161,6 +165,7 @@ class FailuresPart(DeskPart):
         self._is_stale = not is_in_sight(self._panel)
         if self._is_stale or self.around is None:
             return
+        begin = time.perf_counter()
         self._use_files()
         failures, order = self._in_scope()
         by = GroupBy(self._panel.group_by.choice)
@@ -173,6 +178,9 @@ class FailuresPart(DeskPart):
         self._resize_crops()
         self._say()
         self._show_selection(self.around.session.selection)
+        # While results come in, most of the time belongs to the user.
+        took_ms = 1000 * (time.perf_counter() - begin)
+        self._rest.setInterval(max(REST_MS, round(REST_PER_WORK * took_ms)))
 
     # What there is.
 
@@ -260,9 +268,7 @@ class FailuresPart(DeskPart):
             self._crops.use(reader, self._live_source)
             self._shown = shown
         before, self._live = self._live, self._live_sources()
-        outdated = {
-            team for team, now in self._live.items() if not _is_same(before.get(team), now)
-        }
+        outdated = {team for team, now in self._live.items() if not _is_same(before.get(team), now)}
         region = None if session.snapshot is None else session.snapshot.region.name
         self._crops.outdate(lambda name: name.region == region and name.team in outdated)
 
@@ -425,9 +431,7 @@ class FailuresPart(DeskPart):
             return
         row = None
         if selection is not None:
-            name = FailureName(
-                selection.team, snapshot.region.name, selection.side, selection.id
-            )
+            name = FailureName(selection.team, snapshot.region.name, selection.side, selection.id)
             row = self.failures.find(name)
         self._panel.view.select(row)
 
@@ -437,7 +441,7 @@ class FailuresPart(DeskPart):
         if self.around is not None:
             self.around.link.state.order = order
 
-    def _on_queue(self, queue: object) -> None:
+    def _on_queue(self, queue: Queue) -> None:
         if self.around is not None:
             self.around.link.state.queue = queue
 
@@ -457,9 +461,14 @@ class FailuresPart(DeskPart):
             return
         selection = self.around.session.selection
         is_there = self.around.session.snapshot.region.name == name.region
-        if is_there and selection is not None and (selection.side, selection.id) == (
-            name.side,
-            name.id,
+        if (
+            is_there
+            and selection is not None
+            and (selection.side, selection.id)
+            == (
+                name.side,
+                name.id,
+            )
         ):
             self.around.link.scene.centre(selection)
 

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from psygnal import Signal
-from qtpy.QtCore import QItemSelectionModel, QModelIndex, QPoint, QRect, QRectF, QSize, Qt, QTimer
+from qtpy.QtCore import (
+    QEvent,
+    QItemSelectionModel,
+    QModelIndex,
+    QPoint,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    QTimer,
+)
 from qtpy.QtGui import (
     QColor,
     QFont,
@@ -71,32 +83,43 @@ class FailureView(QListView):
         self.setUniformItemSizes(False)  # headings are as wide as the view
         self.setMouseTracking(True)
         self.setAccessibleName("Failures")
+        self._cell_of, self._cell = (0, 0, 0), QSize()
+        self._wanted_names: list[FailureName] = []
+        self._modifiers = Qt.KeyboardModifier.NoModifier
         self._look = QTimer(self)
         self._look.setSingleShot(True)
         self._look.setInterval(REST_MS)
         self._look.timeout.connect(self._want_crops)
         crops.changed.connect(self._repaint)
         self.clicked.connect(self._on_clicked)
-        self.selectionModel().selectionChanged.connect(lambda *_: self.selection_moved.emit())
+        self.chosen_items().selectionChanged.connect(lambda *_: self.selection_moved.emit())
 
     @property
     def is_busy(self) -> bool:
         """Whether crops in sight are still to be cut."""
         return self._look.isActive() or self.crops.is_busy
 
+    def chosen_items(self) -> QItemSelectionModel:
+        """Return what is selected."""
+        model = self.selectionModel()
+        if model is None:
+            raise RuntimeError("a view with items has a selection")
+        return model
+
     def resize_crops(self, points: int) -> None:
         """Show crops in another size."""
         anchor = self._anchor()
         self.crop_points = points
-        self.scheduleDelayedItemsLayout()
+        self._lay_out()
         self._return_to(anchor)
 
-    def refill(self, fill: object) -> None:
+    def refill(self, fill: Callable[[], None]) -> None:
         """Change the items by calling `fill`; the same failures stay selected and in place."""
         anchor, chosen = self._anchor(), set(self.selected_names())
         current = self.currentIndex()
         held = self.items.name(current.row()) if self._is_crop(current) else None
-        fill()  # type: ignore[operator]
+        fill()
+        self._painter.measure()
         self._select_names(chosen, held)
         self._return_to(anchor)
         self._look.start()
@@ -104,7 +127,7 @@ class FailureView(QListView):
     def select(self, row: int | None) -> None:
         """Select a failure and scroll to it; several that it is among stay selected."""
         item = self.items.item_of(row)
-        selection = self.selectionModel()
+        selection = self.chosen_items()
         if item is None:
             selection.clear()
             return
@@ -120,12 +143,12 @@ class FailureView(QListView):
     def selected(self) -> int | None:
         """Return the row of the current failure, if it is selected."""
         index = self.currentIndex()
-        is_chosen = self._is_crop(index) and self.selectionModel().isSelected(index)
+        is_chosen = self._is_crop(index) and self.chosen_items().isSelected(index)
         return self.items.row(index.row()) if is_chosen else None
 
     def selected_names(self) -> list[FailureName]:
         """Return all selected failures, in the order of the gallery."""
-        items = sorted(index.row() for index in self.selectionModel().selectedIndexes())
+        items = sorted(index.row() for index in self.chosen_items().selectedIndexes())
         return [self.items.name(item) for item in items]
 
     def look_again(self) -> None:
@@ -138,7 +161,9 @@ class FailureView(QListView):
         return None if item is None else self.visualRect(self.items.index(item))
 
     def moveCursor(  # noqa: N802
-        self, action: QAbstractItemView.CursorAction, modifiers: Qt.KeyboardModifier
+        self,
+        action: QAbstractItemView.CursorAction,
+        modifiers: Qt.KeyboardModifier,  # noqa: ARG002 - Qt's own argument
     ) -> QModelIndex:
         """Return where a key leads: from crop to crop, across headings."""
         last = self.items.rowCount() - 1
@@ -203,13 +228,31 @@ class FailureView(QListView):
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Fill the width with as many columns as fit."""
         super().resizeEvent(event)
-        self.scheduleDelayedItemsLayout()
+        self._lay_out()
+
+    def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
+        """Make room for captions in another font."""
+        super().changeEvent(event)
+        if event is not None and event.type() == QEvent.Type.FontChange:
+            self._lay_out()
 
     def cell_size(self) -> QSize:
-        """Return the size of a crop with its caption."""
-        width = self.crop_points + GAP
-        text = CAPTION_LINES * self.fontMetrics().lineSpacing()
-        return QSize(width, self.crop_points + UNDER + text + GAP)
+        """Return the size of a crop with its caption; together they fill the width."""
+        room = viewport_of(self).width() - 1
+        key = room, self.crop_points, self.fontMetrics().lineSpacing()
+        if key != self._cell_of:
+            width = room // max(room // (self.crop_points + GAP), 1)
+            height = self.crop_points + UNDER + CAPTION_LINES * key[-1] + GAP
+            self._cell_of, self._cell = key, QSize(width, height)
+        return self._cell
+
+    def _lay_out(self) -> None:
+        self._painter.measure()
+        self.scheduleDelayedItemsLayout()
+
+    def item_sizes(self) -> tuple[QSize, QSize]:
+        """Return the sizes of a crop and of a heading, which takes a whole line."""
+        return self.cell_size(), QSize(viewport_of(self).width() - 1, HEADING_HEIGHT)
 
     def names_in_sight(self) -> list[FailureName]:
         """Return the failures whose crops can be seen, from the top."""
@@ -242,8 +285,6 @@ class FailureView(QListView):
         names = self.names_in_sight()
         return names != self._wanted_names
 
-    _wanted_names: list[FailureName] = []  # noqa: RUF012 - replaced, never changed
-
     def _want_crops(self) -> None:
         if is_in_sight(self):
             self._wanted_names = self.names_in_sight()
@@ -258,8 +299,6 @@ class FailureView(QListView):
             self.refill(lambda: self.items.toggle(index.row()))
         elif not self._modifiers & _EXTENDING:
             self.wanted.emit(self.items.row(index.row()))
-
-    _modifiers = Qt.KeyboardModifier.NoModifier
 
     def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
         """Note whether several crops are being selected."""
@@ -320,7 +359,7 @@ class FailureView(QListView):
         bar.setValue(bar.value() + top - anchor[1])
 
     def _select_names(self, names: set[FailureName], current: FailureName | None) -> None:
-        selection = self.selectionModel()
+        selection = self.chosen_items()
         for name in names:
             item = self.items.item_of(self.items.failures.find(name))
             if item is not None:
@@ -336,13 +375,16 @@ class _Painter(QStyledItemDelegate):
     def __init__(self, view: FailureView) -> None:
         super().__init__(view)
         self._view = view
+        self._sizes = (QSize(), QSize())
+        self._headings: frozenset[int] = frozenset()
 
     def sizeHint(self, _option: QStyleOptionViewItem, index: QModelIndex) -> QSize:  # noqa: N802
-        """Return the size of an item; a heading takes a whole line."""
-        view = self._view
-        if view.items.is_heading(index.row()):
-            return QSize(viewport_of(view).width() - 1, HEADING_HEIGHT)
-        return view.cell_size()
+        """Return the size of an item."""
+        return self._sizes[index.row() in self._headings]
+
+    def measure(self) -> None:
+        """Note the sizes of items; Qt asks for each of them."""
+        self._sizes, self._headings = self._view.item_sizes(), self._view.items.headings
 
     def paint(
         self, painter: QPainter | None, option: QStyleOptionViewItem, index: QModelIndex
@@ -355,7 +397,7 @@ class _Painter(QStyledItemDelegate):
         if self._view.items.is_heading(index.row()):
             self._paint_heading(painter, option.rect, index.row())
         else:
-            is_selected = self._view.selectionModel().isSelected(index)
+            is_selected = self._view.chosen_items().isSelected(index)
             self._paint_crop(painter, option.rect, index.row(), is_selected=is_selected)
         painter.restore()
 
@@ -380,9 +422,7 @@ class _Painter(QStyledItemDelegate):
         )
         painter.drawText(where.adjusted(width, 0, 0, 0), centred, said)
 
-    def _paint_crop(
-        self, painter: QPainter, rect: QRect, item: int, *, is_selected: bool
-    ) -> None:
+    def _paint_crop(self, painter: QPainter, rect: QRect, item: int, *, is_selected: bool) -> None:
         view, points = self._view, self._view.crop_points
         crop = QRect(rect.topLeft() + QPoint(GAP // 2, GAP // 2), QSize(points, points))
         pixmap = view.crops.picture(view.items.name(item))
@@ -394,9 +434,7 @@ class _Painter(QStyledItemDelegate):
             self._paint_frame(painter, crop)
         self._paint_caption(painter, crop, item, is_bold=is_selected)
 
-    def _paint_caption(
-        self, painter: QPainter, crop: QRect, item: int, *, is_bold: bool
-    ) -> None:
+    def _paint_caption(self, painter: QPainter, crop: QRect, item: int, *, is_bold: bool) -> None:
         caption = self._view.items.caption(self._view.items.row(item))
         line = self._view.fontMetrics().lineSpacing()
         top = crop.bottom() + UNDER
@@ -410,7 +448,8 @@ class _Painter(QStyledItemDelegate):
             indent = swatch.width() + 4 if number == 0 else 0
             width = crop.width() - indent
             where = QRect(crop.x() + indent, top + number * line, width, line)
-            said = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, width)
+            # The end of a region's name tells it from others of its patient.
+            said = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideMiddle, width)
             painter.drawText(where, int(Qt.AlignmentFlag.AlignVCenter), said)
 
     def _paint_frame(self, painter: QPainter, crop: QRect) -> None:

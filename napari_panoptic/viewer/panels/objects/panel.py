@@ -38,6 +38,7 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.sortable_view import SortableView
 from napari_panoptic.viewer.kit.widgets import is_desk_key, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
+from napari_panoptic.viewer.state.preferences import Queue
 
 EMPTY = (
     "No objects to list. Without a cohort: open one. Otherwise nothing is annotated or predicted "
@@ -48,12 +49,6 @@ ID_MARGIN_PX = 16
 LONGEST_TITLE_PX = 300
 """Longest description of what is listed; names of classes may be long."""
 ALL_HIDDEN = "No object passes the filters. Press “all” to see every object again."
-NO_FAILURE = "No failure here: nothing is missed (FN), invented (FP) or misclassified."
-FAILURES_HIDDEN = (
-    "No failure is listed: the filters of the object table leave all of them out. Press “failures” "
-    "above the table to list them."
-)
-ONLY_FAILURE = "No other failure is listed."
 
 
 class _View(SortableView):
@@ -129,6 +124,7 @@ class ObjectTable(QWidget):
             "N zooms to the object",
             "Whether N and Shift+N centre the object and zoom until it is large enough to judge.",
         )
+        self.queue = ChoiceMenu("N", "Where N and Shift+N lead.", list(Queue))
         self.others = ChoiceMenu(
             "image", "What the image shows besides the listed objects.", list(Others)
         )
@@ -219,23 +215,6 @@ class ObjectTable(QWidget):
         """Return side and row of the selected object."""
         index = self.view.currentIndex()
         return self.model.object_at(index.row()) if index.isValid() else None
-
-    def step_failure(self, step: int, selected: tuple[Side, int] | None) -> str:
-        """Choose the next (1) or previous (-1) failure in the order of the table.
-
-        Returns
-        -------
-        str
-            Why no other one was chosen; empty if one was.
-        """
-        start = None if selected is None else self.model.table_row(*selected)
-        row = self.model.failure_after(start, step)
-        if row is None:
-            if not len(self.model.rows):
-                return self._empty
-            return FAILURES_HIDDEN if self.model.rows.failures().any() else NO_FAILURE
-        self.object_selected.emit(*self.model.object_at(row))
-        return ONLY_FAILURE if row == start else ""
 
     @property
     def outcomes(self) -> Outcomes | None:
@@ -347,6 +326,7 @@ class ObjectTable(QWidget):
             unreviewed,
             everything,
             self.worst,
+            self.queue,
             self.others,
             self._menus["verdict"],
             columns,
