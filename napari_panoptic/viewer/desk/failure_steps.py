@@ -143,6 +143,8 @@ class FailureSteps:
     def _visit(self, stop: Stop, step: int, is_wanted: IsWanted | None) -> None:
         if stop.side is None or stop.id is None:
             self._going_on = step, is_wanted
+            if stop.region == self._here():  # it is still being evaluated
+                self._say(self._objects.empty_text)
         self._link.go_to(self._names[stop.region], stop.side, stop.id)
 
     def _stops(self) -> Stops:
@@ -203,6 +205,8 @@ class FailureSteps:
 
     def _why_none(self, stops: Stops, step: int) -> str:
         if not len(stops):
+            if not len(self._objects.model.rows):
+                return self._objects.empty_text
             if self._link.summary.is_busy:
                 return STILL_COMING
             return NONE if self._state.object_filter.is_open else NONE_LISTED

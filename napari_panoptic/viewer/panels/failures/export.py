@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -36,12 +37,15 @@ class Export:
         Failures that were saved, and all.
     crops
         Pictures among them; regions may have become unreadable.
+    problem
+        Why nothing more can be written; usually empty.
     """
 
     folder: Path
     done: int
     total: int
     crops: int
+    problem: str = ""
 
 
 def picture_name(failures: CohortFailures, row: int, place: int) -> str:
@@ -92,14 +96,10 @@ def save_failures(
     Export
         After each crop. Regions are read one after the other.
     """
-    (folder / PICTURES).mkdir(parents=True, exist_ok=True)
+    done = n_crops = 0
     names = [picture_name(failures, int(row), place) for place, row in enumerate(rows)]
-    table = failures.frame(rows).assign(crop=[f"{PICTURES}/{name}" for name in names])
-    text = inert_cells(table).to_csv(index=False, lineterminator="\n")
-    with replaced_when_complete(folder / TABLE) as file:
-        file.write(utf8(text))
-    n_crops = 0
     try:
+        _write_table(folder, failures.frame(rows), names)
         by_region = np.argsort(failures.block[rows], kind="stable")
         for done, place in enumerate(by_region, start=1):
             crop = reader.crop(failures.name(int(rows[place])), size)
@@ -107,8 +107,18 @@ def save_failures(
                 n_crops += 1
                 _image(crop, size.size_px).save(folder / PICTURES / names[place])
             yield Export(folder, done, len(rows), n_crops)
+    except OSError as error:
+        yield Export(folder, done, len(rows), n_crops, f"Cannot save the failures: {error}")
     finally:
         reader.close()
+
+
+def _write_table(folder: Path, table: pd.DataFrame, names: Sequence[str]) -> None:
+    (folder / PICTURES).mkdir(parents=True, exist_ok=True)
+    table = table.assign(crop=[f"{PICTURES}/{name}" for name in names])
+    text = inert_cells(table).to_csv(index=False, lineterminator="\n")
+    with replaced_when_complete(folder / TABLE) as file:
+        file.write(utf8(text))
 
 
 def _image(crop: Crop, size: int) -> Image.Image:

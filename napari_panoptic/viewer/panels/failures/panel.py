@@ -156,12 +156,14 @@ class FailuresPanel(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)
-        layout.addWidget(FlowBar(*menus, self.wider, self.closer, self.crop_size, self.export))
-        for widgets in ((self.progress, self.halt), (self.line, self.everything)):
+        layout.addWidget(FlowBar(*menus))
+        of_crops = (self.everything, self.wider, self.closer, self.crop_size, self.export)
+        for label, buttons in ((self.progress, (self.halt,)), (self.line, of_crops)):
             row = QHBoxLayout()
             row.setSpacing(3)
-            row.addWidget(widgets[0], 1)
-            row.addWidget(widgets[1])
+            row.addWidget(label, 1)
+            for button in buttons:
+                row.addWidget(button)
             layout.addLayout(row)
         layout.addWidget(self.hint)
         layout.addWidget(self.view, 1)

@@ -41,7 +41,7 @@ from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.replacing import may_replace
-from napari_panoptic.viewer.kit.shown import show_info
+from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.failures import panel as texts
@@ -517,7 +517,9 @@ class FailuresPart(DeskPart):
     def _on_exported(self, so_far: Export) -> None:
         count, total = styles.count_text(so_far.done), styles.count_text(so_far.total)
         self._panel.line.set_text(f"saved {count} of {total} crops")
-        if so_far.done == so_far.total:
+        if so_far.problem:
+            show_error(so_far.problem)
+        elif so_far.done == so_far.total:
             left_out = so_far.total - so_far.crops
             note = f"; {left_out} crops could not be cut" if left_out else ""
             show_info(f"Saved {count} failures in {so_far.folder}{note}")

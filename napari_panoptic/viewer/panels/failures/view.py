@@ -125,11 +125,12 @@ class FailureView(QListView):
         self._look.start()
 
     def select(self, row: int | None) -> None:
-        """Select a failure and scroll to it; several that it is among stay selected."""
+        """Select a failure and scroll to it; several that were selected here stay so."""
         item = self.items.item_of(row)
         selection = self.chosen_items()
         if item is None:
-            selection.clear()
+            if len(selection.selectedIndexes()) < 2:
+                selection.clear()
             return
         index = self.items.index(item)
         if index == self.currentIndex() and selection.isSelected(index):

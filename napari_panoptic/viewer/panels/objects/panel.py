@@ -207,6 +207,11 @@ class ObjectTable(QWidget):
         if not len(self.model.rows):
             self._hint.setText(words)
 
+    @property
+    def empty_text(self) -> str:
+        """The text shown without objects."""
+        return self._empty
+
     def hint_text(self) -> str:
         """Return the hint; empty if objects are listed."""
         return "" if self._hint.isHidden() else self._hint.text()
