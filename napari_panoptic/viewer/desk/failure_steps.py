@@ -93,6 +93,10 @@ class FailureSteps:
         self._visit(stop, step, is_wanted)
         return True
 
+    def leave(self, _changed: object = None) -> None:
+        """Begin again with the next step, unless an object is selected then."""
+        self._queue.leave()
+
     def stand_here(self) -> None:
         """Go on from the selected object, whatever becomes of it until the next step."""
         self._stand_here(self._here())

@@ -285,6 +285,8 @@ class Link:
             (self.state.events.others, self._show_others),
             (self.state.events.follow, self._show_follow),
             (self.state.events.queue, panels.objects.queue.show_choice),
+            # Another order begins with its worst failure.
+            *((event, self.failures.leave) for event in self._order_events()),
             (self.state.events.hidden_columns, panels.objects.hide_columns),
             # User actions, and the methods that handle them.
             (panels.navigator.region_chosen, self._on_region_chosen),
@@ -311,6 +313,10 @@ class Link:
             (panels.title.slide.stop_wanted, self.loader.stop),
             (panels.title.slide.evaluate_wanted, self._request),
         ]
+
+    def _order_events(self) -> tuple[SignalInstance, ...]:
+        events = self.state.events
+        return events.order, events.queue, events.object_filter, self._session.team_changed
 
     def _connect(self) -> None:
         for signal, slot in self._table:

@@ -126,7 +126,7 @@ class FailuresPart(DeskPart):
             (session.team_changed, self._on_team),
             (session.summary_changed, self._on_summary),
             (session.selection_changed, self._show_selection),
-            (link.summary.progressed, self._on_progress),
+            (link.summary.progressed, self._on_cohort),
             (link.panels.objects.listed_changed, self._on_listed),
             (link.state.events.order, self._on_order),
             (link.state.events.queue, panel.queue.show_choice),
@@ -312,7 +312,7 @@ class FailuresPart(DeskPart):
         words = f"{styles.count_text(count)} failure{'' if count == 1 else 's'}"
         text = f"{words} · each crop {self._width_text()} wide" if count else ""
         panel.line.set_text(text, tooltip=self._scope.meaning)
-        self._on_progress()
+        self._show_progress()
 
     def _width_text(self) -> str:
         sizes = {block.failures.mpp for block in self.failures.blocks}
@@ -336,7 +336,7 @@ class FailuresPart(DeskPart):
             return texts.ALL_HIDDEN
         return texts.NO_FAILURES
 
-    def _on_progress(self, *_progress: object) -> None:
+    def _show_progress(self) -> None:
         """Show how many regions are evaluated, and which are left out."""
         if self.around is None or self._is_stale:
             return
@@ -410,6 +410,12 @@ class FailuresPart(DeskPart):
 
     def _on_summary(self, line: RegionSummary) -> None:
         if line.team in self._teams and not self._rest.isActive():
+            self._rest.start()
+
+    def _on_cohort(self, _done: int, _total: int) -> None:
+        """Follow the evaluation of the cohort, also where it begins with other settings."""
+        self._show_progress()
+        if not self._rest.isActive():
             self._rest.start()
 
     def _on_listed(self) -> None:
@@ -489,7 +495,7 @@ class FailuresPart(DeskPart):
         if self.around is not None:
             summary = self.around.link.summary
             (summary.stop if summary.is_busy else summary.go_on)()
-            self._on_progress()
+            self._show_progress()
 
     # The export.
 
