@@ -21,6 +21,7 @@ from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
 from napari_panoptic.nuclei.display.styles import ColourBy, Look, count_text
 from napari_panoptic.nuclei.display.title import region_notes, title_parts
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.read_ahead import ReadAhead
 from napari_panoptic.nuclei.session import EditedEvaluation, Selection, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
@@ -250,12 +251,24 @@ class Link:
         """The region last asked for, even if it is not there yet."""
         return self._wanted_region
 
-    def select_failure(self, step: int = 1) -> None:
+    def select_failure(
+        self, step: int = 1, is_wanted: Callable[[FailureName], bool] | None = None
+    ) -> bool:
         """Select the next (1) or previous (-1) failure, also in other regions.
 
-        If there is none, show why.
+        Parameters
+        ----------
+        step
+            1 or -1.
+        is_wanted
+            Which failures to consider; None for all.
+
+        Returns
+        -------
+        bool
+            False at the end, which is then shown above the image.
         """
-        self.failures.step(step)
+        return self.failures.step(step, is_wanted)
 
     def follow_selected(self) -> None:
         """Bring the selected object into view, unless the user turned this off."""
@@ -326,8 +339,8 @@ class Link:
         self._idle.timeout.connect(self._catch_up)
         self._ahead.timeout.connect(self._look_ahead)
         self._preparing.timeout.connect(self._tell_preparing)
-        actions: dict[str, Callable[[], None]] = {
-            "n": self.select_failure,
+        actions: dict[str, Callable[[], object]] = {
+            "n": lambda: self.select_failure(),
             "Shift-n": lambda: self.select_failure(-1),
             "j": self._on_next_region,
             "k": self._on_previous_region,
@@ -346,7 +359,7 @@ class Link:
             for shortcut, action in part.shortcuts():
                 self._bind(shortcut.key, action)
 
-    def _bind(self, key: str, action: Callable[[], None]) -> None:
+    def _bind(self, key: str, action: Callable[[], object]) -> None:
         earlier = self._viewer.bind_key(key, lambda _viewer: action(), overwrite=True)
         self._bound_keys[key] = earlier if callable(earlier) else None
 

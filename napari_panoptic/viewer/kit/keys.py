@@ -29,7 +29,7 @@ class Shortcut:
 
 
 DESK_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("n", "next failure, in the order of the table"),
+    Shortcut("n", "next failure, also of other regions"),
     Shortcut("Shift-n", "previous failure"),
     Shortcut("j", "next region"),
     Shortcut("k", "previous region"),

@@ -42,7 +42,7 @@ _SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
 }
 _ICON_WIDTHS: Mapping[Side, float] = {Side.REFERENCE: 3.5, Side.PREDICTION: 1.6}
 _SHORT_WORDS = {str(Status.MISCLASSIFIED): "mis."}
-"""As in the gallery."""
+"""As in the Failures panel."""
 _ICON_PX, _CHIP_PADDING_PX = 18, 7
 _SIDE_MEANINGS: Mapping[Side, str] = {
     Side.REFERENCE: "The annotation, drawn with thick outlines.",

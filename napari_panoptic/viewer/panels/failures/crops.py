@@ -14,8 +14,8 @@ from qtpy.QtGui import QImage, QPainter, QPixmap
 from napari_panoptic.nuclei.crop_reader import CropReader, CropSize, crop_of
 from napari_panoptic.nuclei.crops import Crop, CropSource
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
+from napari_panoptic.viewer.jobs.jobs import Stream
 from napari_panoptic.viewer.jobs.timers import stop_timers
-from napari_panoptic.viewer.panels.seen_part import Stream
 
 BUDGET_S = 0.012
 """How long crops of the region that is shown are cut before the window may live again."""

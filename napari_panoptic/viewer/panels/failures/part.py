@@ -40,17 +40,19 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
+from napari_panoptic.viewer.jobs.jobs import Stream
+from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.failures import panel as texts
 from napari_panoptic.viewer.panels.failures.crops import Crops
 from napari_panoptic.viewer.panels.failures.export import Export, existing_files, save_failures
 from napari_panoptic.viewer.panels.failures.panel import FailuresPanel, Scope
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
-from napari_panoptic.viewer.panels.part import Connections, DeskPart, Surroundings
-from napari_panoptic.viewer.panels.seen_part import Stream
+from napari_panoptic.viewer.panels.part import Connections, DeskPart
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import Queue
 
@@ -155,7 +157,7 @@ class FailuresPart(DeskPart):
         super().detach()
         self._crops.stop()
         self._export.stop()
-        self._rest.stop()
+        stop_timers(self._rest)
         self._shown, self._live = (), {}
         self._is_stale = True
 
