@@ -25,7 +25,7 @@ from napari_panoptic.viewer.jobs import cohort_work
 from napari_panoptic.viewer.state.preferences import PREFERENCES, Preferences
 from tests.viewer.review_window import ReviewWindow
 
-PATIENCE_S = 40.0
+PATIENCE_S = 240.0
 """Longer than a window waits for kernels that are compiled anew on a busy machine."""
 
 

@@ -338,8 +338,8 @@ class TestView:
 
     def test_a_heading_closes_its_section_and_opens_it_again(self, failures, view):
         everything, count = view.items.rowCount(), len(view.items.section(0).rows)
-        place = view.visualRect(view.items.index(0)).center()
         view.verticalScrollBar().setValue(0)
+        place = view.visualRect(view.items.index(0)).center()
         QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, NO_KEYS, place)
         assert view.items.rowCount() == everything - count
         failures.refresh()
