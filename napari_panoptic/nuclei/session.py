@@ -401,7 +401,7 @@ class Session:
         evaluated = {team: each for team, each in found.items() if each is not None}
         state.snapshot = replace(snapshot, evaluations={**snapshot.evaluations, **evaluated})
         for team, each in evaluated.items():
-            self.add_summary(RegionSummary(snapshot.region.name, team, each.counts, each.metrics))
+            self.add_summary(RegionSummary.of(snapshot.region.name, team, each))
 
     def set_class(self, side: Side, id_: int, class_name: str) -> EditedEvaluation:
         """Set the class of an object of a working copy."""

@@ -21,6 +21,7 @@ from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
 from napari_panoptic.nuclei.display.styles import ColourBy, Look, count_text
 from napari_panoptic.nuclei.display.title import region_notes, title_parts
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.read_ahead import ReadAhead
 from napari_panoptic.nuclei.session import EditedEvaluation, Selection, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
@@ -29,6 +30,7 @@ from napari_panoptic.nuclei.values.cohort import Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.nuclei.warm_up import WARM_UP
+from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from napari_panoptic.viewer.jobs.timers import stop_timers
@@ -146,6 +148,7 @@ class Link:
         self._show_state()
         self.loader = RegionLoader(session, window_check(viewer), ahead)
         self.summary = SummaryWork(session)
+        self.failures = FailureSteps(session, state, panels.objects, self, self._say)
         self._table = self._connections()
         self._connect()
         self._show_session()
@@ -243,17 +246,29 @@ class Link:
         self.slides.leave(restore=False)
         self.scene.release()
 
-    def select_failure(self, step: int = 1) -> None:
-        """Select the next (1) or previous (-1) failure in the order of the table.
+    @property
+    def wanted_region(self) -> str | None:
+        """The region last asked for, even if it is not there yet."""
+        return self._wanted_region
 
-        If there is none, show why.
+    def select_failure(
+        self, step: int = 1, is_wanted: Callable[[FailureName], bool] | None = None
+    ) -> bool:
+        """Select the next (1) or previous (-1) failure, also in other regions.
+
+        Parameters
+        ----------
+        step
+            1 or -1.
+        is_wanted
+            Which failures to consider; None for all.
+
+        Returns
+        -------
+        bool
+            False at the end, which is then shown above the image.
         """
-        chosen = self._session.selection
-        current = None if chosen is None else (chosen.side, chosen.row)
-        why_not = self._panels.objects.step_failure(step, current)
-        if why_not:
-            show_info(why_not)
-        self.follow_selected()
+        return self.failures.step(step, is_wanted)
 
     def follow_selected(self) -> None:
         """Bring the selected object into view, unless the user turned this off."""
@@ -282,6 +297,9 @@ class Link:
             (self.state.events.order, panels.objects.put_worst_first),
             (self.state.events.others, self._show_others),
             (self.state.events.follow, self._show_follow),
+            (self.state.events.queue, panels.objects.queue.show_choice),
+            # Another order begins with its worst failure.
+            *((event, self.failures.leave) for event in self._order_events()),
             (self.state.events.hidden_columns, panels.objects.hide_columns),
             # User actions, and the methods that handle them.
             (panels.navigator.region_chosen, self._on_region_chosen),
@@ -301,6 +319,7 @@ class Link:
             (panels.objects.follow_chosen, self._set("follow")),
             (panels.objects.columns_chosen, self._set("hidden_columns")),
             (panels.objects.worst.chosen, self._set("order")),
+            (panels.objects.queue.chosen, self._set("queue")),
             (panels.metrics.behind_wanted, self._on_behind_wanted),
             (panels.legend.chip_clicked, self._on_chip),
             (panels.legend.look_chosen, self._set("look")),
@@ -308,6 +327,10 @@ class Link:
             (panels.title.slide.stop_wanted, self.loader.stop),
             (panels.title.slide.evaluate_wanted, self._request),
         ]
+
+    def _order_events(self) -> tuple[SignalInstance, ...]:
+        events = self.state.events
+        return events.order, events.queue, events.object_filter, self._session.team_changed
 
     def _connect(self) -> None:
         for signal, slot in self._table:
@@ -317,8 +340,8 @@ class Link:
         self._idle.timeout.connect(self._catch_up)
         self._ahead.timeout.connect(self._look_ahead)
         self._preparing.timeout.connect(self._tell_preparing)
-        actions: dict[str, Callable[[], None]] = {
-            "n": self.select_failure,
+        actions: dict[str, Callable[[], object]] = {
+            "n": lambda: self.select_failure(),
             "Shift-n": lambda: self.select_failure(-1),
             "j": self._on_next_region,
             "k": self._on_previous_region,
@@ -338,7 +361,7 @@ class Link:
             for shortcut, action in part.shortcuts():
                 self._bind(shortcut.key, action)
 
-    def _bind(self, key: str, action: Callable[[], None]) -> None:
+    def _bind(self, key: str, action: Callable[[], object]) -> None:
         earlier = self._viewer.bind_key(key, lambda _viewer: action(), overwrite=True)
         self._bound_keys[key] = earlier if callable(earlier) else None
 
@@ -353,6 +376,12 @@ class Link:
         objects.put_worst_first(state.order)
         objects.set_filter(state.object_filter)
         objects.follow.setChecked(state.follow)
+        objects.queue.show_choice(state.queue)
+
+    def _say(self, text: str) -> None:
+        """Show a text above the image and in the status bar."""
+        self._panels.title.show_message(text)
+        self._viewer.status = text
 
     def _show_look(self, look: Look) -> None:
         self.scene.set_look(look)
@@ -393,6 +422,7 @@ class Link:
         self._show_figures()
         self._show_selection(session.selection)
         self._arrive()
+        self.failures.arrive()
         PREFERENCES.keep_place(session.cohort.root, snapshot.region.name, session.team)
         is_whole = not snapshot.pending
         if is_whole and any(too_many_objects(at) for at in snapshot.predictions.values()):
@@ -408,8 +438,7 @@ class Link:
         for team in (*snapshot.evaluations, *snapshot.slides):
             found, known = snapshot.result(team), self._session.summaries.get((name, team))
             if found is not None and (known is None or known.counts is not found.counts):
-                line = RegionSummary(name, team, found.counts, found.metrics)
-                self._session.add_summary(line)
+                self._session.add_summary(RegionSummary.of(name, team, found))
 
     def _show_team(self, name: str) -> None:
         self.pointer.forget()

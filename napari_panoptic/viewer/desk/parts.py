@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from napari_panoptic.viewer.panels.audit.part import AuditPart
 from napari_panoptic.viewer.panels.edits.panel import EditsPart
-from napari_panoptic.viewer.panels.gallery.panel import GalleryPart
+from napari_panoptic.viewer.panels.failures.part import FailuresPart
 from napari_panoptic.viewer.panels.groups.part import GroupsPart
 from napari_panoptic.viewer.panels.object_card import ObjectPart
 from napari_panoptic.viewer.panels.part import DeskPart
@@ -14,7 +14,7 @@ from napari_panoptic.viewer.panels.teams.part import TeamsPart
 
 PARTS: tuple[type[DeskPart], ...] = (
     ObjectPart,
-    GalleryPart,
+    FailuresPart,
     TeamsPart,
     GroupsPart,
     AuditPart,

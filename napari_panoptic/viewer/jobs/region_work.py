@@ -235,18 +235,24 @@ class SummaryWork:
     def start(self) -> None:
         """Start over with the session's settings; lines of older ones are dropped."""
         self.stop()
+        self._session.clear_summaries()
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Evaluate the regions and teams that have no line yet."""
+        self.stop()
         session = self._session
-        session.clear_summaries()
-        self._done = 0
+        self._done = len(session.summaries)
         lines = partial(
             evaluate_cohort_summary,
             session.cohort,
             session.settings,
             source=session.source,
             held_up_to_px=session.held_up_to_px,
+            known=frozenset(session.summaries),
         )
         self._stream.start(partial(_held, self._gate, lines))
-        self.progressed.emit(0, self.total)
+        self.progressed.emit(self._done, self.total)
 
     def stop(self) -> None:
         """Stop after the line that is being computed."""

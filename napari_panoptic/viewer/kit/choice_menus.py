@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 from psygnal import Signal
 from qtpy.QtCore import Qt
@@ -11,8 +12,7 @@ from qtpy.QtWidgets import QMenu, QToolButton
 
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.nuclei.display.listed import Others
-from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, WorstFirst
+from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES
 from napari_panoptic.nuclei.values.vocabulary import Cause, Status
 from napari_panoptic.viewer.kit.widgets import opens_menu
 
@@ -107,6 +107,18 @@ class FilterMenu(QToolButton):
         )
 
 
+class Choice(Protocol):
+    """An entry of a menu of choices; its text is the entry's."""
+
+    @property
+    def short(self) -> str:
+        """The text of the button."""
+
+    @property
+    def meaning(self) -> str:
+        """One sentence for the tooltip."""
+
+
 class ChoiceMenu(QToolButton):
     """A button with a menu of which one entry is chosen.
 
@@ -122,7 +134,7 @@ class ChoiceMenu(QToolButton):
 
     chosen = Signal(object)
 
-    def __init__(self, title: str, meaning: str, choices: Sequence[WorstFirst | Others]) -> None:
+    def __init__(self, title: str, meaning: str, choices: Sequence[Choice]) -> None:
         super().__init__()
         self._title = title
         self._menu = QMenu(self)
@@ -141,11 +153,11 @@ class ChoiceMenu(QToolButton):
         self.show_choice(choices[0])
 
     @property
-    def choice(self) -> WorstFirst | Others:
+    def choice(self) -> Any:
         """The entry that is chosen."""
         return next(choice for choice, action in self._actions.items() if action.isChecked())
 
-    def choose(self, choice: WorstFirst | Others) -> None:
+    def choose(self, choice: Choice) -> None:
         """Choose an entry, as a click in the menu does."""
         self._actions[choice].trigger()
 
@@ -158,13 +170,13 @@ class ChoiceMenu(QToolButton):
         self._menu.addAction(action)
         return action
 
-    def show_choice(self, choice: WorstFirst | Others) -> None:
+    def show_choice(self, choice: Choice) -> None:
         """Show the choice without emitting a signal."""
         for other, action in self._actions.items():
             action.setChecked(other is choice)
         self.setText(f"{self._title}: {choice.short}")
 
-    def _on_choice(self, choice: WorstFirst | Others) -> None:
+    def _on_choice(self, choice: Choice) -> None:
         self.show_choice(choice)
         self.chosen.emit(choice)
 

@@ -29,7 +29,7 @@ class Shortcut:
 
 
 DESK_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("n", "next failure, in the order of the table"),
+    Shortcut("n", "next failure, also of other regions"),
     Shortcut("Shift-n", "previous failure"),
     Shortcut("j", "next region"),
     Shortcut("k", "previous region"),
@@ -161,7 +161,7 @@ def key_sections(
         *parts,
         ("In the object table and other lists", TABLE_KEYS),
         ("In the filter of the regions", FILTER_KEYS),
-        ("In the gallery", GALLERY_KEYS),
+        ("In the Failures panel", GALLERY_KEYS),
         ("On a figure or a cell of a matrix", FIGURE_KEYS),
         ("On a slider", SLIDER_KEYS),
         ("In the fields of the review", FIELD_KEYS),

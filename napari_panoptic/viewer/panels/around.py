@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from psygnal import SignalInstance
 
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.region_work import SummaryWork
@@ -60,8 +62,10 @@ class DeskLink(Protocol):
     ) -> None:
         """Show a region, and an object in it."""
 
-    def select_failure(self, step: int = 1) -> None:
-        """Select the next (1) or previous (-1) failure."""
+    def select_failure(
+        self, step: int = 1, is_wanted: Callable[[FailureName], bool] | None = None
+    ) -> bool:
+        """Select the next (1) or previous (-1) failure, also in other regions; False at the end."""
 
     def follow_selected(self) -> None:
         """Bring the selected object into view, unless the user turned this off."""

@@ -7,7 +7,7 @@ from napari_panoptic.nuclei.snapshots import RegionSnapshot
 _TOO_LARGE = "This is a whole slide, too large to be held in memory. "
 
 GALLERY = _TOO_LARGE + (
-    "Instead of the gallery, go through its failures one by one: N goes to the next one, "
+    "Instead of crops, go through its failures one by one: N goes to the next one, "
     "Shift+N back, and a double click in the table to any object."
 )
 TEAMS = _TOO_LARGE + (

@@ -43,7 +43,7 @@ _SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
 }
 _ICON_WIDTHS: Mapping[Side, float] = {Side.REFERENCE: 3.5, Side.PREDICTION: 1.6}
 _SHORT_WORDS = {str(Status.MISCLASSIFIED): "mis."}
-"""As in the gallery."""
+"""As in the Failures panel."""
 _ICON_PX, _CHIP_PADDING_PX = 18, 7
 _SIDE_MEANINGS: Mapping[Side, str] = {
     Side.REFERENCE: "The annotation, drawn with thick outlines.",
@@ -338,6 +338,10 @@ class TitleStrip(QWidget):
             return
         lines = [facts.explanation, *(f"{name}: {value}" for name, value in facts.figures())]
         self._selected.set_text(f"▶ {facts.title} · {facts.verdict}", tooltip="\n".join(lines))
+
+    def show_message(self, text: str) -> None:
+        """Show a message until another object is selected."""
+        self._selected.set_text(text, tooltip=KEYS)
 
     def show_notes(self, count: int) -> None:
         """Show how many oddities the files of this region have."""

@@ -36,6 +36,22 @@ class Queue(StrEnum):
     COHORT = "whole cohort, worst first"
     REGION = "region by region"
 
+    @property
+    def short(self) -> str:
+        """The value as the text of a button."""
+        return {Queue.COHORT: "cohort"}.get(self, "region")
+
+    @property
+    def meaning(self) -> str:
+        """One sentence for the tooltip."""
+        return _QUEUE_MEANINGS[self]
+
+
+_QUEUE_MEANINGS = {
+    Queue.COHORT: "N goes to the next worst failure of all regions evaluated so far.",
+    Queue.REGION: "N goes through the failures of a region, then to the next region.",
+}
+
 
 @dataclass
 class Preferences:

@@ -5,7 +5,6 @@ One window serves all of these tests; each finds it as it was opened.
 
 import threading
 import time
-from unittest.mock import call, patch
 
 import numpy as np
 import pytest
@@ -18,9 +17,8 @@ from napari_panoptic.nuclei.display.object_layers import label_data, object_lut
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
-from napari_panoptic.viewer.desk import link
+from napari_panoptic.viewer.desk.failure_steps import NONE_LISTED
 from napari_panoptic.viewer.panels.edits.panel import EditsPart
-from napari_panoptic.viewer.panels.objects.panel import FAILURES_HIDDEN
 from tests.viewer.finding import (
     FIRST,
     SECOND,
@@ -235,10 +233,9 @@ class TestKeys:
 
     def test_n_says_where_there_is_no_failure_to_go_to(self, desk, canvas):
         desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
-        with patch.object(link, "show_info") as told:
-            self.press(canvas, Qt.Key.Key_N)
-            self.press(canvas, Qt.Key.Key_N, Qt.KeyboardModifier.ShiftModifier)
-        assert told.call_args_list == [call(FAILURES_HIDDEN)] * 2
+        for modifier in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
+            self.press(canvas, Qt.Key.Key_N, modifier)
+            assert desk.panels.title.selected_text() == NONE_LISTED
         assert desk.session.selection is None
 
     def test_h_cycles_the_display(self, desk, viewer, canvas):

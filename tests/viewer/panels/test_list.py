@@ -1,10 +1,9 @@
-"""Gallery, links from figures, orders and columns, used by real clicks and keys.
+"""Links from figures, orders and columns, used by real clicks and keys.
 
 One window serves all of these tests; each finds it as it was opened.
 """
 
 from dataclasses import replace
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,8 +18,7 @@ from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, Wo
 from napari_panoptic.nuclei.display.styles import ALPHA, Look
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import bring_to_front, is_in_sight
-from napari_panoptic.viewer.panels.gallery.panel import ALL_HIDDEN, NO_FAILURES, GalleryPart
-from tests.viewer.finding import FIRST, SECOND, click, on_canvas, row_of_status
+from tests.viewer.finding import FIRST, click, on_canvas, row_of_status
 
 FAILURES = {STATUS_CODE[s] for s in (Status.FN, Status.FP, Status.MISCLASSIFIED)}
 
@@ -59,16 +57,6 @@ def metrics(desk, wait_until):
     return desk.panels.metrics
 
 
-@pytest.fixture
-def gallery(desk, viewer, wait_until):
-    """Bring the gallery to the front by its key, and wait for its crops."""
-    canvas = viewer.window._qt_viewer.canvas.native
-    QTest.keyClick(canvas, Qt.Key.Key_G)
-    part = next(part for part in desk.parts if isinstance(part, GalleryPart))
-    wait_until(lambda: is_in_sight(part.panel) and len(part.panel.view.rows) and desk.is_settled)
-    return part
-
-
 def object_of(table, row):
     return table.model.rows.object_of(int(row))
 
@@ -76,133 +64,6 @@ def object_of(table, row):
 def selected(desk):
     chosen = desk.session.selection
     return None if chosen is None else (chosen.side, chosen.row)
-
-
-class TestGallery:
-    def test_it_shows_every_failure_grouped_by_cause(self, gallery, table):
-        failures = table.model.failures()
-        shown = gallery.panel.view.rows
-        assert sorted(shown.tolist()) == sorted(failures.tolist())
-        causes = table.model.rows.values["cause"][shown]
-        runs = np.flatnonzero(np.diff(causes)) + 1
-        assert len(runs) + 1 == len(set(causes.tolist()))
-        assert len({CAUSES[int(code)] for code in causes}) > 1
-
-    def test_within_a_cause_the_order_is_the_tables(self, gallery, table):
-        for worst in (WorstFirst.AREA, WorstFirst.IOU):
-            table.worst.choose(worst)
-            failures, shown = table.model.failures(), gallery.panel.view.rows
-            causes = table.model.rows.values["cause"]
-            for code in set(causes[shown].tolist()):
-                of_cause = failures[causes[failures] == code]
-                np.testing.assert_array_equal(shown[causes[shown] == code], of_cause)
-
-    def test_only_crops_in_sight_are_drawn(self, gallery):
-        view = gallery.panel.view
-        assert 0 < view.drawn < len(view.rows)
-
-    def test_a_click_goes_there(self, gallery, desk, viewer, table):
-        view = gallery.panel.view
-        row = int(view.rows[1])
-        QTest.mouseClick(
-            view.viewport(), Qt.MouseButton.LeftButton, pos=view.cell_rect(row).center()
-        )
-        assert selected(desk) == object_of(table, row)
-        assert view.selected() == row
-        side, at = object_of(table, row)
-        y0, x0, y1, x1 = desk.session.evaluation.outcomes.side(side).bbox[at]
-        middle = np.array([(y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2]) * 0.2525
-        np.testing.assert_allclose(viewer.scene.camera.center[-2:], middle)
-
-    def test_arrows_move_and_letters_go_to_the_desk(self, gallery, desk, table):
-        view = gallery.panel.view
-        assert view.window().focusWidget() is view
-        QTest.keyClick(view, Qt.Key.Key_Home)
-        assert selected(desk) == object_of(table, view.rows[0])
-        QTest.keyClick(view, Qt.Key.Key_Right)
-        assert selected(desk) == object_of(table, view.rows[1])
-        above = view.cell_rect(int(view.rows[1]))
-        QTest.keyClick(view, Qt.Key.Key_Down)
-        below = view.cell_rect(view.selected())
-        assert below.y() > above.y()
-        QTest.keyClick(view, Qt.Key.Key_Up)
-        assert view.selected() == view.rows[1]
-        QTest.keyClick(view, Qt.Key.Key_End)
-        assert view.selected() == view.rows[-1]
-        before = desk.session.selection
-        QTest.keyClick(view, Qt.Key.Key_N)
-        assert desk.session.selection != before
-
-    def test_what_is_selected_elsewhere_is_marked_and_scrolled_to(self, gallery, desk, table):
-        view = gallery.panel.view
-        row = int(view.rows[-1])
-        desk.session.select_row(*object_of(table, row))
-        assert view.selected() == row
-        assert view.viewport().rect().contains(view.cell_rect(row))
-
-    def test_it_follows_the_filter(self, gallery, table):
-        table.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
-        status = table.model.rows.values["status"][gallery.panel.view.rows]
-        assert set(status.tolist()) == {STATUS_CODE[Status.FP]}
-        table.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
-        assert gallery.panel.hint_text() == ALL_HIDDEN
-        QTest.mouseClick(gallery.panel.everything, Qt.MouseButton.LeftButton)
-        assert gallery.panel.hint_text() == ""
-        assert table.model.filter.is_open
-
-    def test_without_failures_it_says_what_to_do(self, gallery, table):
-        with patch.object(
-            table.model, "failures", return_value=np.zeros(0, np.intp), autospec=True
-        ):
-            gallery.refresh()
-        assert gallery.panel.hint_text() == NO_FAILURES
-        gallery.refresh()
-        assert gallery.panel.hint_text() == ""
-
-    def test_every_crop_is_as_wide_and_buttons_widen_them(self, gallery):
-        before = gallery.field_px
-        QTest.mouseClick(gallery.panel.wider, Qt.MouseButton.LeftButton)
-        assert gallery.field_px > before
-        assert "µm" in gallery.panel.line.text()
-        QTest.mouseClick(gallery.panel.closer, Qt.MouseButton.LeftButton)
-        assert gallery.field_px == before
-
-    def test_hover_explains_crops_and_causes(self, gallery, table):
-        view = gallery.panel.view
-        view.verticalScrollBar().setValue(0)
-        row = int(view.rows[0])
-        text = view.tooltip_at(view.cell_rect(row).center())
-        assert str(int(table.model.rows.values["id"][row])) in text
-        heading = view.tooltip_at(QPoint(view.cell_rect(row).x(), 5))
-        assert heading.endswith(".")
-
-    def test_another_region_shows_its_own(self, gallery, desk, table, wait_until):
-        desk.link._request(region=SECOND)
-        wait_until(lambda: desk.is_settled)
-        assert desk.session.snapshot.region.name == SECOND
-        shown = gallery.panel.view.rows
-        assert sorted(shown.tolist()) == sorted(table.model.failures().tolist())
-        assert gallery.panel.view.drawn > 0
-
-    def test_nobody_looks_nothing_is_drawn(self, gallery, table, wait_until):
-        bring_to_front(table)
-        wait_until(lambda: not is_in_sight(gallery.panel))
-        table.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
-        assert not len(gallery.panel.view.rows)
-        bring_to_front(gallery.panel)
-        wait_until(lambda: len(gallery.panel.view.rows))
-        assert len(gallery.panel.view.rows) == len(table.model.failures())
-
-    def test_it_comes_to_the_front_in_another_region(self, gallery, desk, table, wait_until):
-        bring_to_front(table)
-        wait_until(lambda: not is_in_sight(gallery.panel))
-        desk.link._request(region=SECOND)
-        desk.session.set_team("careful")
-        wait_until(lambda: desk.is_settled)
-        bring_to_front(gallery.panel)
-        wait_until(lambda: len(gallery.panel.view.rows) and desk.is_settled)
-        shown = gallery.panel.view.rows
-        assert sorted(shown.tolist()) == sorted(table.model.failures().tolist())
 
 
 class TestLinks:
@@ -414,28 +275,3 @@ class TestTable:
         assert table.view.isColumnHidden(column)
         action.trigger()
         assert not table.view.isColumnHidden(column)
-
-
-class TestEdits:
-    def test_an_object_that_is_erased_leaves_gallery_and_table(
-        self, gallery, desk, table, wait_until
-    ):
-        row = row_of_status(desk, Side.PREDICTION, Status.FP)
-        session = desk.session
-        id_ = int(session.evaluation.outcomes.prediction.ids[row])
-        name = (str(Side.PREDICTION), id_)
-        y, x = np.nonzero(session.edited_labels(Side.PREDICTION).id_image() == id_)
-        try:
-            session.edit(Side.PREDICTION, y, x, 0)
-            wait_until(lambda: desk.is_settled)
-            assert name not in [gallery._name(int(at)) for at in gallery.panel.view.rows]
-            assert len(gallery.panel.view.rows) == len(table.model.failures())
-            assert metrics_missed(desk) == int(session.evaluation.counts.confusion[:, 0].sum())
-        finally:
-            session.discard_edits()
-        wait_until(lambda: desk.is_settled)
-        assert name in [gallery._name(int(at)) for at in gallery.panel.view.rows]
-
-
-def metrics_missed(desk):
-    return int(desk.panels.metrics.figure("missed"))

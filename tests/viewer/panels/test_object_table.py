@@ -10,12 +10,9 @@ from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer.panels.objects.panel import (
     ALL_HIDDEN,
     EMPTY,
-    FAILURES_HIDDEN,
-    NO_FAILURE,
-    ONLY_FAILURE,
     ObjectTable,
 )
-from tests.support.small_pairs import all_found, four_fates
+from tests.support.small_pairs import four_fates
 from tests.viewer.finding import drawn_colours
 
 NAMES = [column.name for column in COLUMNS]
@@ -130,43 +127,26 @@ def test_a_selection_outlives_sorting_and_filtering(table, told):
     assert told == []
 
 
-def test_failures_follow_each_other_round_and_round(table, told):
-    table.step_failure(1, None)
-    for _ in range(3):
-        table.step_failure(1, told[-1])
-    assert told == [
+def failures(table):
+    return [table.model.rows.object_of(int(row)) for row in table.model.failures()]
+
+
+def test_failures_come_worst_first_and_a_misclassified_pair_once(table):
+    assert failures(table) == [
         (Side.REFERENCE, 2),
         (Side.PREDICTION, 2),
-        (Side.REFERENCE, 1),  # the pair 12-22 only once
-        (Side.REFERENCE, 2),
+        (Side.REFERENCE, 1),  # the pair 12-22
     ]
-    table.step_failure(-1, told[-1])
-    assert told[-1] == (Side.REFERENCE, 1)
 
 
-def test_a_misclassified_prediction_counts_where_only_predictions_are_listed(table, told):
+def test_a_misclassified_prediction_counts_where_only_predictions_are_listed(table):
     table.set_filter(ObjectFilter(sides=frozenset({"pred"})))
-    table.step_failure(-1, None)
-    assert told == [(Side.PREDICTION, 1)]
+    assert failures(table)[-1] == (Side.PREDICTION, 1)
 
 
-def test_without_failures_nothing_is_chosen_and_it_is_said_why(table, told):
+def test_failures_that_a_filter_hides_are_not_among_them(table):
     table.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
-    assert table.step_failure(1, None) == FAILURES_HIDDEN
-    table.show_outcomes(all_found().outcomes)
-    for wanted in (ObjectFilter(statuses=frozenset({"TP"})), ObjectFilter()):
-        table.set_filter(wanted)
-        assert table.step_failure(1, None) == NO_FAILURE
-    table.show_outcomes(None)
-    table.say_when_empty("Wait.")
-    assert table.step_failure(1, None) == "Wait."
-    assert told == []
-
-
-def test_the_only_failure_is_told_as_such(table, told):
-    table.set_filter(ObjectFilter(causes=frozenset({"spurious"})))
-    assert table.step_failure(1, None) == ""
-    assert table.step_failure(1, told[-1]) == ONLY_FAILURE
+    assert failures(table) == []
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Space])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import yaml
 from qtpy.QtCore import Qt
-from qtpy.QtGui import QImage
 
 from napari_panoptic.nuclei.display import glossary
+from napari_panoptic.nuclei.display.failure_sections import GroupBy, sections
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_rows import WorstFirst
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
@@ -21,8 +21,10 @@ from napari_panoptic.nuclei.values.vocabulary import CAUSE_MEANINGS, Cause, Stat
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit import keys
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, Shortcut, key_sections, key_text
-from napari_panoptic.viewer.panels.gallery.crop_grid import Caption, Contents, CropGrid, Group
+from napari_panoptic.viewer.panels.failures.crops import Crops
+from napari_panoptic.viewer.panels.failures.view import FailureView
 from napari_panoptic.viewer.state.preferences import Preferences
+from tests.support.many_failures import many_failures
 
 ROUND_TRIP = """
 import sys
@@ -149,7 +151,7 @@ def keys_in_code():
 def test_every_key_that_widgets_take_is_listed():
     found = keys_in_code()
     sections = {
-        "panels/gallery/crop_grid": keys.GALLERY_KEYS,
+        "panels/failures/view": keys.GALLERY_KEYS,
         "kit/sortable_view": keys.TABLE_KEYS,
         "kit/name_table": keys.FILTER_KEYS,
         "kit/widgets": keys.FIGURE_KEYS,
@@ -174,23 +176,18 @@ def test_every_key_that_widgets_take_is_listed():
 
 @pytest.mark.parametrize("shortcut", keys.GALLERY_KEYS, ids=lambda shortcut: shortcut.key)
 def test_the_gallery_takes_the_keys_that_are_listed(qtbot, shortcut):
-    grid = CropGrid()
-    qtbot.addWidget(grid)
-    grid.resize(400, 400)
-    grid.show_contents(
-        Contents(
-            groups=[Group("missed", "", np.arange(40))],
-            caption=lambda row: Caption((str(row), ""), (0, 0, 0)),
-            tooltip=str,
-            draw=lambda _row, size, _per_point: QImage(size, size, QImage.Format.Format_RGB32),
-            name=lambda row: ("", row),
-        )
-    )
-    grid.select(20)
+    view = FailureView(Crops())
+    qtbot.addWidget(view)
+    view.resize(400, 400)
+    view.show()
+    failures = many_failures(40)
+    found = sections(failures, np.arange(40), GroupBy.CAUSE)
+    view.refill(lambda: view.items.show(failures, found, GroupBy.CAUSE))
+    view.select(20)
     told = []
-    grid.chosen.connect(told.append)
-    grid.wanted.connect(told.append)
-    qtbot.keyClick(grid, getattr(Qt.Key, f"Key_{shortcut.key}"))
+    view.chosen.connect(told.append)
+    view.wanted.connect(told.append)
+    qtbot.keyClick(view, getattr(Qt.Key, f"Key_{shortcut.key}"))
     assert len(told) == 1
     assert (told[0] == 20) is (shortcut.key in ("Enter", "Space"))
 

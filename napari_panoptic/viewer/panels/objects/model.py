@@ -124,35 +124,10 @@ class ObjectTableModel(QAbstractTableModel):
         """Return side and row of the object in a table row."""
         return self._rows.object_of(int(self._order[table_row]))
 
-    def failure_after(self, table_row: int | None, step: int) -> int | None:
-        """Find the table row of the next (1) or previous (-1) failure, round and round.
-
-        Parameters
-        ----------
-        table_row
-            Where to start; None starts at the first or last one.
-        step
-            1 or -1.
-        """
-        places = self._failure_places()
-        if not len(places):
-            return None
-        if table_row is None:
-            return int(places[0] if step > 0 else places[-1])
-        if step > 0:
-            return int(places[np.searchsorted(places, table_row, side="right") % len(places)])
-        return int(places[np.searchsorted(places, table_row, side="left") - 1])
-
     def failures(self) -> NDArray[np.intp]:
-        """Return the object rows of the listed failures, in the order of the table.
-
-        They are those that `failure_after` goes through.
-        """
-        found: NDArray[np.intp] = self._order[self._failure_places()]
+        """Return the object rows of the listed failures, in the order of the table."""
+        found: NDArray[np.intp] = self._order[self._marks()[self._order]]
         return found
-
-    def _failure_places(self) -> NDArray[np.intp]:
-        return np.flatnonzero(self._marks()[self._order])
 
     def _marks(self) -> NDArray[np.bool_]:
         """Mark the failures; a misclassified pair only once where both sides are listed."""

@@ -38,6 +38,7 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.sortable_view import CENTRE_KEYS, SortableView
 from napari_panoptic.viewer.kit.widgets import is_desk_key, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
+from napari_panoptic.viewer.state.preferences import Queue
 
 EMPTY = (
     "No objects to list. Without a cohort: open one. Otherwise nothing is annotated or predicted "
@@ -48,12 +49,6 @@ ID_MARGIN_PX = 16
 LONGEST_TITLE_PX = 300
 """Longest description of what is listed; names of classes may be long."""
 ALL_HIDDEN = "No object passes the filters. Press “all” to see every object again."
-NO_FAILURE = "No failure here: nothing is missed (FN), invented (FP) or misclassified."
-FAILURES_HIDDEN = (
-    "No failure is listed: the filters of the object table leave all of them out. Press “failures” "
-    "above the table to list them."
-)
-ONLY_FAILURE = "No other failure is listed."
 
 
 class _View(SortableView):
@@ -130,6 +125,7 @@ class ObjectTable(QWidget):
             "N zooms to the object",
             "Whether N and Shift+N centre the object and zoom until it is large enough to judge.",
         )
+        self.queue = ChoiceMenu("N", "Where N and Shift+N lead.", list(Queue))
         self.others = ChoiceMenu(
             "Other objects", "What the image shows besides the listed objects.", list(Others)
         )
@@ -213,6 +209,11 @@ class ObjectTable(QWidget):
         if not len(self.model.rows):
             self._hint.setText(words)
 
+    @property
+    def empty_text(self) -> str:
+        """The text shown without objects."""
+        return self._empty
+
     def hint_text(self) -> str:
         """Return the hint; empty if objects are listed."""
         return "" if self._hint.isHidden() else self._hint.text()
@@ -221,23 +222,6 @@ class ObjectTable(QWidget):
         """Return side and row of the selected object."""
         index = self.view.currentIndex()
         return self.model.object_at(index.row()) if index.isValid() else None
-
-    def step_failure(self, step: int, selected: tuple[Side, int] | None) -> str:
-        """Choose the next (1) or previous (-1) failure in the order of the table.
-
-        Returns
-        -------
-        str
-            Why no other one was chosen; empty if one was.
-        """
-        start = None if selected is None else self.model.table_row(*selected)
-        row = self.model.failure_after(start, step)
-        if row is None:
-            if not len(self.model.rows):
-                return self._empty
-            return FAILURES_HIDDEN if self.model.rows.failures().any() else NO_FAILURE
-        self.object_selected.emit(*self.model.object_at(row))
-        return ONLY_FAILURE if row == start else ""
 
     @property
     def outcomes(self) -> Outcomes | None:
@@ -349,6 +333,7 @@ class ObjectTable(QWidget):
             unreviewed,
             everything,
             self.worst,
+            self.queue,
             self.others,
             self._menus["verdict"],
             columns,

@@ -1,0 +1,270 @@
+"""The failures of a cohort as columns: which objects, where, and why; no label images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.nuclei.ambiguity import judge
+from napari_panoptic.nuclei.distances import pair_distances
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes
+from napari_panoptic.nuclei.results import PLACE_COLUMNS
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+
+SIDES: tuple[Side, ...] = tuple(Side)
+NO_ID = -1
+_FN, _FP = STATUS_CODE[Status.FN], STATUS_CODE[Status.FP]
+_MISCLASSIFIED = STATUS_CODE[Status.MISCLASSIFIED]
+
+Columns = Mapping[str, NDArray[np.generic]]
+"""Name -> array (n, …), one row per failure.
+
+``side`` (int8, position in ``SIDES``), ``id``, ``row`` (in the outcomes), ``class`` and
+``partner_class`` (1-based, 0 for none), ``status`` and ``cause`` (codes), ``partner_id`` (-1 for
+none), ``iou``, ``hausdorff_px`` (NaN if unknown), ``area_px``, ``centroid_yx_px`` (n, 2) and
+``bbox`` (n, 4): y0, x0, y1, x1, half open.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class RegionFailures:
+    """The failures of one team in one region.
+
+    Parameters
+    ----------
+    columns
+        One row per failure, reference objects first, each side by row. A misclassified
+        pair has one row: that of the reference object.
+    class_names
+        The scored classes, in order.
+    mpp
+        Micrometres per pixel, or None.
+    """
+
+    columns: Columns
+    class_names: tuple[str, ...]
+    mpp: float | None
+
+    def __len__(self) -> int:
+        """Count the failures."""
+        return len(self.columns["id"])
+
+
+def region_failures(evaluation: Evaluation) -> RegionFailures:
+    """Return the failures of an evaluation, with the Hausdorff distances of misclassified pairs.
+
+    Parameters
+    ----------
+    evaluation
+        Of a region that is held. Distances that its settings leave out are measured, except
+        after edits, when its rows are not those of its label pair.
+    """
+    outcomes, pair = evaluation.outcomes, evaluation.pair
+    reference, prediction = outcomes.reference.status, outcomes.prediction.status
+    rows = {
+        Side.REFERENCE: np.flatnonzero((reference == _FN) | (reference == _MISCLASSIFIED)),
+        Side.PREDICTION: np.flatnonzero(prediction == _FP),
+    }
+    found = chosen_failures(outcomes, rows)
+    is_misclassified = found.columns["status"] == _MISCLASSIFIED
+    is_tidy = np.array_equal(outcomes.reference.ids, pair.reference.ids) and np.array_equal(
+        outcomes.prediction.ids, pair.prediction.ids
+    )
+    if evaluation.settings.distances or not is_tidy or not is_misclassified.any():
+        return found
+    objects = found.columns["row"][is_misclassified].astype(np.int32)
+    judged = judge(evaluation.table, evaluation.settings.ambiguous)
+    partners, outlines = outcomes.reference.partner[objects], evaluation.settings.outlines
+    measured = pair_distances(pair, evaluation.table, judged, objects, partners, outlines)
+    hausdorff = found.columns["hausdorff_px"].copy()
+    hausdorff[is_misclassified] = measured.hausdorff_px
+    return replace(found, columns={**found.columns, "hausdorff_px": hausdorff})
+
+
+def chosen_failures(outcomes: Outcomes, rows: Mapping[Side, NDArray[np.integer]]) -> RegionFailures:
+    """Return some objects as failures.
+
+    Parameters
+    ----------
+    outcomes
+        The outcomes of a region.
+    rows
+        Side -> rows of the objects (k,), in the order wanted.
+    """
+    parts = [_side_columns(outcomes, side, rows[side].astype(np.int64)) for side in SIDES]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return RegionFailures(columns, outcomes.class_names, outcomes.mpp)
+
+
+def _side_columns(outcomes: Outcomes, side: Side, rows: NDArray[np.int64]) -> Columns:
+    own, other = outcomes.side(side), outcomes.other(side)
+    partner = own.partner[rows]
+    matched = partner != NO_PARTNER
+    partner_id = np.full(len(rows), NO_ID, np.int64)
+    partner_class = np.zeros(len(rows), np.int16)
+    partner_id[matched] = other.ids[partner[matched]]
+    partner_class[matched] = other.class_index[partner[matched]]
+    return {
+        "side": np.full(len(rows), SIDES.index(side), np.int8),
+        "id": own.ids[rows],
+        "row": rows,
+        "class": own.class_index[rows],
+        "status": own.status[rows],
+        "cause": own.cause[rows],
+        "partner_id": partner_id,
+        "partner_class": partner_class,
+        "iou": own.iou[rows],
+        "hausdorff_px": own.hausdorff_px[rows],
+        "area_px": own.area_px[rows],
+        "centroid_yx_px": own.centroid_yx_px[rows],
+        "bbox": own.bbox[rows],
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The place of some failures, and the failures.
+
+    Parameters
+    ----------
+    team, patient, region
+        Names.
+    failures
+        The failures.
+    """
+
+    team: str
+    patient: str
+    region: str
+    failures: RegionFailures
+
+
+@dataclass(frozen=True)
+class FailureName:
+    """What identifies a failure while settings stay the same."""
+
+    team: str
+    region: str
+    side: Side
+    id: int
+
+
+@dataclass(frozen=True, eq=False)
+class CohortFailures:
+    """The failures of several regions and teams in common columns.
+
+    Parameters
+    ----------
+    blocks
+        The regions and teams, in the order of their rows.
+    """
+
+    blocks: Sequence[Block] = ()
+
+    def __len__(self) -> int:
+        """Count the failures."""
+        return len(self.block)
+
+    @cached_property
+    def block(self) -> NDArray[np.intp]:
+        """Position of each row's region and team in `blocks`."""
+        return np.repeat(np.arange(len(self.blocks)), [len(at.failures) for at in self.blocks])
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns of all rows."""
+        if not self.blocks:
+            return _EMPTY
+        parts = [block.failures.columns for block in self.blocks]
+        return {name: np.concatenate([part[name] for part in parts]) for name in _EMPTY}
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The scored classes, in order; empty without regions."""
+        return self.blocks[0].failures.class_names if self.blocks else ()
+
+    def place(self, row: int) -> Block:
+        """Return the region and team of a row."""
+        return self.blocks[int(self.block[row])]
+
+    def side(self, row: int) -> Side:
+        """Return the side of a row's object."""
+        return SIDES[int(self.columns["side"][row])]
+
+    def name(self, row: int) -> FailureName:
+        """Return what identifies a row."""
+        at = self.place(row)
+        return FailureName(at.team, at.region, self.side(row), int(self.columns["id"][row]))
+
+    def find(self, name: FailureName) -> int | None:
+        """Return the row of a failure, also named by its partner; None if there is none."""
+        blocks = [
+            number
+            for number, at in enumerate(self.blocks)
+            if (at.team, at.region) == (name.team, name.region)
+        ]
+        here = np.isin(self.block, blocks)
+        own = self.columns["side"] == SIDES.index(name.side)
+        found = np.flatnonzero(here & own & (self.columns["id"] == name.id))
+        if not len(found):
+            found = np.flatnonzero(here & ~own & (self.columns["partner_id"] == name.id))
+        return int(found[0]) if len(found) else None
+
+    def frame(self, rows: NDArray[np.integer]) -> pd.DataFrame:
+        """Return rows with the columns of ``objects.csv``: place, then ``OBJECT_COLUMNS``.
+
+        Parameters
+        ----------
+        rows
+            Which rows, in the order wanted.
+        """
+        values = {name: column[rows] for name, column in self.columns.items()}
+        names = np.array(("", *self.class_names), dtype=object)
+        at = [self.blocks[number] for number in self.block[rows]]
+        um_per_px = np.array([block.failures.mpp or np.nan for block in at], np.float64)
+        partner_id = values["partner_id"].astype(np.int64)
+        return pd.DataFrame(
+            {
+                "team": [block.team for block in at],
+                "patient": [block.patient for block in at],
+                "region": [block.region for block in at],
+                "side": np.array([str(side) for side in SIDES], object)[values["side"]],
+                "id": values["id"],
+                "class": names[values["class"]],
+                "status": np.array([str(status) for status in STATUSES], object)[values["status"]],
+                "cause": np.array([str(cause) for cause in CAUSES], object)[values["cause"]],
+                "partner_id": pd.arrays.IntegerArray(partner_id, partner_id == NO_ID),
+                "partner_class": names[values["partner_class"]],
+                "iou": values["iou"],
+                "hausdorff_px": values["hausdorff_px"],
+                "hausdorff_um": values["hausdorff_px"] * um_per_px,
+                "area_px": values["area_px"],
+                "centroid_y_px": values["centroid_yx_px"][:, 0],
+                "centroid_x_px": values["centroid_yx_px"][:, 1],
+            },
+            columns=[*PLACE_COLUMNS, *OBJECT_COLUMNS],
+        )
+
+
+_EMPTY: Columns = {
+    "side": np.zeros(0, np.int8),
+    "id": np.zeros(0, np.int64),
+    "row": np.zeros(0, np.int64),
+    "class": np.zeros(0, np.int16),
+    "status": np.zeros(0, np.int8),
+    "cause": np.zeros(0, np.int8),
+    "partner_id": np.zeros(0, np.int64),
+    "partner_class": np.zeros(0, np.int16),
+    "iou": np.zeros(0),
+    "hausdorff_px": np.zeros(0),
+    "area_px": np.zeros(0, np.int64),
+    "centroid_yx_px": np.zeros((0, 2)),
+    "bbox": np.zeros((0, 4), np.int32),
+}

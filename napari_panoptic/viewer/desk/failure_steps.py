@@ -1,0 +1,220 @@
+"""Goes from failure to failure, over one region after another or over the whole cohort."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.nuclei.display.failure_queue import FailureQueue, Stop, Stops
+from napari_panoptic.nuclei.display.failure_sections import let_through, worst_first
+from napari_panoptic.nuclei.explain.cohort_failures import (
+    SIDES,
+    Block,
+    CohortFailures,
+    FailureName,
+)
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+from napari_panoptic.viewer.state.desk_state import DeskState
+from napari_panoptic.viewer.state.preferences import Queue
+
+if TYPE_CHECKING:
+    from napari_panoptic.viewer.desk.link import Link
+
+LAST = "This is the last failure of the cohort. Shift+N goes back."
+FIRST = "This is the first failure of the cohort. N goes on."
+STILL_COMING = "The other regions are still being evaluated."
+NONE_LISTED = (
+    "No failure is listed in any region: press “failures” above the object table to list them."
+)
+NONE = "No failures: nothing is FN, FP or misclassified in any region."
+
+IsWanted = Callable[[FailureName], bool]
+
+
+class FailureSteps:
+    """Finds the next and the previous failure in the order of the table and of the cohort.
+
+    Parameters
+    ----------
+    session, state
+        What is shown, and the order that the user chose.
+    objects
+        The object table: in the region that is shown, its order and filter count.
+    link
+        Goes to other regions.
+    say
+        Shows a text where the user is looking.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        state: DeskState,
+        objects: ObjectTable,
+        link: Link,
+        say: Callable[[str], None],
+    ) -> None:
+        self._session, self._state, self._objects = session, state, objects
+        self._link, self._say = link, say
+        self._queue = FailureQueue()
+        self._names = [region.name for region in session.cohort.regions]
+        self._going_on: tuple[int, IsWanted | None] | None = None
+
+    def step(self, step: int, is_wanted: IsWanted | None = None) -> bool:
+        """Go to the next (1) or previous (-1) failure; at the end, report that.
+
+        Parameters
+        ----------
+        step
+            1 or -1.
+        is_wanted
+            Which failures to consider; None for all.
+
+        Returns
+        -------
+        bool
+            Whether there is one, or a region that may have one is being loaded.
+        """
+        self._going_on = None
+        here = self._here()
+        stops = self._stand_here(here)
+        start = here if self._state.queue is Queue.REGION else None
+        wanted = None if is_wanted is None else self._mask(stops, is_wanted)
+        stop = self._queue.step(stops, step, start=start, wanted=wanted)
+        if stop is None:
+            self._say(self._why_none(stops, step))
+            return False
+        self._visit(stop, step, is_wanted)
+        return True
+
+    def leave(self, _changed: object = None) -> None:
+        """Begin again with the next step, unless an object is selected then."""
+        self._queue.leave()
+
+    def stand_here(self) -> None:
+        """Go on from the selected object, whatever becomes of it until the next step."""
+        self._stand_here(self._here())
+
+    def arrive(self) -> None:
+        """Go on in a region whose failures were not known before it was shown."""
+        snapshot = self._session.snapshot
+        if self._going_on is None or snapshot is None or self._here() is None:
+            return
+        if snapshot.region.name != self._link.wanted_region:
+            return
+        if self._session.shown is None and self._session.team in snapshot.pending:
+            return
+        self._queue.leave()
+        self.step(*self._going_on)
+
+    def _here(self) -> int | None:
+        """Return the position of the region last asked for, even if it is not there yet."""
+        name = self._link.wanted_region
+        return self._names.index(name) if name in self._names else None
+
+    def _stand_here(self, here: int | None) -> Stops:
+        """Return the order now, and go on from the region and object that the user chose."""
+        stops = self._stops()
+        stop = self._queue.stop
+        if stop is not None and stop.region != here and self._state.queue is Queue.REGION:
+            self._queue.leave()
+        snapshot, chosen = self._session.snapshot, self._session.selection
+        if chosen is None or snapshot is None or here is None:
+            return stops
+        if snapshot.region.name == self._names[here]:
+            own = Stop(here, chosen.side, chosen.id)
+            if not self._queue.stand_at(own, stops) and (partner := self._partner()) is not None:
+                self._queue.stand_at(Stop(here, *partner), stops)
+        return stops
+
+    def _partner(self) -> tuple[Side, int] | None:
+        """Return the object that the selected one is matched with: a pair is one failure."""
+        shown, chosen = self._session.shown, self._session.selection
+        if shown is None or chosen is None:
+            return None
+        partner = int(shown.outcomes.side(chosen.side).partner[chosen.row])
+        if partner == NO_PARTNER:
+            return None
+        other = shown.outcomes.other(chosen.side)
+        return other.side, int(other.ids[partner])
+
+    def _visit(self, stop: Stop, step: int, is_wanted: IsWanted | None) -> None:
+        if stop.side is None or stop.id is None:
+            self._going_on = step, is_wanted
+            if stop.region == self._here():  # it is still being evaluated
+                self._say(self._objects.empty_text)
+        self._link.go_to(self._names[stop.region], stop.side, stop.id)
+
+    def _stops(self) -> Stops:
+        if self._state.queue is Queue.COHORT:
+            return self._over_the_cohort()
+        return Stops.joined([self._of_region(at) for at in range(len(self._names))])
+
+    def _of_region(self, region: int) -> Stops:
+        """Return the failures of a region: of the one that is shown, as the table lists them."""
+        snapshot, nothing = self._session.snapshot, Stops.joined([])
+        if snapshot is not None and snapshot.region.name == self._names[region]:
+            if self._session.shown is not None:
+                return self._listed(region)
+            return Stops.unknown(region) if self._session.team in snapshot.pending else nothing
+        line = self._session.summaries.get((self._names[region], self._session.team or ""))
+        if line is None or line.is_slide:
+            return Stops.unknown(region)
+        if line.failures is None:
+            return nothing
+        return self._ordered(CohortFailures([Block(line.team, "", line.region, line.failures)]))
+
+    def _listed(self, region: int) -> Stops:
+        model = self._objects.model
+        rows = model.failures()
+        side = (rows >= model.rows.n_reference).astype(np.int8)
+        return Stops.of_region(region, side, model.rows.values["id"][rows])
+
+    def _over_the_cohort(self) -> Stops:
+        lines = self._session.summaries
+        known = [lines.get((name, self._session.team or "")) for name in self._names]
+        blocks = [
+            Block(line.team, "", line.region, line.failures)
+            for line in known
+            if line is not None and line.failures is not None
+        ]
+        return self._ordered(CohortFailures(blocks))
+
+    def _ordered(self, failures: CohortFailures) -> Stops:
+        """Return failures in the order of the table, as far as its filter lets them through."""
+        order = worst_first(failures, self._state.order)
+        order = order[let_through(failures, self._state.object_filter)[order]]
+        numbers = [self._names.index(block.region) for block in failures.blocks]
+        regions = np.array(numbers, np.int64)[failures.block[order]]
+        columns = failures.columns
+        return Stops(
+            regions, columns["side"][order].astype(np.int8), columns["id"][order].astype(np.int64)
+        )
+
+    def _mask(self, stops: Stops, is_wanted: IsWanted) -> NDArray[np.bool_]:
+        team = self._session.team or ""
+        found = [
+            side < 0 or is_wanted(FailureName(team, self._names[region], SIDES[side], id_))
+            for region, side, id_ in zip(
+                stops.region.tolist(), stops.side.tolist(), stops.id.tolist(), strict=True
+            )
+        ]
+        return np.array(found, bool)
+
+    def _why_none(self, stops: Stops, step: int) -> str:
+        if not len(stops):
+            if not len(self._objects.model.rows):
+                return self._objects.empty_text
+            if self._link.summary.is_busy:
+                return STILL_COMING
+            return NONE if self._state.object_filter.is_open else NONE_LISTED
+        if step < 0:
+            return FIRST
+        is_coming = self._link.summary.is_busy and self._state.queue is Queue.COHORT
+        return f"{LAST} {STILL_COMING}" if is_coming else LAST

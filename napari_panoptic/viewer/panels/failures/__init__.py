@@ -1,0 +1,1 @@
+"""The failures of a cohort: a gallery of crops, in sections."""

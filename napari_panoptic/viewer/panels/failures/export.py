@@ -1,0 +1,127 @@
+"""Saves failures as a table and their crops as pictures; for workers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from PIL import Image
+
+from napari_panoptic.common.spreadsheets import inert_cells
+from napari_panoptic.common.text import utf8
+from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.nuclei.crop_reader import CropReader, CropSize
+from napari_panoptic.nuclei.crops import Crop
+from napari_panoptic.nuclei.explain.cohort_failures import CohortFailures
+
+TABLE, PICTURES = "failures.csv", "crops"
+"""Names of the file and of the folder that an export makes."""
+_UNSAFE = re.compile(r"[^\w.-]+")
+_LONGEST = 60
+
+
+@dataclass(frozen=True)
+class Export:
+    """How far an export is.
+
+    Parameters
+    ----------
+    folder
+        Where to.
+    done, total
+        Failures that were saved, and all.
+    crops
+        Pictures among them; regions may have become unreadable.
+    problem
+        Why nothing more can be written; usually empty.
+    """
+
+    folder: Path
+    done: int
+    total: int
+    crops: int
+    problem: str = ""
+
+
+def picture_name(failures: CohortFailures, row: int, place: int) -> str:
+    """Return the file name of a crop; no two are alike.
+
+    Parameters
+    ----------
+    failures, row
+        The failure.
+    place
+        Its position in the export, from 0.
+    """
+    name = failures.name(row)
+    words = (name.region, name.team, str(name.side), str(name.id))
+    safe = "-".join(_UNSAFE.sub("_", word)[:_LONGEST] for word in words)
+    return f"{place + 1:05d}-{safe}.png"
+
+
+def existing_files(folder: Path, failures: CohortFailures, rows: NDArray[np.intp]) -> list[Path]:
+    """Return the files of an earlier export that this one would replace: table and pictures."""
+    found = [folder / TABLE] if (folder / TABLE).exists() else []
+    names = (picture_name(failures, int(row), place) for place, row in enumerate(rows))
+    if any((folder / PICTURES / name).exists() for name in names):
+        found.append(folder / PICTURES)
+    return found
+
+
+def save_failures(
+    folder: Path,
+    failures: CohortFailures,
+    rows: NDArray[np.intp],
+    reader: CropReader,
+    size: CropSize,
+) -> Iterator[Export]:
+    """Save failures as ``failures.csv`` and their crops as PNG files.
+
+    Parameters
+    ----------
+    folder
+        The folder; created if missing. Files of the same names are replaced.
+    failures, rows
+        The failures, in the order wanted.
+    reader, size
+        Cuts their crops from the files.
+
+    Yields
+    ------
+    Export
+        After each crop. Regions are read one after the other.
+    """
+    done = n_crops = 0
+    names = [picture_name(failures, int(row), place) for place, row in enumerate(rows)]
+    try:
+        _write_table(folder, failures.frame(rows), names)
+        by_region = np.argsort(failures.block[rows], kind="stable")
+        for done, place in enumerate(by_region, start=1):
+            crop = reader.crop(failures.name(int(rows[place])), size)
+            if crop is not None:
+                n_crops += 1
+                _image(crop, size.size_px).save(folder / PICTURES / names[place])
+            yield Export(folder, done, len(rows), n_crops)
+    except OSError as error:
+        yield Export(folder, done, len(rows), n_crops, f"Cannot save the failures: {error}")
+    finally:
+        reader.close()
+
+
+def _write_table(folder: Path, table: pd.DataFrame, names: Sequence[str]) -> None:
+    (folder / PICTURES).mkdir(parents=True, exist_ok=True)
+    table = table.assign(crop=[f"{PICTURES}/{name}" for name in names])
+    text = inert_cells(table).to_csv(index=False, lineterminator="\n")
+    with replaced_when_complete(folder / TABLE) as file:
+        file.write(utf8(text))
+
+
+def _image(crop: Crop, size: int) -> Image.Image:
+    tissue = Image.fromarray(crop.tissue).resize((size, size), Image.Resampling.BILINEAR)
+    outlined = Image.alpha_composite(tissue.convert("RGBA"), Image.fromarray(crop.outlines))
+    return outlined.convert("RGB")

@@ -1,0 +1,181 @@
+"""The items of the gallery: headings of sections, and the crops under them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from qtpy.QtCore import QAbstractListModel, QModelIndex, Qt
+
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.failure_sections import GroupBy, Section
+from napari_panoptic.nuclei.explain.cohort_failures import CohortFailures, FailureName
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import STATUSES, Status
+from napari_panoptic.viewer.kit.shown import shown
+
+_SHORT_WORDS = {Status.MISCLASSIFIED: "mis."}
+
+
+@dataclass(frozen=True)
+class Caption:
+    """What stands below a crop.
+
+    Parameters
+    ----------
+    lines
+        Two lines of text.
+    colour
+        Colour of the swatch before the first.
+    """
+
+    lines: tuple[str, str]
+    colour: Rgb
+
+
+class FailureModel(QAbstractListModel):
+    """Headings and failures, one item each; failures of closed sections are left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failures = CohortFailures()
+        self._sections: tuple[Section, ...] = ()
+        self._by = GroupBy.CAUSE
+        self._is_one_region = True
+        self._closed: set[str] = set()
+        # Row of the failure of each item; headings: -1 - position of the section.
+        self._items: NDArray[np.intp] = np.zeros(0, np.intp)
+        self.describe: Callable[[int], str] = lambda _row: ""
+
+    def show(self, failures: CohortFailures, sections: Sequence[Section], by: GroupBy) -> None:
+        """Show other failures; sections stay closed as long as they are grouped alike."""
+        self.beginResetModel()
+        if by is not self._by:
+            self._closed = set()
+        self.failures, self._sections, self._by = failures, tuple(sections), by
+        self._is_one_region = len({block.region for block in failures.blocks}) < 2
+        self._arrange()
+        self.endResetModel()
+
+    def toggle(self, item: int) -> None:
+        """Close or open the section of a heading."""
+        title = self.section(item).title
+        self.set_closed(self._closed ^ {title})
+
+    def set_closed(self, titles: set[str]) -> None:
+        """Close these sections, and open all others."""
+        self.beginResetModel()
+        self._closed = titles
+        self._arrange()
+        self.endResetModel()
+
+    @property
+    def titles(self) -> set[str]:
+        """The headings."""
+        return {section.title for section in self._sections}
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """Rows of the failures that have an item, in the order of the gallery."""
+        found: NDArray[np.intp] = self._items[self._items >= 0]
+        return found
+
+    @property
+    def n_failures(self) -> int:
+        """The number of failures, also of closed sections."""
+        return sum(len(section.rows) for section in self._sections)
+
+    @property
+    def all_rows(self) -> NDArray[np.intp]:
+        """Rows of all failures, also of closed sections."""
+        parts = [section.rows for section in self._sections]
+        return np.concatenate([np.zeros(0, np.intp), *parts])
+
+    @property
+    def headings(self) -> frozenset[int]:
+        """The items that are headings."""
+        return frozenset(np.flatnonzero(self._items < 0).tolist())
+
+    def is_heading(self, item: int) -> bool:
+        """Return whether an item is a heading."""
+        return bool(self._items[item] < 0)
+
+    def is_closed(self, item: int) -> bool:
+        """Return whether the section of a heading is closed."""
+        return self.section(item).title in self._closed
+
+    def section(self, item: int) -> Section:
+        """Return the section of a heading."""
+        number = -1 - int(self._items[item])
+        return self._sections[number]
+
+    def row(self, item: int) -> int:
+        """Return the row of the failure of an item."""
+        return int(self._items[item])
+
+    def name(self, item: int) -> FailureName:
+        """Return what identifies the failure of an item."""
+        return self.failures.name(self.row(item))
+
+    def item_of(self, row: int | None) -> int | None:
+        """Return the item of a failure; None if it has none."""
+        if row is None:
+            return None
+        found = np.flatnonzero(self._items == row)
+        return int(found[0]) if len(found) else None
+
+    def heading_text(self, item: int) -> str:
+        """Return the title of a section and the number of its failures."""
+        section = self.section(item)
+        return f"{section.title}  {styles.count_text(len(section.rows))}"
+
+    def caption(self, row: int) -> Caption:
+        """Return what stands below the crop of a failure."""
+        columns = self.failures.columns
+        status = STATUSES[int(columns["status"][row])]
+        names: Sequence[str] = ("", *self.failures.class_names)
+        class_name = names[int(columns["class"][row])]
+        partner = names[int(columns["partner_class"][row])]
+        word = _SHORT_WORDS.get(status, styles.STATUS_WORDS[status])
+        iou = float(columns["iou"][row])
+        second = f"IoU {styles.ratio_text(iou)}"
+        if self._by is not GroupBy.REGION and not self._is_one_region:
+            second = f"{styles.ratio_text(iou)} · {self.failures.place(row).region}"
+        first = f"{class_name} → {partner}" if partner else f"{word} {class_name}"
+        return Caption((first, second), styles.STATUS_COLOURS[status])
+
+    def rowCount(self, parent: QModelIndex | None = None) -> int:  # noqa: N802
+        """Count the items."""
+        return 0 if parent is not None and parent.isValid() else len(self._items)
+
+    def flags(self, index: QModelIndex) -> Qt.ItemFlag:
+        """Let crops be selected, and headings only be clicked."""
+        if not index.isValid():
+            return Qt.ItemFlag.NoItemFlags
+        if self.is_heading(index.row()):
+            return Qt.ItemFlag.ItemIsEnabled
+        return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+
+    def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Return the text and the tooltip of an item."""
+        item = index.row()
+        if role == Qt.ItemDataRole.DisplayRole:
+            if self.is_heading(item):
+                return shown(self.heading_text(item))
+            return shown(" · ".join(self.caption(self.row(item)).lines))
+        if role == Qt.ItemDataRole.ToolTipRole:
+            if self.is_heading(item):
+                return shown(self.section(item).meaning) or None
+            return self.describe(self.row(item))
+        return None
+
+    def _arrange(self) -> None:
+        parts: list[NDArray[np.intp]] = [np.zeros(0, np.intp)]
+        for number, section in enumerate(self._sections):
+            parts.append(np.array([-1 - number], np.intp))
+            if section.title not in self._closed:
+                parts.append(section.rows)
+        self._items = np.concatenate(parts)

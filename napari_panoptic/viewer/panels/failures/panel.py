@@ -1,0 +1,177 @@
+"""The panel around the gallery: what it shows, how it is grouped and sorted, and progress."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from psygnal import Signal
+from qtpy.QtCore import Qt, QTimer
+from qtpy.QtGui import QPaintEvent
+from qtpy.QtWidgets import QHBoxLayout, QSlider, QToolButton, QVBoxLayout, QWidget
+
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.failure_sections import GroupBy
+from napari_panoptic.nuclei.display.object_rows import WorstFirst
+from napari_panoptic.nuclei.values.vocabulary import CAUSES
+from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu
+from napari_panoptic.viewer.kit.flow_bar import FlowBar
+from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.widgets import ElidedLabel
+from napari_panoptic.viewer.panels.failures.crops import Crops
+from napari_panoptic.viewer.panels.failures.view import (
+    LARGEST_CROP,
+    SMALLEST_CROP,
+    USUAL_CROP,
+    FailureView,
+)
+from napari_panoptic.viewer.state.preferences import Queue
+
+NO_COHORT = "No failures to show. Open a cohort, or choose a region and team with a prediction."
+NO_FAILURES = "No failures here: nothing is FN, FP or misclassified. J goes to the next region."
+NONE_YET = "No failures yet: the regions are being evaluated."
+NONE_AT_ALL = "No failures: nothing is FN, FP or misclassified in any region."
+ALL_HIDDEN = "None of the listed objects is a failure. Press “list all” to see every failure."
+FILTERED = "No failure passes the filters. Press “all” to see every failure again."
+SLIDER_PX = 90
+
+
+class Scope(StrEnum):
+    """Which failures the gallery shows."""
+
+    ALL = "all regions"
+    REGION = "this region"
+    LISTED = "listed objects"
+
+    @property
+    def short(self) -> str:
+        """The value as the text of a button."""
+        return str(self)
+
+    @property
+    def meaning(self) -> str:
+        """One sentence for the tooltip."""
+        return _SCOPE_MEANINGS[self]
+
+
+_SCOPE_MEANINGS = {
+    Scope.ALL: "The failures of all regions of the cohort, except whole slides.",
+    Scope.REGION: "The failures of the region that is shown.",
+    Scope.LISTED: "The failures that the object table lists, in its order.",
+}
+
+
+class FailuresPanel(QWidget):
+    """The gallery with its menus; signals what the user wants of other panels."""
+
+    changed = Signal()  # scope, sections or filters
+    everything_wanted = Signal()
+    came_into_sight = Signal()
+    field_changed = Signal(int)
+    size_changed = Signal()
+    halt_wanted = Signal()
+    export_wanted = Signal()
+
+    def __init__(self, crops: Crops, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.view = FailureView(crops)
+        self._seen = QTimer(self)
+        self._seen.setSingleShot(True)
+        self._seen.setInterval(0)  # not while it is being painted
+        self._seen.timeout.connect(self.came_into_sight.emit)
+        self.scope = ChoiceMenu("Show", "Which failures to show.", list(Scope))
+        self.group_by = ChoiceMenu("Group by", "What the sections are.", list(GroupBy))
+        self.sort = ChoiceMenu(
+            "Sort", "The order within each section, of the table and of N.", list(WorstFirst)
+        )
+        self.queue = ChoiceMenu("N", "Where N and Shift+N lead.", list(Queue))
+        self.status = FilterMenu("status", [str(status) for status in styles.FAILURES])
+        self.cause = FilterMenu("cause", [str(cause) for cause in CAUSES])
+        self.export = _button("Export…", "Save the failures shown as a table and as pictures.")
+        self.everything = _button("✕ list all", "List all objects again, and all failures.")
+        self.halt = _button("stop", "")
+        self.closer = _button("+", "Show less around each object. Also Ctrl+wheel.")
+        self.wider = _button("−", "Show more around each object. Also Ctrl+wheel.")
+        self.crop_size = QSlider(Qt.Orientation.Horizontal)
+        self.crop_size.setRange(SMALLEST_CROP, LARGEST_CROP)
+        self.crop_size.setValue(USUAL_CROP)
+        self.crop_size.setFixedWidth(SLIDER_PX)
+        self.crop_size.setToolTip("Size of the crops.")
+        self.crop_size.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.line, self.progress = ElidedLabel(), ElidedLabel()
+        self.hint = PlainLabel(NO_COHORT)
+        self.hint.setWordWrap(True)
+        self._connect()
+        self._lay_out()
+        self.show_progress("", is_running=False)
+
+    def paintEvent(self, event: QPaintEvent | None) -> None:  # noqa: N802
+        """Report that the panel is visible; Qt sends no other event when it comes to the front."""
+        super().paintEvent(event)
+        self._seen.start()
+
+    def hint_text(self) -> str:
+        """Return the hint; empty if there are failures."""
+        return "" if self.hint.isHidden() else self.hint.text()
+
+    def show_hint(self, text: str) -> None:
+        """Show why there are no failures; empty if there are some."""
+        self.hint.setText(text)
+        self.hint.setVisible(bool(text))
+        self.view.setVisible(not text)
+
+    def show_progress(self, text: str, *, is_running: bool, tooltip: str = "") -> None:
+        """Show how much of the cohort is evaluated; empty once all of it is."""
+        self.progress.set_text(text, tooltip=tooltip)
+        self.progress.setVisible(bool(text))
+        self.halt.setVisible(bool(text))
+        self.halt.setText("stop" if is_running else "continue")
+        self.halt.setToolTip(
+            "Stop evaluating the cohort." if is_running else "Evaluate the other regions."
+        )
+
+    def clear_filters(self) -> None:
+        """Let every status and cause through."""
+        for menu in (self.status, self.cause):
+            menu.check_only(None)
+
+    def _connect(self) -> None:
+        for menu in (self.scope, self.group_by):
+            menu.chosen.connect(lambda _choice: self.changed.emit())
+        for words in (self.status, self.cause):
+            words.changed.connect(self.changed.emit)
+        for button, step in ((self.closer, -1), (self.wider, 1)):
+            button.clicked.connect(lambda _=False, step=step: self.field_changed.emit(step))
+        self.view.zoomed.connect(self.field_changed.emit)
+        self.crop_size.valueChanged.connect(self._on_size)
+        self.everything.clicked.connect(lambda _=False: self.everything_wanted.emit())
+        self.halt.clicked.connect(lambda _=False: self.halt_wanted.emit())
+        self.export.clicked.connect(lambda _=False: self.export_wanted.emit())
+
+    def _on_size(self, points: int) -> None:
+        self.view.resize_crops(points)
+        self.size_changed.emit()
+
+    def _lay_out(self) -> None:
+        menus = (self.scope, self.group_by, self.sort, self.status, self.cause, self.queue)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 2)
+        layout.setSpacing(3)
+        layout.addWidget(FlowBar(*menus))
+        of_crops = (self.everything, self.wider, self.closer, self.crop_size, self.export)
+        for label, buttons in ((self.progress, (self.halt,)), (self.line, of_crops)):
+            row = QHBoxLayout()
+            row.setSpacing(3)
+            row.addWidget(label, 1)
+            for button in buttons:
+                row.addWidget(button)
+            layout.addLayout(row)
+        layout.addWidget(self.hint)
+        layout.addWidget(self.view, 1)
+        self.setFocusProxy(self.view)
+
+
+def _button(text: str, tooltip: str) -> QToolButton:
+    button = QToolButton()
+    button.setText(text)
+    button.setToolTip(tooltip)
+    return button

@@ -1,0 +1,170 @@
+"""The failures of a cohort: an obvious oracle, and counts that add up with the summaries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.display.failure_sections import (
+    GroupBy,
+    let_through,
+    sections,
+    worst_first,
+)
+from napari_panoptic.nuclei.display.object_rows import ObjectFilter, ObjectRows, WorstFirst
+from napari_panoptic.nuclei.explain.cohort_failures import Block, CohortFailures, FailureName
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.summary import RegionSummary, evaluate_cohort_summary
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+from tests.support.small_cohort import write_cohort
+
+SETTINGS = EvaluationSettings()
+FAILED = ("FN", "FP", "misclassified")
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    return open_cohort(write_cohort(tmp_path_factory.mktemp("failures") / "cohort"))
+
+
+@pytest.fixture(scope="module")
+def lines(cohort):
+    return list(evaluate_cohort_summary(cohort, SETTINGS))
+
+
+@pytest.fixture(scope="module")
+def failures(cohort, lines):
+    return CohortFailures(
+        [
+            Block(line.team, cohort.region(line.region).patient, line.region, line.failures)
+            for line in lines
+            if line.failures is not None
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def snapshots(cohort):
+    return {at.name: load_region(cohort, at.name, SETTINGS) for at in cohort.regions}
+
+
+def expected(snapshots, team, region):
+    """Take the failures from the rows of all objects, a misclassified pair once."""
+    objects = snapshots[region].evaluations[team].objects
+    is_twin = (objects["status"] == "misclassified") & (objects["side"] == "prediction")
+    return objects[objects["status"].isin(FAILED) & ~is_twin]
+
+
+def test_they_are_the_failed_objects_of_every_region_and_team(failures, snapshots, lines):
+    frame = failures.frame(np.arange(len(failures)))
+    assert len(frame)
+    for line in lines:
+        own = frame[(frame["team"] == line.team) & (frame["region"] == line.region)]
+        oracle = expected(snapshots, line.team, line.region)
+        pd.testing.assert_frame_equal(
+            own.drop(columns=["team", "patient", "region"]).reset_index(drop=True),
+            oracle.reset_index(drop=True),
+            check_dtype=False,
+        )
+
+
+def test_counts_add_up_with_the_summaries(failures, lines):
+    status = failures.frame(np.arange(len(failures)))["status"]
+    confusion = sum(line.counts.confusion for line in lines if line.counts is not None)
+    assert (status == "FN").sum() == confusion[1:, 0].sum()
+    assert (status == "FP").sum() == confusion[0, 1:].sum()
+    off_diagonal = confusion[1:, 1:].sum() - np.trace(confusion[1:, 1:])
+    assert (status == "misclassified").sum() == off_diagonal > 0
+
+
+def test_rows_and_boxes_are_those_of_the_outcomes(failures, snapshots):
+    for at in range(len(failures)):
+        place, side = failures.place(at), failures.side(at)
+        own = snapshots[place.region].evaluations[place.team].outcomes.side(side)
+        row = int(failures.columns["row"][at])
+        assert own.ids[row] == failures.columns["id"][at]
+        np.testing.assert_array_equal(own.bbox[row], failures.columns["bbox"][at])
+
+
+def test_a_failure_is_found_by_its_name_and_by_its_partners(failures):
+    for at in range(len(failures)):
+        name = failures.name(at)
+        assert failures.find(name) == at
+        partner = int(failures.columns["partner_id"][at])
+        if partner >= 0:
+            twin = FailureName(name.team, name.region, Side.PREDICTION, partner)
+            assert failures.find(twin) == at
+    assert failures.find(FailureName("nobody", "nowhere", Side.REFERENCE, 1)) is None
+
+
+def test_a_run_goes_on_where_it_was_stopped(cohort, lines):
+    known = {(line.region, line.team) for line in lines[:3]}
+    rest = list(evaluate_cohort_summary(cohort, SETTINGS, known=known))
+    assert [(a.region, a.team) for a in rest] == [(a.region, a.team) for a in lines[3:]]
+
+
+def test_too_large_regions_are_left_out_with_a_reason(cohort):
+    for line in evaluate_cohort_summary(cohort, SETTINGS, held_up_to_px=10):
+        assert line.is_slide
+        assert line.failures is None
+        assert "evaluated when it is looked at" in line.findings[0].message
+
+
+def test_without_an_evaluation_there_are_none():
+    line = RegionSummary.of("a", "b", None)
+    assert line.failures is None
+    assert len(CohortFailures()) == 0
+    assert list(CohortFailures().frame(np.zeros(0, int))["id"]) == []
+
+
+@pytest.mark.parametrize("by", list(WorstFirst))
+def test_the_order_is_that_of_the_object_table(failures, snapshots, by):
+    for block in failures.blocks:
+        own = CohortFailures([block])
+        outcomes = snapshots[block.region].evaluations[block.team].outcomes
+        rows = ObjectRows.from_outcomes(outcomes)
+        listed = [at for at in rows.worst_first(by) if rows.failures()[at]]
+        twins = rows.values["status"] == rows.words["status"].index("misclassified")
+        twins &= np.arange(len(rows)) >= rows.n_reference
+        table = [int(rows.values["id"][at]) for at in listed if not twins[at]]
+        assert own.columns["id"][worst_first(own, by)].tolist() == table
+
+
+def test_filters_let_the_same_objects_through_as_the_table(failures):
+    everything = failures.frame(np.arange(len(failures)))
+    for wanted, column in (
+        (ObjectFilter(statuses=frozenset({"FN"})), everything["status"] == "FN"),
+        (ObjectFilter(sides=frozenset({"pred"})), everything["side"] == "prediction"),
+        (ObjectFilter(causes=frozenset({"missed", ""})), everything["cause"].isin(["missed", ""])),
+        (ObjectFilter(classes=frozenset({"Epithelial"})), everything["class"] == "Epithelial"),
+        (
+            ObjectFilter(pairs=frozenset({("Epithelial", "none")})),
+            (everything["class"] == "Epithelial") & (everything["status"] == "FN"),
+        ),
+        (ObjectFilter(), everything["id"] == everything["id"]),
+    ):
+        np.testing.assert_array_equal(let_through(failures, wanted), column.to_numpy())
+
+
+@pytest.mark.parametrize("by", list(GroupBy))
+def test_sections_hold_every_row_once_in_the_order_given(failures, by):
+    order = worst_first(failures, WorstFirst.AREA)
+    found = sections(failures, order, by)
+    assert sorted(np.concatenate([at.rows for at in found]).tolist()) == list(range(len(failures)))
+    frame = failures.frame(np.arange(len(failures)))
+    places = np.argsort(order)
+    for section in found:
+        values = set(frame.iloc[section.rows][str(by)])
+        assert values == {"" if section.title == "misclassified" else section.title}
+        assert (np.diff(places[section.rows]) > 0).all()
+    assert sections(CohortFailures(), np.zeros(0, int), by) == ()
+
+
+def test_causes_come_by_their_worst_failure(failures):
+    order = worst_first(failures, WorstFirst.AREA)
+    found = sections(failures, order, GroupBy.CAUSE)
+    firsts = [np.flatnonzero(order == at.rows[0])[0] for at in found]
+    assert firsts == sorted(firsts)

@@ -1,0 +1,602 @@
+"""The Failures panel, used by real clicks and keys, and N over the whole cohort.
+
+One window serves all of these tests; each finds it as it was opened.
+"""
+
+import time
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from qtpy.QtCore import QPoint, Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QFileDialog, QMessageBox
+
+from napari_panoptic.nuclei.display.failure_sections import GroupBy, let_through, sections
+from napari_panoptic.nuclei.display.object_rows import ObjectFilter, WorstFirst
+from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.viewer.desk.failure_steps import FIRST as FIRST_OF_ALL
+from napari_panoptic.viewer.desk.failure_steps import LAST
+from napari_panoptic.viewer.kit.widgets import is_in_sight
+from napari_panoptic.viewer.panels.failures.crops import KEPT_BYTES, Crops
+from napari_panoptic.viewer.panels.failures.panel import ALL_HIDDEN, FILTERED, NO_FAILURES, Scope
+from napari_panoptic.viewer.panels.failures.view import FailureView
+from napari_panoptic.viewer.state.preferences import Queue
+from tests.support.many_failures import many_failures
+from tests.viewer.finding import FIRST, SECOND, row_of_status
+
+FEW = ObjectFilter(statuses=frozenset({"FP"}), classes=frozenset({"Lymphocyte"}))
+NO_KEYS = Qt.KeyboardModifier.NoModifier
+CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture
+def desk(open_desk, wait_until):
+    """Show the first region and the team that fails more, with nothing filtered."""
+    desk, session = open_desk, open_desk.session
+    desk.link.state.order = WorstFirst.IOU
+    desk.link.state.queue = Queue.REGION
+    desk.panels.objects.set_filter(ObjectFilter())
+    session.set_team("merger")
+    desk.link.go_to(FIRST)
+    wait_until(lambda: desk.is_settled and session.snapshot.region.name == FIRST)
+    session.select(None)
+    desk.link.failures.leave()
+    desk.link.scene.fit()
+    return desk
+
+
+@pytest.fixture
+def table(desk):
+    return desk.panels.objects
+
+
+@pytest.fixture
+def canvas(desk):
+    return desk.link.scene._viewer.window._qt_viewer.canvas.native
+
+
+@pytest.fixture
+def failures(desk, canvas, wait_until):
+    """Bring the panel to the front by its key, over all regions, and wait for its crops."""
+    part = next(part for part in desk.parts if part.title == "Failures")
+    panel = part.panel
+    panel.clear_filters()
+    panel.scope.choose(Scope.ALL)
+    panel.group_by.choose(GroupBy.CAUSE)
+    panel.view.items.set_closed(set())
+    QTest.keyClick(canvas, Qt.Key.Key_G)
+    wait_until(lambda: is_in_sight(panel) and len(panel.view.items.rows) and desk.is_settled)
+    return part
+
+
+@pytest.fixture
+def view(failures):
+    return failures.panel.view
+
+
+def selected(desk):
+    chosen = desk.session.selection
+    region = desk.session.snapshot.region.name
+    return None if chosen is None else (region, chosen.side, chosen.id)
+
+
+def place_of(failures, row):
+    name = failures.failures.name(int(row))
+    return name.region, name.side, name.id
+
+
+def click(view, row, modifier=NO_KEYS):
+    item = view.items.index(view.items.item_of(int(row)))
+    view.scrollTo(item)
+    place = view.cell_rect(int(row)).center()
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, modifier, place)
+
+
+def n_failed(desk, team):
+    """Count the failures of a team from the figures of all regions."""
+    lines = [line for line in desk.session.summaries.values() if line.team == team]
+    assert len(lines) == len(desk.session.cohort.regions)
+    confusion = sum(line.counts.confusion for line in lines)
+    return confusion.sum() - np.trace(confusion)
+
+
+class TestScope:
+    def test_it_shows_every_failure_of_the_cohort_grouped_by_cause(self, failures, view, desk):
+        assert len(view.items.rows) == n_failed(desk, "merger")
+        assert {block.region for block in failures.failures.blocks} == {
+            region.name for region in desk.session.cohort.regions
+        }
+        causes = failures.failures.columns["cause"][view.items.rows]
+        runs = np.flatnonzero(np.diff(causes)) + 1
+        assert len(runs) + 1 == len(set(causes.tolist())) > 1
+
+    def test_within_a_section_the_order_is_the_chosen_one(self, failures, view, table):
+        failures.panel.sort.choose(WorstFirst.AREA)
+        assert "largest area" in table.worst.text()
+        columns = failures.failures.columns
+        for code in set(columns["cause"].tolist()):
+            rows = [row for row in view.items.rows if columns["cause"][row] == code]
+            assert (np.diff(columns["area_px"][rows]) <= 0).all()
+
+    @pytest.mark.parametrize("by", list(GroupBy))
+    def test_sections_have_headings_with_counts(self, failures, view, by):
+        failures.panel.group_by.choose(by)
+        items = view.items
+        headings = [n for n in range(items.rowCount()) if items.is_heading(n)]
+        assert sum(len(items.section(n).rows) for n in headings) == len(items.rows)
+        for item in headings:
+            section = items.section(item)
+            assert str(len(section.rows)) in items.heading_text(item)
+            frame = failures.failures.frame(section.rows)
+            title = "" if section.title == "misclassified" else section.title
+            assert set(frame[str(by)]) == {title}
+
+    def test_grouped_by_team_it_shows_all_teams(self, failures, view, desk):
+        failures.panel.group_by.choose(GroupBy.TEAM)
+        both = n_failed(desk, "merger") + n_failed(desk, "careful")
+        assert len(view.items.rows) == both
+
+    def test_of_one_region_it_shows_what_the_table_has(self, failures, view, table):
+        failures.panel.scope.choose(Scope.REGION)
+        ids = failures.failures.columns["id"][view.items.rows]
+        rows = table.model.failures()
+        assert sorted(ids.tolist()) == sorted(table.model.rows.values["id"][rows].tolist())
+
+    def test_listed_objects_follow_filter_and_order_of_the_table(self, failures, view, table):
+        failures.panel.scope.choose(Scope.LISTED)
+        table.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
+        table.view.sortByColumn(1, Qt.SortOrder.DescendingOrder)
+        columns = failures.failures.columns
+        assert set(columns["status"].tolist()) == {STATUS_CODE[Status.FP]}
+        listed = table.model.rows.values["id"][table.model.failures()]
+        by_cause = columns["cause"][view.items.rows]
+        for code in set(by_cause.tolist()):
+            shown = columns["id"][view.items.rows][by_cause == code]
+            assert [id_ for id_ in listed if id_ in shown] == shown.tolist()
+        table.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
+        assert failures.panel.hint_text() == ALL_HIDDEN
+        QTest.mouseClick(failures.panel.everything, Qt.MouseButton.LeftButton)
+        assert failures.panel.hint_text() == ""
+        assert table.model.filter.is_open
+
+    def test_its_own_filters_narrow_every_scope(self, failures, view):
+        panel = failures.panel
+        panel.status.uncheck("FP")
+        panel.status.uncheck("misclassified")
+        status = failures.failures.columns["status"][view.items.rows]
+        assert set(status.tolist()) == {STATUS_CODE[Status.FN]}
+        for cause in CAUSES:
+            panel.cause.uncheck(str(cause))
+        assert panel.hint_text() == FILTERED
+        QTest.mouseClick(panel.everything, Qt.MouseButton.LeftButton)
+        assert panel.hint_text() == ""
+
+    def test_without_failures_it_says_what_to_do(self, failures, table):
+        failures.panel.scope.choose(Scope.LISTED)
+        nothing = np.zeros(0, np.intp)
+        with patch.object(table.model, "failures", return_value=nothing, autospec=True):
+            failures.refresh()
+        assert failures.panel.hint_text() == NO_FAILURES
+        failures.refresh()
+        assert failures.panel.hint_text() == ""
+
+    @pytest.mark.usefixtures("failures")
+    def test_another_team_shows_its_own(self, view, desk):
+        desk.session.set_team("careful")
+        assert len(view.items.rows) == n_failed(desk, "careful")
+
+    def test_hidden_it_computes_nothing_and_catches_up(self, failures, view, desk, wait_until):
+        desk.show_workspace("Inspect")
+        wait_until(lambda: not is_in_sight(failures.panel))
+        before = view.items.failures
+        desk.session.set_team("careful")
+        wait_until(lambda: desk.is_settled)
+        assert view.items.failures is before
+        desk.show_workspace("Failures")
+        wait_until(lambda: view.items.failures is not before)
+        assert len(view.items.rows) == n_failed(desk, "careful")
+
+    @pytest.mark.usefixtures("failures")
+    def test_other_settings_start_again_by_themselves(self, view, desk, wait_until):
+        session = desk.session
+        before = len(view.items.rows)
+        settings = session.settings
+        desk.link._request(settings=settings.replaced(iou_threshold=0.8))
+        desk.link.summary.start()
+        wait_until(lambda: desk.is_settled)
+        assert len(view.items.rows) == n_failed(desk, "merger") > before
+        desk.link._request(settings=settings)
+        desk.link.summary.start()
+        wait_until(lambda: desk.is_settled)
+        assert len(view.items.rows) == before
+
+    def test_progress_is_shown_and_can_be_stopped_and_continued(
+        self, failures, view, desk, wait_until
+    ):
+        panel, summary = failures.panel, desk.link.summary
+        everything = len(view.items.rows)
+        summary.start()
+        wait_until(lambda: summary.is_busy and "of 5 regions" in panel.progress.text())
+        QTest.mouseClick(panel.halt, Qt.MouseButton.LeftButton)
+        wait_until(lambda: desk.is_settled)
+        assert not summary.is_busy
+        assert panel.progress.text().startswith("stopped after ")
+        assert len(view.items.rows) < everything
+        QTest.mouseClick(panel.halt, Qt.MouseButton.LeftButton)
+        wait_until(lambda: desk.is_settled)
+        assert panel.progress.text() == ""
+        assert len(view.items.rows) == everything
+
+
+class TestView:
+    def test_only_crops_in_sight_are_cut(self, view):
+        assert 0 < len(view.crops) < len(view.items.rows)
+        for name in view.names_in_sight():
+            assert not view.crops.picture(name).isNull()
+
+    def test_crops_of_other_regions_are_those_of_the_region_itself(
+        self, failures, view, desk, wait_until
+    ):
+        failures.panel.group_by.choose(GroupBy.REGION)
+        row = next(r for r in view.items.rows if place_of(failures, r)[0] == SECOND)
+        view.select(int(row))
+        name = failures.failures.name(int(row))
+        wait_until(lambda: desk.is_settled and view.crops.picture(name) is not None)
+        before = view.crops.picture(name).toImage()
+        desk.link.go_to(SECOND)
+        wait_until(lambda: desk.is_settled and desk.session.snapshot.region.name == SECOND)
+        view.crops.outdate()
+        view.look_again()
+        wait_until(lambda: desk.is_settled)
+        assert view.crops.picture(name).toImage() == before
+
+    def test_a_click_goes_there(self, failures, view, desk):
+        failures.panel.scope.choose(Scope.REGION)
+        row = view.items.rows[1]
+        click(view, row)
+        assert selected(desk) == place_of(failures, row)
+        assert view.selected() == row
+        chosen = desk.session.selection
+        own = desk.session.evaluation.outcomes.side(chosen.side)
+        y0, x0, y1, x1 = own.bbox[chosen.row]
+        middle = np.array([(y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2]) * 0.2525
+        camera = desk.link.scene._viewer.scene.camera
+        np.testing.assert_allclose(camera.center[-2:], middle)
+
+    def test_a_click_goes_to_another_region(self, failures, view, desk, wait_until):
+        row = next(r for r in view.items.rows if place_of(failures, r)[0] == SECOND)
+        click(view, row)
+        wait_until(lambda: desk.is_settled and desk.session.selection is not None)
+        assert selected(desk) == place_of(failures, row)
+        name = failures.failures.name(view.selected())
+        assert (name.region, name.side, name.id) == selected(desk)
+
+    def test_a_click_shows_the_team_of_the_failure(self, failures, view, desk, wait_until):
+        failures.panel.group_by.choose(GroupBy.TEAM)
+        row = next(r for r in view.items.rows if failures.failures.place(r).team == "careful")
+        click(view, row)
+        wait_until(lambda: desk.is_settled and desk.session.selection is not None)
+        assert desk.session.team == "careful"
+
+    def test_arrows_move_and_letters_go_to_the_desk(self, failures, view, desk):
+        failures.panel.scope.choose(Scope.REGION)
+        view.setFocus()
+        QTest.keyClick(view, Qt.Key.Key_Home)
+        rows = view.items.rows
+        assert selected(desk) == place_of(failures, rows[0])
+        QTest.keyClick(view, Qt.Key.Key_Right)
+        assert selected(desk) == place_of(failures, rows[1])
+        QTest.keyClick(view, Qt.Key.Key_Left)
+        QTest.keyClick(view, Qt.Key.Key_Down)
+        first = view.cell_rect(int(rows[0]))
+        assert view.cell_rect(view.selected()).y() > first.y()
+        assert view.cell_rect(view.selected()).x() == first.x()
+        QTest.keyClick(view, Qt.Key.Key_Up)
+        assert view.selected() == rows[0]
+        QTest.keyClick(view, Qt.Key.Key_End)
+        assert view.selected() == rows[-1]
+        before = desk.session.selection
+        QTest.keyClick(view, Qt.Key.Key_N)
+        assert desk.session.selection != before
+
+    def test_what_is_selected_elsewhere_is_marked_and_scrolled_to(self, failures, view, desk):
+        row = next(int(r) for r in view.items.rows[::-1] if place_of(failures, r)[0] == FIRST)
+        side, at = failures.failures.side(row), int(failures.failures.columns["row"][row])
+        desk.session.select_row(side, at)
+        assert view.selected() == row
+        assert view.viewport().rect().intersects(view.cell_rect(row))
+
+    def test_several_are_selected_without_going_there(self, failures, view, desk):
+        told = []
+        failures.selection_changed.connect(told.append)
+        rows = view.items.rows
+        click(view, rows[0])
+        before = desk.session.selection
+        click(view, rows[2], CTRL)
+        assert failures.selected_failures() == tuple(
+            failures.failures.name(int(row)) for row in (rows[0], rows[2])
+        )
+        click(view, rows[4], SHIFT)
+        assert failures.selected_failures() == tuple(
+            failures.failures.name(int(row)) for row in (rows[0], *rows[2:5])
+        )
+        assert told[-1] == failures.selected_failures()
+        assert desk.session.selection == before
+        click(view, rows[1])
+        assert failures.selected_failures() == (failures.failures.name(int(rows[1])),)
+
+    def test_the_selection_outlives_another_order(self, failures, view):
+        click(view, view.items.rows[0])
+        click(view, view.items.rows[3], CTRL)
+        names = set(failures.selected_failures())
+        failures.panel.sort.choose(WorstFirst.AREA)
+        assert set(failures.selected_failures()) == names
+
+    def test_a_heading_closes_its_section_and_opens_it_again(self, failures, view):
+        everything, count = view.items.rowCount(), len(view.items.section(0).rows)
+        view.verticalScrollBar().setValue(0)
+        place = view.visualRect(view.items.index(0)).center()
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, NO_KEYS, place)
+        assert view.items.rowCount() == everything - count
+        failures.refresh()
+        assert view.items.is_closed(0)
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, NO_KEYS, place)
+        assert view.items.rowCount() == everything
+
+    def test_every_crop_is_as_wide_and_buttons_widen_them(self, failures):
+        before = failures.field_px
+        QTest.mouseClick(failures.panel.wider, Qt.MouseButton.LeftButton)
+        assert failures.field_px > before
+        assert "µm" in failures.panel.line.text()
+        QTest.mouseClick(failures.panel.closer, Qt.MouseButton.LeftButton)
+        assert failures.field_px == before
+
+    def test_the_slider_makes_crops_larger(self, failures, view, desk, wait_until):
+        before, usual = view.cell_rect(int(view.items.rows[0])), failures.panel.crop_size.value()
+        failures.panel.crop_size.setValue(200)
+        wait_until(lambda: desk.is_settled)
+        assert view.cell_rect(int(view.items.rows[0])).height() > before.height()
+        assert view.crops.picture(view.names_in_sight()[0]).width() == 200
+        failures.panel.crop_size.setValue(usual)
+        wait_until(lambda: desk.is_settled)
+
+    def test_hover_explains_crops_and_sections(self, failures, view):
+        row = int(view.items.rows[0])
+        item = view.items.index(view.items.item_of(row))
+        text = view.items.data(item, Qt.ItemDataRole.ToolTipRole)
+        assert str(int(failures.failures.columns["id"][row])) in text
+        heading = view.items.data(view.items.index(0), Qt.ItemDataRole.ToolTipRole)
+        assert heading.endswith(".")
+
+    def test_captions_tell_status_classes_iou_and_region(self, failures, view):
+        columns = failures.failures.columns
+        for row in view.items.rows[:: max(len(view.items.rows) // 40, 1)]:
+            first, second = view.items.caption(int(row)).lines
+            status = STATUSES[columns["status"][row]]
+            word = "→" if status is Status.MISCLASSIFIED else str(status)
+            assert word in first
+            assert failures.failures.place(int(row)).region in second
+
+    def test_an_object_that_is_erased_leaves_the_gallery(self, failures, view, desk, wait_until):
+        session = desk.session
+        row = row_of_status(desk, Side.PREDICTION, Status.FP)
+        id_ = int(session.evaluation.outcomes.prediction.ids[row])
+        y, x = np.nonzero(session.edited_labels(Side.PREDICTION).id_image() == id_)
+        erased = (FIRST, Side.PREDICTION, id_)
+
+        def shown():
+            return [place_of(failures, at) for at in view.items.rows]
+
+        assert erased in shown()
+        try:
+            session.edit(Side.PREDICTION, y, x, 0)
+            wait_until(lambda: desk.is_settled)
+            assert erased not in shown()
+            assert len(shown()) == n_failed(desk, "merger")
+        finally:
+            session.discard_edits()
+        wait_until(lambda: desk.is_settled)
+        assert erased in shown()
+
+    def test_twenty_thousand_failures_are_shown_at_once_and_scroll(self, qtbot):
+        view = FailureView(Crops())
+        qtbot.addWidget(view)
+        view.resize(600, 500)
+        view.show()
+        many = many_failures(20_000, regions=80)
+        found = sections(many, np.arange(len(many)), GroupBy.REGION)
+        begin = time.process_time()
+        view.refill(lambda: view.items.show(many, found, GroupBy.REGION))
+        view.executeDelayedItemsLayout()
+        assert time.process_time() - begin < 2  # 0.1 s alone on the machine
+        bar = view.verticalScrollBar()
+        for share in (0.2, 0.9, 1.0):
+            bar.setValue(round(share * bar.maximum()))
+            assert 0 < len(view.names_in_sight()) < 100
+        assert view.names_in_sight()[-1].id == 20_000
+
+    def test_pictures_are_kept_within_bounds(self, view):
+        size = view.crops.size.size_px
+        assert len(view.crops) * 4 * size**2 <= KEPT_BYTES
+
+
+class TestQueue:
+    def walk(self, desk, wait_until, step=1):
+        found = []
+        while desk.link.failures.step(step):
+            wait_until(lambda: desk.is_settled)
+            found.append(selected(desk))
+            assert len(found) <= 2000
+        return found
+
+    @pytest.fixture
+    def few(self, table):
+        """Keep the walk through all regions short."""
+        table.set_filter(FEW)
+
+    @pytest.mark.usefixtures("few")
+    @pytest.mark.parametrize("queue", list(Queue))
+    def test_n_reaches_every_listed_failure_once_and_says_where_it_ends(
+        self, desk, failures, wait_until, queue
+    ):
+        desk.link.state.queue = queue
+        walked = self.walk(desk, wait_until)
+        everything = [
+            place_of(failures, row)
+            for row in range(len(failures.failures))
+            if let_through(failures.failures, FEW)[row]
+        ]
+        assert len(walked) == len(set(walked))
+        assert set(walked) == set(everything)
+        last = desk.session.selection
+        assert desk.panels.title.selected_text() == LAST
+        desk.link.select_failure()
+        assert desk.session.selection == last
+        assert self.walk(desk, wait_until, -1) == walked[-2::-1]
+        assert desk.panels.title.selected_text() == FIRST_OF_ALL
+
+    def test_region_by_region_it_follows_the_table_and_goes_on(self, desk, table, wait_until):
+        own = [table.model.rows.object_of(int(row)) for row in table.model.failures()]
+        for side, row in own:
+            desk.link.select_failure()
+            wait_until(lambda: desk.is_settled)
+            chosen = desk.session.selection
+            assert (chosen.side, chosen.row) == (side, row)
+        desk.link.select_failure()
+        wait_until(lambda: desk.is_settled)
+        assert desk.session.snapshot.region.name == SECOND
+        desk.link.select_failure(-1)
+        wait_until(lambda: desk.is_settled)
+        assert (desk.session.selection.side, desk.session.selection.row) == own[-1]
+
+    def test_over_the_cohort_the_worst_come_first(self, desk, failures, wait_until):
+        desk.link.state.order = WorstFirst.AREA
+        desk.link.state.queue = Queue.COHORT
+        areas = []
+        for _ in range(5):
+            desk.link.select_failure()
+            wait_until(lambda: desk.is_settled)
+            chosen = desk.session.selection
+            side = desk.session.evaluation.outcomes.side(chosen.side)
+            areas.append(int(side.area_px[chosen.row]))
+        assert areas == sorted(failures.failures.columns["area_px"].tolist())[::-1][:5]
+
+    def test_regions_that_are_not_evaluated_yet_are_gone_to(self, desk, wait_until, table):
+        desk.link.summary.stop()
+        desk.session.clear_summaries()
+        table.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
+        seen = set()
+        while desk.session.snapshot.region.name == FIRST:
+            assert desk.link.failures.step(1)
+            wait_until(lambda: desk.is_settled)
+            assert selected(desk) not in seen
+            seen.add(selected(desk))
+        chosen = desk.session.selection
+        own = desk.session.evaluation.outcomes.side(chosen.side)
+        assert own.status[chosen.row] == STATUS_CODE[Status.FP]
+        desk.link.summary.start()
+        wait_until(lambda: desk.is_settled)
+
+    def test_after_an_object_is_erased_n_goes_to_the_one_after_it(self, desk, table, wait_until):
+        table.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
+        ids = table.model.rows.values["id"][table.model.failures()].tolist()
+        session = desk.session
+        for _ in range(2):
+            desk.link.select_failure()
+        y, x = np.nonzero(session.edited_labels(Side.PREDICTION).id_image() == ids[1])
+        try:
+            session.edit(Side.PREDICTION, y, x, 0)
+            wait_until(lambda: desk.is_settled)
+            desk.link.select_failure()
+            now = table.model.rows.values["id"][table.model.failures()].tolist()
+            assert session.selection.id == now[now.index(ids[0]) + 1]
+        finally:
+            session.discard_edits()
+        wait_until(lambda: desk.is_settled)
+
+    def test_only_wanted_failures_are_gone_to(self, desk, failures, wait_until):
+        wanted = {place_of(failures, row) for row in range(0, len(failures.failures), 40)}
+        found = []
+        while desk.link.failures.step(1, lambda at: (at.region, at.side, at.id) in wanted):
+            wait_until(lambda: desk.is_settled)
+            found.append(selected(desk))
+        assert set(found) == wanted
+        assert len(found) == len(wanted)
+
+    def test_the_menus_of_table_and_panel_are_one_choice(self, desk, failures, table):
+        failures.panel.queue.choose(Queue.COHORT)
+        assert desk.link.state.queue is Queue.COHORT
+        assert table.queue.choice is Queue.COHORT
+        table.queue.choose(Queue.REGION)
+        assert failures.panel.queue.choice is Queue.REGION
+
+
+class TestExport:
+    @pytest.fixture
+    def export(self, failures, desk, wait_until, tmp_path):
+        """Save a few failures in a folder of the user's choice."""
+        failures.panel.status.uncheck("FN")
+        failures.panel.status.uncheck("misclassified")
+
+        def save():
+            with patch.object(
+                QFileDialog, "getExistingDirectory", return_value=str(tmp_path), autospec=True
+            ):
+                QTest.mouseClick(failures.panel.export, Qt.MouseButton.LeftButton)
+            wait_until(lambda: desk.is_settled)
+            return tmp_path
+
+        return save
+
+    def test_table_and_crops_are_those_shown(self, export, failures, view):
+        folder = export()
+        table = pd.read_csv(folder / "failures.csv")
+        assert list(table)[:-1] == ["team", "patient", "region", *OBJECT_COLUMNS]
+        expected = failures.failures.frame(view.items.all_rows)
+        assert table["id"].tolist() == expected["id"].tolist()
+        assert table["region"].tolist() == expected["region"].tolist()
+        assert len(table) == len(list((folder / "crops").glob("*.png")))
+        for name in table["crop"]:
+            with Image.open(folder / name) as crop:
+                assert np.asarray(crop).std() > 0
+
+    def test_it_asks_before_files_are_replaced(self, export):
+        folder = export()
+        (folder / "failures.csv").write_text("mine")
+        asked = []
+
+        def refuse(*told):
+            asked.append(told[-1])
+            return QMessageBox.StandardButton.No
+
+        with patch.object(QMessageBox, "question", refuse):
+            export()
+        assert "failures.csv" in asked[0]
+        assert (folder / "failures.csv").read_text() == "mine"
+
+    def test_a_folder_that_cannot_be_written_is_reported(self, export, failures, tmp_path):
+        (tmp_path / "crops").write_text("in the way")
+        with patch("napari_panoptic.viewer.panels.failures.part.show_error") as told:
+            export()
+        assert "crops" in told.call_args[0][0]
+        assert failures.panel.export.text() == "Export…"
+
+
+def test_no_button_is_cut_off_in_a_narrow_panel(failures, desk, wait_until):
+    panel = failures.panel
+    assert panel.minimumSizeHint().width() <= 380
+    panel.setFixedWidth(380)
+    wait_until(lambda: panel.width() == 380 and desk.is_settled)
+    try:
+        for button in (panel.scope, panel.queue, panel.export, panel.sort, panel.group_by):
+            right = button.mapTo(panel, QPoint(button.width() - 1, 0)).x()
+            assert right < panel.width()
+            assert button.width() >= button.sizeHint().width()
+        assert panel.view.horizontalScrollBar().maximum() == 0
+    finally:
+        panel.setMinimumWidth(0)
+        panel.setMaximumWidth(16777215)
