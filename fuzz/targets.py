@@ -30,6 +30,7 @@ from napari_panoptic.io.metadata import read_metadata
 from napari_panoptic.nuclei.result_store import PartStore
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import Restoration
+from napari_panoptic.review.export import VERDICT_COLUMNS, verdict_rows, write_csv
 from napari_panoptic.review.store import ReviewStore
 
 # --- polygons -----------------------------------------------------------------------------------
@@ -473,7 +474,9 @@ def read_review(path: Path) -> None:
         store.agreement("me", "you")
         store.verdicts(include_others=True)
         store.poll(include_others=True)
-        store.export_csv(path.with_suffix(".csv"), include_others=True)
+        store.recent(20)
+        rows = verdict_rows(store.verdicts(include_others=True), lambda _region, _team: None)
+        write_csv(path.with_suffix(".csv"), VERDICT_COLUMNS, rows)
         for record in store.verdicts()[:2]:
             store.withdraw(record)
         store.undo()

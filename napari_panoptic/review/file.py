@@ -20,7 +20,7 @@ from napari_panoptic.common.text import english_list
 REVIEW_FILE = "panoptic-review.sqlite"
 """Name of the review file beside a cohort."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the layout that this program writes."""
 
 _SCHEMA = (
@@ -43,7 +43,8 @@ _SCHEMA = (
         replaces INTEGER REFERENCES verdicts (id),
         withdrawn_at TEXT,
         revision INTEGER NOT NULL,
-        writer TEXT NOT NULL)""",
+        writer TEXT NOT NULL,
+        role TEXT NOT NULL DEFAULT '')""",
     "CREATE INDEX verdicts_by_place ON verdicts (reviewer, region, team, side)",
     "CREATE INDEX verdicts_by_replaced ON verdicts (replaces)",
     "CREATE INDEX verdicts_by_revision ON verdicts (revision)",
@@ -68,7 +69,9 @@ _COMPUTED_INDEXES = """
     WHERE tables.type = 'table' AND (own.partial OR columns.cid = -2)"""
 
 # Version -> the statements that lead from it to the next one.
-_MIGRATIONS: Mapping[int, Sequence[str]] = {}
+_MIGRATIONS: Mapping[int, Sequence[str]] = {
+    1: ("ALTER TABLE verdicts ADD COLUMN role TEXT NOT NULL DEFAULT ''",),
+}
 
 
 class ReviewError(PanopticError):

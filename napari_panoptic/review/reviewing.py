@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -20,9 +20,15 @@ from napari_panoptic.review.file import (
     may_be_there,
     suggested_path,
 )
+from napari_panoptic.review.identity import Subject
 from napari_panoptic.review.judged import Judged, Object, Subjects, judged_as_one
 from napari_panoptic.review.store import ReviewStore
-from napari_panoptic.review.verdicts import HistoryEntry, ReviewRecord
+from napari_panoptic.review.verdicts import (
+    HistoryEntry,
+    Judgement,
+    ReviewerAgreement,
+    ReviewRecord,
+)
 from napari_panoptic.review.watch import Looked, Place, Watch, look_for_file
 
 LONGEST_WAIT_S = 0.4
@@ -73,6 +79,7 @@ class Reviewing:
         self._reviewer = reviewer.strip()
         self._path = path
         self._window = window or uuid4().hex
+        self._adjudicates: tuple[str, str] | None = None
         self._store: ReviewStore | None = None
         self._problem: ReviewError | None = None
         self._judged: Judged | None = None
@@ -88,6 +95,11 @@ class Reviewing:
     def reviewer(self) -> str:
         """Name of the reviewer; empty if not yet given."""
         return self._reviewer
+
+    @property
+    def adjudicates(self) -> tuple[str, str] | None:
+        """The two reviewers between whom is decided; None in an own review."""
+        return self._adjudicates
 
     @property
     def path(self) -> Path:
@@ -115,9 +127,24 @@ class Reviewing:
             self._open()
         self.refresh()
 
-    def use(self, *, reviewer: str | None = None, path: Path | None = None) -> None:
-        """Change the reviewer, or keep the review in another file."""
+    def use(
+        self,
+        *,
+        reviewer: str | None = None,
+        path: Path | None = None,
+        adjudicates: tuple[str, str] | None = None,
+    ) -> None:
+        """Change the reviewer or the file, or decide between two other reviewers.
+
+        Parameters
+        ----------
+        reviewer, path
+            Those so far if None.
+        adjudicates
+            The two reviewers; None for an own review.
+        """
         self.close()
+        self._adjudicates = adjudicates
         self._forget()
         self._problem = None
         self._reviewer = self._reviewer if reviewer is None else reviewer.strip()
@@ -126,7 +153,7 @@ class Reviewing:
 
     def try_again(self) -> None:
         """Open a file that could not be used before."""
-        self.use()
+        self.use(adjudicates=self._adjudicates)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -176,24 +203,53 @@ class Reviewing:
         self, side: Side, row: int, verdict: Verdict, *, tag: str = "", note: str = ""
     ) -> ReviewRecord | None:
         """Save a verdict; report why and return None if it was not saved."""
+        records = self.give_all({(side, row): (verdict, tag, note)})
+        return records[0] if records else None
+
+    def give_all(self, given: Mapping[Object, tuple[Verdict, str, str]]) -> list[ReviewRecord]:
+        """Save several verdicts, which are undone together.
+
+        Parameters
+        ----------
+        given
+            Object -> its verdict, tags and note. Of a misclassified pair, the first counts.
+
+        Returns
+        -------
+        list of ReviewRecord
+            The verdicts; empty if none was saved, which was reported.
+        """
         subjects = self._current_subjects()
-        if subjects is None or not self._is_there(subjects.evaluation, side, row):
-            return None
+        if subjects is None or not given:
+            return []
+        if not all(self._is_there(subjects.evaluation, *place) for place in given):
+            return []
         store = self._store or self._open()
         if store is None:
-            return None
-        place = judged_as_one(subjects.evaluation, side, row)
+            return []
+        by_place: dict[Object, tuple[Verdict, str, str]] = {}
+        for place, details in given.items():
+            by_place.setdefault(judged_as_one(subjects.evaluation, *place), details)
         times_opened = store.times_opened
         try:
-            record = store.give(subjects.of(*place), verdict, tag=tag, note=note)
+            records = store.give_all(
+                [Judgement(subjects.of(*at), *details) for at, details in by_place.items()]
+            )
         except ReviewError as error:
             self._tell(error)
-            return None
+            return []
         self._problem = None
         if store.times_opened != times_opened:
             self._forget()
-        self._take(place, record)
-        return record
+        self._take_all(list(by_place), records)
+        return records
+
+    def _take_all(self, places: list[Object], records: list[ReviewRecord]) -> None:
+        if len(places) == 1:
+            self._take(places[0], records[0])
+            return
+        self._forget()
+        self.refresh()
 
     def may_undo(self) -> bool:
         """Return whether a verdict of this window stands that `undo` would withdraw."""
@@ -205,20 +261,20 @@ class Reviewing:
             self._tell(error)
             return False
 
-    def undo(self) -> ReviewRecord | None:
-        """Withdraw this window's newest verdict; None if there is none or it was not done."""
+    def undo(self) -> list[ReviewRecord]:
+        """Withdraw this window's newest verdicts; empty if there are none or it was not done."""
         if self._store is None:
-            return None
+            return []
         try:
-            record = self._store.undo()
+            records = self._store.undo()
         except ReviewError as error:
             self._tell(error)
-            return None
+            return []
         self._problem = None
-        if record is not None:
+        if records:
             self._forget()
             self.refresh()
-        return record
+        return records
 
     def withdraw(self, side: Side, row: int) -> ReviewRecord | None:
         """Withdraw the verdict on an object that is shown; None if none was withdrawn."""
@@ -245,6 +301,33 @@ class Reviewing:
         except ReviewError as error:
             self._tell(error)
             return []
+
+    def recent(self, count: int) -> list[ReviewRecord]:
+        """Return the reviewer's newest verdicts in the whole cohort, newest first."""
+        if self._store is None:
+            return []
+        try:
+            return self._store.recent(count)
+        except ReviewError as error:
+            self._tell(error)
+            return []
+
+    def agreement(self, first: str, second: str) -> ReviewerAgreement | None:
+        """Compare two reviewers over the whole cohort; None if that failed."""
+        if self._store is None:
+            return None
+        try:
+            return self._store.agreement(first, second)
+        except ReviewError as error:
+            self._tell(error)
+            return None
+
+    def subject(self, side: Side, row: int) -> Subject | None:
+        """Describe the object that a verdict on an object that is shown is kept with."""
+        subjects = self._current_subjects()
+        if subjects is None or not self._is_there(subjects.evaluation, side, row):
+            return None
+        return subjects.of(*judged_as_one(subjects.evaluation, side, row))
 
     def reviewed_regions(self) -> list[str]:
         """Name the regions in which the reviewer has judged the current team, sorted."""
@@ -325,6 +408,7 @@ class Reviewing:
                 reviewer=self._reviewer,
                 timeout_s=LONGEST_WAIT_S,
                 window=self._window,
+                adjudicates=self._adjudicates,
             )
         except ReviewError as error:
             self._tell(error)
@@ -341,7 +425,7 @@ class Reviewing:
             return []
         if self._known is None or self._known[0] != region:
             try:
-                self._known = region, self._store.verdicts(region=region)
+                self._known = region, self._store.current(region=region)
             except ReviewError as error:
                 self._known = None
                 self._tell(error)
@@ -415,4 +499,4 @@ def read_verdicts(
     ReviewError
         Where the file cannot be read.
     """
-    return subjects.find(store.verdicts(region=region))
+    return subjects.find(store.current(region=region))

@@ -14,7 +14,6 @@ from typing import Any, Self, TypedDict
 from uuid import uuid4
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.file import (
     ReviewError,
@@ -35,16 +34,16 @@ from napari_panoptic.review.identity import (
 )
 from napari_panoptic.review.verdicts import (
     HistoryEntry,
+    Judgement,
     ReviewerAgreement,
     ReviewRecord,
-    csv_text,
-    paired,
+    Role,
+    compared,
 )
-from napari_panoptic.statistics.kappa import cohens_kappa
 
 _COLUMNS = (
     "reviewer, team, region, side, object_id, class_name, centroid_y_px, centroid_x_px, area_px, "
-    "verdict, tag, note, given_at"
+    "verdict, tag, note, given_at, role"
 )
 _NEWEST = "SELECT max(revision) FROM verdicts"
 # Neither withdrawn nor replaced by one that is not withdrawn itself.
@@ -54,10 +53,13 @@ _STANDING = (
 )
 # The reviewer's own, and near enough to be worth a comparison.
 _OWN_PLACE = (
-    "reviewer = :reviewer AND region = :region AND team = :team AND side = :side "
+    "reviewer = :reviewer AND role = :role AND region = :region AND team = :team AND side = :side "
     "AND class_name = :class_name AND centroid_y_px BETWEEN :y - :reach AND :y + :reach "
     "AND centroid_x_px BETWEEN :x - :reach AND :x + :reach"
 )
+
+
+_OWN_WINDOW = "reviewer = :reviewer AND role = :role AND writer = :writer"
 
 
 class _Where(TypedDict, total=False):
@@ -86,6 +88,9 @@ class ReviewStore:
     window
         Id of the window, to tell its verdicts from those of others; a new one if
         None.
+    adjudicates
+        The two reviewers whose disagreements this one decides; None for a reviewer's
+        own verdicts. Both kinds are kept apart.
     create
         Whether to create a missing file, with its folder if the folder above exists;
         an error if not.
@@ -104,10 +109,12 @@ class ReviewStore:
         reviewer: str,
         timeout_s: float = 2.0,
         window: str | None = None,
+        adjudicates: tuple[str, str] | None = None,
         create: bool = True,
     ) -> None:
         self._path = path
         self._reviewer = _reviewer_name(reviewer)
+        self._adjudicates = adjudicates
         self._timeout_s = timeout_s
         self._writer = window or uuid4().hex
         self._lock = threading.RLock()
@@ -125,6 +132,11 @@ class ReviewStore:
     def reviewer(self) -> str:
         """The reviewer's name."""
         return self._reviewer
+
+    @property
+    def role(self) -> Role:
+        """Whether verdicts are the reviewer's own or decide between others."""
+        return Role.REVIEWER if self._adjudicates is None else Role.ADJUDICATOR
 
     @property
     def notices(self) -> tuple[Finding, ...]:
@@ -147,7 +159,13 @@ class ReviewStore:
         ReviewError
             If the file cannot be used, or is not there any more.
         """
-        twin = ReviewStore(self._path, reviewer=self._reviewer, window=self._writer, create=False)
+        twin = ReviewStore(
+            self._path,
+            reviewer=self._reviewer,
+            window=self._writer,
+            adjudicates=self._adjudicates,
+            create=False,
+        )
         twin._seen = -1, self._seen[1]
         return twin
 
@@ -182,8 +200,40 @@ class ReviewStore:
         ReviewError
             If it was not saved, with the reason.
         """
-        fingerprint = subject.fingerprint
-        record = ReviewRecord(
+        (record,) = self.give_all([Judgement(subject, verdict, tag, note)])
+        return record
+
+    def give_all(self, judgements: Sequence[Judgement]) -> list[ReviewRecord]:
+        """Save several verdicts at once; :meth:`undo` takes them back together.
+
+        Returns
+        -------
+        list of ReviewRecord
+            The verdicts as they are on disk.
+
+        Raises
+        ------
+        ReviewError
+            If they were not saved: all of them are, or none.
+        """
+        records = [self._recorded(judgement) for judgement in judgements]
+        failure = "the verdict was NOT saved"
+        if len(records) > 1:
+            failure = f"the {len(records)} verdicts were NOT saved"
+        with self._writing(failure, records[0] if records else None) as connection:
+            revision = self._next_revision()
+            for record in records:
+                replaced = self._standing_on(record)
+                connection.execute(
+                    f"INSERT INTO verdicts ({_COLUMNS}, replaces, revision, writer) "  # noqa: S608
+                    f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (*record.values().values(), replaced, revision, self._writer),
+                )
+        return records
+
+    def _recorded(self, judgement: Judgement) -> ReviewRecord:
+        subject, fingerprint = judgement.subject, judgement.subject.fingerprint
+        return ReviewRecord(
             reviewer=self._reviewer,
             team=one_spelling(subject.team),
             region=one_spelling(subject.region),
@@ -195,45 +245,39 @@ class ReviewStore:
                 float(fingerprint.centroid_x_px),
                 int(fingerprint.area_px),
             ),
-            verdict=verdict,
-            tag=one_spelling(tag).strip(),
-            note=one_spelling(note).strip(),
+            verdict=judgement.verdict,
+            tag=one_spelling(judgement.tag).strip(),
+            note=one_spelling(judgement.note).strip(),
             given_at=now(),
+            role=self.role,
         )
-        with self._writing("the verdict was NOT saved", record) as connection:
-            replaced = self._standing_on(record)
-            connection.execute(
-                f"INSERT INTO verdicts ({_COLUMNS}, replaces, revision, writer) "  # noqa: S608
-                f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*record.values().values(), replaced, self._next_revision(), self._writer),
-            )
-        return record
 
-    def undo(self) -> ReviewRecord | None:
-        """Withdraw the reviewer's newest verdict of this window; the one it replaced stands again.
+    def undo(self) -> list[ReviewRecord]:
+        """Withdraw the newest verdicts of this window; those that they replaced stand again.
 
-        Only verdicts that this window gave and no other window has replaced since.
+        Verdicts that were given together are withdrawn together. Only those that this
+        window gave and no other window has replaced since are withdrawn.
 
         Returns
         -------
-        ReviewRecord or None
-            The withdrawn verdict; None if no verdict of this window stands.
+        list of ReviewRecord
+            The withdrawn verdicts; empty if no verdict of this window stands.
 
         Raises
         ------
         ReviewError
-            If it could not be withdrawn.
+            If they could not be withdrawn.
         """
         with self._writing("the verdict was NOT undone") as connection:
-            row = connection.execute(
-                f"SELECT id, {_COLUMNS} FROM verdicts "  # noqa: S608
-                f"WHERE reviewer = ? AND writer = ? AND {_STANDING} ORDER BY id DESC LIMIT 1",
-                (self._reviewer, self._writer),
-            ).fetchone()
-            if row is None:
-                return None
-            self._withdraw(connection, row[0])
-        return _record(row[1:], self._path)
+            rows = connection.execute(
+                f"SELECT id, {_COLUMNS} FROM verdicts WHERE {_OWN_WINDOW} AND {_STANDING} "  # noqa: S608
+                f"AND revision = (SELECT revision FROM verdicts WHERE {_OWN_WINDOW} "
+                f"AND {_STANDING} ORDER BY id DESC LIMIT 1) ORDER BY id",
+                self._own() | {"writer": self._writer},
+            ).fetchall()
+            for row in rows:
+                self._withdraw(connection, row[0])
+        return [_record(row[1:], self._path) for row in rows]
 
     def may_undo(self) -> bool:
         """Return whether :meth:`undo` has a verdict to withdraw.
@@ -244,9 +288,8 @@ class ReviewStore:
             If the file cannot be read.
         """
         rows = self._read(
-            f"SELECT 1 FROM verdicts WHERE reviewer = :reviewer AND writer = :writer "  # noqa: S608
-            f"AND {_STANDING} LIMIT 1",
-            {"reviewer": self._reviewer, "writer": self._writer},
+            f"SELECT 1 FROM verdicts WHERE {_OWN_WINDOW} AND {_STANDING} LIMIT 1",  # noqa: S608
+            self._own() | {"writer": self._writer},
         )
         return bool(rows)
 
@@ -297,18 +340,20 @@ class ReviewStore:
         region, team
             Only those of this region or team.
         include_others
-            Also those of other reviewers.
+            Also those of other reviewers, and adjudications.
         reviewer
-            Those of this reviewer; overrides `include_others`.
+            This reviewer's own ones, no adjudications; overrides `include_others`.
 
         Raises
         ------
         ReviewError
             If the file cannot be read.
         """
-        if reviewer is None and not include_others:
-            reviewer = self._reviewer
-        wanted = {"region": region, "team": team, "reviewer": reviewer}
+        wanted: dict[str, str | None] = {"region": region, "team": team}
+        if reviewer is not None:
+            wanted |= {"reviewer": reviewer, "role": Role.REVIEWER}
+        elif not include_others:
+            wanted |= self._own()
         given = {name: one_spelling(value) for name, value in wanted.items() if value is not None}
         conditions = " AND ".join([_STANDING, *(f"{name} = :{name}" for name in given)])
         rows = self._read(
@@ -341,8 +386,8 @@ class ReviewStore:
         own = subject.fingerprint
         return [e for e in entries if own.likeness(e.record.fingerprint) is not None]
 
-    def reviewers(self) -> list[str]:
-        """Return the names of all reviewers with a verdict that stands, sorted.
+    def recent(self, count: int) -> list[ReviewRecord]:
+        """Return the reviewer's newest verdicts that stand, newest first.
 
         Raises
         ------
@@ -350,13 +395,31 @@ class ReviewStore:
             If the file cannot be read.
         """
         rows = self._read(
-            f"SELECT DISTINCT reviewer FROM verdicts WHERE {_STANDING} ORDER BY reviewer",  # noqa: S608
-            {},
+            f"SELECT {_COLUMNS} FROM verdicts WHERE reviewer = :reviewer "  # noqa: S608
+            f"AND role = :role AND {_STANDING} ORDER BY id DESC LIMIT :count",
+            self._own() | {"count": count},
+        )
+        return [_record(row, self._path) for row in rows]
+
+    def reviewers(self) -> list[str]:
+        """Return the names of all reviewers with an own verdict that stands, sorted.
+
+        Raises
+        ------
+        ReviewError
+            If the file cannot be read.
+        """
+        rows = self._read(
+            f"SELECT DISTINCT reviewer FROM verdicts WHERE {_STANDING} "  # noqa: S608
+            "AND role = :role ORDER BY reviewer",
+            {"role": Role.REVIEWER},
         )
         return [name for (name,) in rows]
 
     def regions(self, *, team: str) -> list[str]:
-        """Return the regions in which the reviewer's own verdicts on a team stand, sorted.
+        """Return the regions with verdicts on a team that count here, sorted.
+
+        Those of an adjudicator are the regions that anyone has judged.
 
         Raises
         ------
@@ -365,27 +428,62 @@ class ReviewStore:
         """
         rows = self._read(
             f"SELECT DISTINCT region FROM verdicts WHERE {_STANDING} "  # noqa: S608
-            f"AND reviewer = :reviewer AND team = :team ORDER BY region",
-            {"reviewer": self._reviewer, "team": one_spelling(team)},
+            f"AND (:everybody OR (reviewer = :reviewer AND role = :role)) "
+            f"AND team = :team ORDER BY region",
+            self._own() | {"everybody": self._adjudicates is not None, "team": one_spelling(team)},
         )
         return [name for (name,) in rows]
 
-    def agreement(self, first: str, second: str) -> ReviewerAgreement:
+    def agreement(self, first: str, second: str, *, region: str | None = None) -> ReviewerAgreement:
         """Compare two reviewers. The reviewer who asks is no longer blind.
+
+        Parameters
+        ----------
+        first, second
+            Their names.
+        region
+            Only their verdicts in this region.
 
         Raises
         ------
         ReviewError
             If the file cannot be read.
         """
-        pairs = paired(self.verdicts(reviewer=first), self.verdicts(reviewer=second))
-        compared = cohens_kappa(
-            [str(a.verdict) for a, _ in pairs],
-            [str(b.verdict) for _, b in pairs],
-            order=[str(verdict) for verdict in Verdict],
+        return compared(
+            self.verdicts(reviewer=first, region=region),
+            self.verdicts(reviewer=second, region=region),
+            self._decisions((first, second), region),
+            first=first,
+            second=second,
         )
-        different = tuple((a, b) for a, b in pairs if a.verdict is not b.verdict)
-        return ReviewerAgreement(first, second, compared, tuple(pairs), different)
+
+    def current(self, *, region: str) -> list[ReviewRecord]:
+        """Return the verdicts that count here: the reviewer's own, oldest first.
+
+        For an adjudicator these are the decisions, newest first, and what both reviewers
+        agree on.
+
+        Raises
+        ------
+        ReviewError
+            If the file cannot be read.
+        """
+        if self._adjudicates is None:
+            return self.verdicts(region=region)
+        found = self.agreement(*self._adjudicates, region=region)
+        agreed = [item.first for item in found.items if item.is_agreed and item.decision is None]
+        return [*self._decisions(self._adjudicates, region), *agreed]
+
+    def _decisions(self, between: tuple[str, str], region: str | None) -> list[ReviewRecord]:
+        """Return the adjudications by others than two reviewers, newest first."""
+        return [
+            record
+            for record in reversed(self.verdicts(include_others=True, region=region))
+            if record.role is Role.ADJUDICATOR and record.reviewer not in between
+        ]
+
+    def _own(self) -> dict[str, Any]:
+        return {"reviewer": self._reviewer, "role": str(self.role)}
 
     def poll(self, *, include_others: bool = False) -> tuple[str, ...]:
         """Return the regions in which other windows changed verdicts since the last call.
@@ -419,37 +517,12 @@ class ReviewStore:
                     "seen": self._seen[1],
                     "newest": newest,
                     "writer": self._writer,
-                    "everybody": include_others,
+                    "everybody": include_others or self._adjudicates is not None,
                     "reviewer": self._reviewer,
                 },
             )
             self._seen = version, newest
         return tuple(region for (region,) in rows)
-
-    def export_csv(self, path: Path, *, include_others: bool = False) -> int:
-        """Write the verdicts that stand as a CSV file, completely or not at all.
-
-        Returns
-        -------
-        int
-            Their number.
-
-        Raises
-        ------
-        ReviewError
-            If the review file cannot be read, or the CSV file not written.
-        """
-        records = self.verdicts(include_others=include_others)
-        try:
-            with replaced_when_complete(path) as file:
-                file.write(csv_text(records).encode("utf-8"))
-        except OSError as error:
-            raise ReviewError(
-                f"the verdicts cannot be written here ({error.strerror or error}); choose "
-                f"another place, or free some space",
-                path=path,
-            ) from error
-        return len(records)
 
     def _open(self, *, create: bool = True) -> None:
         self._connection, notices = open_review_file(self._path, self._timeout_s, create=create)
@@ -527,7 +600,7 @@ class ReviewStore:
     def _place(self, subject: Subject) -> dict[str, str | float]:
         fingerprint = subject.fingerprint
         return {
-            "reviewer": self._reviewer,
+            **self._own(),
             "team": one_spelling(subject.team),
             "region": one_spelling(subject.region),
             "side": str(subject.side),
@@ -570,7 +643,8 @@ def _reviewer_name(name: str) -> str:
 
 
 def _record(row: Sequence[Any], path: Path) -> ReviewRecord:
-    reviewer, team, region, side, object_id, class_name, y, x, area, verdict, tag, note, at = row
+    reviewer, team, region, side, object_id, class_name, y, x, area, verdict, tag, note = row[:-2]
+    at, role = row[-2:]
     try:
         return ReviewRecord(
             reviewer=reviewer,
@@ -583,6 +657,7 @@ def _record(row: Sequence[Any], path: Path) -> ReviewRecord:
             tag=tag,
             note=note,
             given_at=datetime.fromisoformat(at),
+            role=Role(role),
         )
     except ValueError as error:
         raise ReviewError(

@@ -1,36 +1,26 @@
-"""Verdicts of reviewers on single objects.
+"""Verdicts of reviewers on single objects, and the agreement of two reviewers.
 
 A verdict belongs to an object, not to an outcome.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
 
-from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.identity import Subject, matched, place_of
-from napari_panoptic.statistics.kappa import Kappa
+from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
 
-CSV_COLUMNS = (
-    "reviewer",
-    "team",
-    "region",
-    "side",
-    "object_id",
-    "class",
-    "verdict",
-    "tag",
-    "note",
-    "given_at",
-    "centroid_y_px",
-    "centroid_x_px",
-    "area_px",
-)
+
+class Role(StrEnum):
+    """Why a verdict was given."""
+
+    REVIEWER = ""  # an opinion of one's own, blind to others
+    ADJUDICATOR = "adjudicator"  # the decision where two reviewers disagree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +39,8 @@ class ReviewRecord(Subject):
         A remark, or empty.
     given_at
         Time in UTC.
+    role
+        Whether it is the reviewer's own verdict or a decision between two others.
     """
 
     reviewer: str
@@ -56,9 +48,10 @@ class ReviewRecord(Subject):
     tag: str = ""
     note: str = ""
     given_at: datetime
+    role: Role = Role.REVIEWER
 
     def values(self) -> dict[str, str | int | float]:
-        """Return column of `CSV_COLUMNS` -> value, in the order of the review file."""
+        """Return column -> value, in the order of the review file."""
         return {
             "reviewer": self.reviewer,
             "team": self.team,
@@ -73,7 +66,17 @@ class ReviewRecord(Subject):
             "tag": self.tag,
             "note": self.note,
             "given_at": self.given_at.isoformat(timespec="microseconds"),
+            "role": str(self.role),
         }
+
+
+class Judgement(NamedTuple):
+    """A verdict that is about to be given."""
+
+    subject: Subject
+    verdict: Verdict
+    tag: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,35 @@ class Share:
 
 
 @dataclass(frozen=True, eq=False)
+class AgreementItem:
+    """An object that two reviewers have judged.
+
+    Parameters
+    ----------
+    first, second
+        Their verdicts.
+    decision
+        The verdict of an adjudicator, or None.
+    """
+
+    first: ReviewRecord
+    second: ReviewRecord
+    decision: ReviewRecord | None = None
+
+    @property
+    def is_agreed(self) -> bool:
+        """Whether both reviewers gave the same verdict."""
+        return self.first.verdict is self.second.verdict
+
+    @property
+    def final(self) -> Verdict | None:
+        """The decision or, without one, what both agree on; None while undecided."""
+        if self.decision is not None:
+            return self.decision.verdict
+        return self.first.verdict if self.is_agreed else None
+
+
+@dataclass(frozen=True, eq=False)
 class ReviewerAgreement:
     """Two reviewers compared.
 
@@ -114,17 +146,52 @@ class ReviewerAgreement:
         Their names.
     agreement
         Kappa and its interval over the objects that both have judged.
-    pairs
-        Their verdicts on these objects.
-    disagreements
-        Those of the pairs with different verdicts.
+    items
+        These objects.
     """
 
     first: str
     second: str
     agreement: Kappa
-    pairs: tuple[tuple[ReviewRecord, ReviewRecord], ...]
-    disagreements: tuple[tuple[ReviewRecord, ReviewRecord], ...]
+    items: tuple[AgreementItem, ...]
+
+    @property
+    def disagreements(self) -> tuple[AgreementItem, ...]:
+        """Return the objects on which the reviewers differ, decided or not."""
+        return tuple(item for item in self.items if not item.is_agreed)
+
+
+def compared(
+    first_verdicts: Sequence[ReviewRecord],
+    second_verdicts: Sequence[ReviewRecord],
+    decisions: Sequence[ReviewRecord] = (),
+    *,
+    first: str,
+    second: str,
+) -> ReviewerAgreement:
+    """Compare two reviewers over the objects that both have judged.
+
+    Parameters
+    ----------
+    first_verdicts, second_verdicts
+        Their verdicts.
+    decisions
+        Those of adjudicators; the first one on an object counts.
+    first, second
+        Their names.
+    """
+    pairs = paired(first_verdicts, second_verdicts)
+    found = matched([place_of(a) for a, _ in pairs], map(place_of, decisions))
+    items = tuple(
+        AgreementItem(a, b, None if number is None else decisions[number])
+        for (a, b), number in zip(pairs, found, strict=True)
+    )
+    kappa = cohens_kappa(
+        [str(item.first.verdict) for item in items],
+        [str(item.second.verdict) for item in items],
+        order=[str(verdict) for verdict in Verdict],
+    )
+    return ReviewerAgreement(first, second, kappa, items)
 
 
 def paired(
@@ -140,15 +207,3 @@ def paired(
         for record, number in zip(first, found, strict=True)
         if number is not None
     ]
-
-
-def csv_text(records: Iterable[ReviewRecord]) -> str:
-    """Return verdicts as CSV with a header, safe to open in a spreadsheet."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    for record in records:
-        values = record.values() | {"given_at": record.given_at.isoformat(timespec="seconds")}
-        row = [values[name] for name in CSV_COLUMNS]
-        writer.writerow([inert(cell) if isinstance(cell, str) else cell for cell in row])
-    return text.getvalue()

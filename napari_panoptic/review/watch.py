@@ -134,6 +134,6 @@ class Watch:
         regions = self._twin.poll()
         if not regions and not is_outdated:
             return Looked(place)
-        records = [] if place.region is None else self._twin.verdicts(region=place.region)
+        records = [] if place.region is None else self._twin.current(region=place.region)
         reviewed = [] if place.team is None else self._twin.regions(team=place.team)
         return Looked(place, regions, Verdicts(records, frozenset(reviewed)))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import math
 import multiprocessing
 import os
@@ -30,7 +29,7 @@ from napari_panoptic.review import file as review_file
 from napari_panoptic.review.file import ReviewError, suggested_path
 from napari_panoptic.review.identity import Fingerprint, Subject
 from napari_panoptic.review.store import ReviewStore
-from napari_panoptic.review.verdicts import CSV_COLUMNS, ReviewRecord, paired
+from napari_panoptic.review.verdicts import Judgement, ReviewRecord, Role, paired
 from tests.support.review_cases import CLASSES, subject, subjects_of, verdicts_on
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="folders are closed otherwise here")
@@ -89,13 +88,13 @@ def test_a_new_verdict_replaces_and_undo_brings_the_old_one_back(path: Path) -> 
         second = store.give(subject(1), Verdict.PREDICTION_RIGHT)
         assert store.verdicts() == [other, second]
         assert [e.standing for e in store.history(subject(1))] == [False, True]
-        assert store.undo() == second
+        assert store.undo() == [second]
         assert store.verdicts() == [first, other]
         history = store.history(subject(1))
         assert [(e.record, e.standing) for e in history] == [(first, True), (second, False)]
         assert history[0].withdrawn_at is None
         assert history[1].withdrawn_at is not None
-        assert [store.undo(), store.undo(), store.undo()] == [other, first, None]
+        assert [store.undo(), store.undo(), store.undo()] == [[other], [first], []]
         assert store.verdicts() == []
         third = store.give(subject(1), Verdict.BOTH_WRONG)
         assert store.verdicts() == [third]
@@ -125,22 +124,73 @@ def test_an_object_without_a_verdict_is_told_from_those_with_one(path: Path) -> 
         assert verdicts_on(store, []) == []
 
 
-def test_export(path: Path, tmp_path: Path) -> None:
-    target = tmp_path / "verdicts.csv"
-    with ReviewStore(path, reviewer="Ada") as store, ReviewStore(path, reviewer="Bo") as other:
-        store.give(subject(1), Verdict.PREDICTION_RIGHT, note='says "yes", and\nno')
-        store.give(subject(2, side=Side.PREDICTION), Verdict.CANNOT_TELL)
-        other.give(subject(1), Verdict.BOTH_WRONG)
-        assert store.export_csv(target) == 2
-        with target.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-        assert tuple(rows[0]) == CSV_COLUMNS
-        assert rows[0]["note"] == 'says "yes", and\nno'
-        assert (rows[1]["side"], rows[1]["verdict"]) == ("prediction", "cannot-tell")
-        assert float(rows[1]["centroid_y_px"]) == 40.0
-        assert store.export_csv(target, include_others=True) == 3
-        with pytest.raises(ReviewError, match="choose another place"):
-            store.export_csv(tmp_path / "nowhere" / "verdicts.csv")
+def test_verdicts_given_together_are_undone_together(path: Path) -> None:
+    with ReviewStore(path, reviewer="Ada") as store:
+        alone = store.give(subject(1), Verdict.CANNOT_TELL)
+        batch = store.give_all(
+            [Judgement(subject(n), Verdict.BOTH_WRONG, f"t{n}", f"n{n}") for n in (1, 2, 3)]
+        )
+        assert [(r.tag, r.note) for r in batch] == [("t1", "n1"), ("t2", "n2"), ("t3", "n3")]
+        assert store.verdicts() == batch
+        later = store.give(subject(3), Verdict.CANNOT_TELL)
+        assert store.recent(2) == [later, batch[1]]
+        assert store.undo() == [later]
+        assert store.undo() == batch
+        assert store.verdicts() == [alone]
+        assert store.give_all([]) == []
+
+
+def test_an_adjudicator_decides_apart_from_own_verdicts(path: Path) -> None:
+    given = {"Ada": (1, 1, 2), "Bo": (1, 2, 3), "Cy": (4, 4, 4)}
+    verdicts = list(Verdict)
+    for name, numbers in given.items():
+        with ReviewStore(path, reviewer=name) as store:
+            for number, code in enumerate(numbers, start=1):
+                store.give(subject(number), verdicts[code - 1])
+    with ReviewStore(path, reviewer="Cy", adjudicates=("Ada", "Bo")) as store:
+        assert [r.object_id for r in store.current(region="R_1")] == [1]  # agreed
+        assert not store.may_undo()
+        decision = store.give(subject(2), Verdict.PREDICTION_RIGHT)
+        assert decision.role is Role.ADJUDICATOR
+        assert store.verdicts() == [decision]
+        assert store.current(region="R_1")[0] == decision
+        found = store.agreement("Ada", "Bo")
+        assert [item.final for item in found.items] == [verdicts[0], verdicts[1], None]
+        assert found.agreement.n == 3
+        assert [item.decision for item in found.disagreements] == [decision, None]
+        # The adjudicator is no judge in a comparison of their own verdicts.
+        assert all(item.decision is None for item in store.agreement("Ada", "Cy").items)
+        assert store.reviewers() == ["Ada", "Bo", "Cy"]
+        assert store.undo() == [decision]
+        assert store.undo() == []
+    with ReviewStore(path, reviewer="Cy") as store:
+        assert [record.role for record in store.verdicts()] == [Role.REVIEWER] * 3
+
+
+def test_another_window_s_decisions_reach_an_adjudicator(path: Path) -> None:
+    with (
+        ReviewStore(path, reviewer="Ada") as ada,
+        ReviewStore(path, reviewer="Cy", adjudicates=("Ada", "Bo")) as cy,
+    ):
+        ada.give(subject(1), Verdict.CANNOT_TELL)
+        assert cy.poll() == ("R_1",)
+        assert cy.regions(team="T") == ["R_1"]
+
+
+def test_a_file_of_the_previous_layout_is_continued(path: Path) -> None:
+    """Files of layout 1 have no role; every verdict in them is a reviewer's own."""
+    with ReviewStore(path, reviewer="Ada") as store:
+        given = store.give(subject(1), Verdict.CANNOT_TELL, tag="pale", note="n")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE verdicts DROP COLUMN role")
+        connection.execute("UPDATE schema_version SET version = 1")
+        connection.commit()
+    with ReviewStore(path, reviewer="Ada") as store:
+        assert store.verdicts() == [given]
+        assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+        later = store.give(subject(2), Verdict.BOTH_WRONG)
+        assert store.verdicts() == [given, later]
+        assert len(files_like(path, "version-1")) == 1
 
 
 def test_a_reviewer_needs_a_name(path: Path) -> None:
@@ -260,8 +310,8 @@ def test_reviewers_work_blind(path: Path) -> None:
         assert ada.verdicts(include_others=True) == [mine, theirs]
         assert ada.verdicts(reviewer="Bo") == [theirs]
         assert ada.reviewers() == ["Ada", "Bo"]
-        assert bo.undo() == theirs
-        assert bo.undo() is None
+        assert bo.undo() == [theirs]
+        assert bo.undo() == []
         assert ada.reviewers() == ["Ada"]
         assert [e.record for e in ada.history(subject(1))] == [mine]
 
@@ -281,7 +331,7 @@ def test_changes_by_other_windows_are_noticed(path: Path) -> None:
         assert here.poll() == ("R_1", "R_2")
         assert here.poll() == ()
         assert there.poll() == ("R_1", "R_3")
-        assert there.undo() is not None
+        assert len(there.undo()) == 1
         assert here.poll() == ("R_1",)
         bo.give(subject(5, region="R_5"), Verdict.CANNOT_TELL)
         assert here.poll() == ()
@@ -296,15 +346,15 @@ def test_undo_takes_back_only_what_its_own_window_gave(path: Path) -> None:
     ):
         first = here.give(subject(1), Verdict.CANNOT_TELL)
         second = there.give(subject(2), Verdict.CANNOT_TELL)
-        assert here.undo() == first
-        assert here.undo() is None
+        assert here.undo() == [first]
+        assert here.undo() == []
         assert there.verdicts() == [second]
         third = here.give(subject(2), Verdict.BOTH_WRONG)  # in the place of the other window's
-        assert there.undo() is None
+        assert there.undo() == []
         assert here.verdicts() == [third]
-        assert here.undo() == third
+        assert here.undo() == [third]
         assert here.verdicts() == [second]
-        assert there.undo() == second
+        assert there.undo() == [second]
 
 
 def test_a_verdict_of_an_earlier_window_can_be_withdrawn(path: Path) -> None:
@@ -328,11 +378,11 @@ def test_a_window_that_opens_the_file_again_takes_back_what_it_gave(path: Path) 
     with ReviewStore(path, reviewer="Ada", window="left") as store:
         given = store.give(subject(1), Verdict.CANNOT_TELL)
     with ReviewStore(path, reviewer="Ada", window="right") as store:
-        assert store.undo() is None
+        assert store.undo() == []
     with ReviewStore(path, reviewer="Bo", window="left") as store:
-        assert store.undo() is None
+        assert store.undo() == []
     with ReviewStore(path, reviewer="Ada", window="left") as store:
-        assert store.undo() == given
+        assert store.undo() == [given]
 
 
 def test_two_reviewers_compared(path: Path) -> None:
@@ -348,10 +398,10 @@ def test_two_reviewers_compared(path: Path) -> None:
             )
         bo.give(subject(200), Verdict.BOTH_WRONG)
         found = ada.agreement("Ada", "Bo")
-    assert found.agreement.n == len(found.pairs) == 50
+    assert found.agreement.n == len(found.items) == 50
     assert found.agreement.kappa == pytest.approx(0.4)
-    assert [a.object_id for a, _ in found.disagreements] == sorted(turned)
-    assert all(b.object_id == a.object_id + 100 for a, b in found.pairs)
+    assert [item.first.object_id for item in found.disagreements] == sorted(turned)
+    assert all(i.second.object_id == i.first.object_id + 100 for i in found.items)
 
 
 def test_nothing_in_common(path: Path) -> None:
@@ -507,7 +557,7 @@ def test_a_file_of_a_newer_version_is_left_alone(path: Path) -> None:
         store.give(subject(1), Verdict.CANNOT_TELL)
         store._connection.execute("INSERT INTO schema_version VALUES (99, 'later')")
     before = path.read_bytes()
-    with pytest.raises(ReviewError, match=r"newer version .* \(layout 99, known up to 1\)"):
+    with pytest.raises(ReviewError, match=r"newer version .* \(layout 99, known up to 2\)"):
         ReviewStore(path, reviewer="Ada")
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -582,8 +632,8 @@ def test_words_that_are_sql_stay_words(path: Path) -> None:
 
 
 def newer_layout(monkeypatch: pytest.MonkeyPatch, *steps: str) -> None:
-    monkeypatch.setattr(review_file, "SCHEMA_VERSION", 2)
-    monkeypatch.setattr(review_file, "_MIGRATIONS", {1: steps})
+    monkeypatch.setattr(review_file, "SCHEMA_VERSION", 3)
+    monkeypatch.setattr(review_file, "_MIGRATIONS", {2: steps})
 
 
 def test_an_older_file_is_converted_after_a_copy_was_kept(
@@ -600,7 +650,7 @@ def test_an_older_file_is_converted_after_a_copy_was_kept(
     with ReviewStore(path, reviewer="Ada") as store:
         assert store.notices == ()
     monkeypatch.undo()
-    (copy,) = files_like(path, "version-1")
+    (copy,) = files_like(path, "version-2")
     with ReviewStore(copy, reviewer="Ada") as store:
         assert store.verdicts() == [given]
     with pytest.raises(ReviewError, match="newer version"):

@@ -3,7 +3,7 @@
 from qtpy.QtCore import QCoreApplication, QEvent, Qt
 from qtpy.QtGui import QTextDocument
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QAbstractButton, QLabel, QLineEdit, QProgressBar
+from qtpy.QtWidgets import QAbstractButton, QLabel, QLineEdit, QProgressBar, QTextEdit
 
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.review.file import REVIEW_FILE
@@ -12,6 +12,7 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from tests.viewer.finding import click, on_canvas
 
 ALT, PLAIN = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.NoModifier
+_FIELDS = (QLineEdit, QTextEdit)
 VERDICT_KEYS = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3, Qt.Key.Key_4)
 
 
@@ -84,11 +85,11 @@ class ReviewWindow:
     def left_to_judge(self):
         """Return how many failures of the region have no verdict, as the panel says."""
         bars = self.panel.findChildren(QProgressBar)
-        (bar,) = (bar for bar in bars if bar.format().startswith("region"))
+        (bar,) = (bar for bar in bars if bar.format().startswith("Region"))
         return bar.maximum() - bar.value()
 
     def field(self, placeholder):
-        fields = self.panel.findChildren(QLineEdit)
+        fields = [f for kind in _FIELDS for f in self.panel.findChildren(kind)]
         return next(field for field in fields if field.placeholderText() == placeholder)
 
     @property
@@ -96,13 +97,22 @@ class ReviewWindow:
         return self.field("note")
 
     @property
+    def tags(self):
+        return self.field("tags")
+
+    @property
     def name(self):
         return self.field("your name")
 
+    def open_settings(self):
+        """Open the section with the reviewer's name, the file and the comparison."""
+        self.panel.settings.expand(animate=False)
+
     def button(self, start):
-        """Return the button whose text starts so; None where none is shown."""
+        """Return the button whose text starts so, in any case; None where none is shown."""
         buttons = self.panel.findChildren(QAbstractButton)
-        found = (b for b in buttons if b.text().startswith(start) and not b.isHidden())
+        start = start.lower()
+        found = (b for b in buttons if b.text().lower().startswith(start) and not b.isHidden())
         return next(found, None)
 
     def stored(self, reviewer="Ada"):
@@ -138,6 +148,10 @@ class ReviewWindow:
     def give(self, number, widget=None):
         """Press the key of a verdict, 1 to 4."""
         self.press(VERDICT_KEYS[number - 1], ALT, widget)
+
+    def end_text(self):
+        """Return what the panel says in place of the buttons; empty if they are there."""
+        return self.panel.verdicts.end_text()
 
     def undo(self):
         self.press(Qt.Key.Key_5, ALT)

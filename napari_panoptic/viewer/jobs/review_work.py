@@ -1,4 +1,4 @@
-"""How far the review of a cohort is, and what its verdicts come to, region by region."""
+"""Counts the verdicts of a cohort in the background, region by region."""
 
 from __future__ import annotations
 
@@ -6,78 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 from psygnal import Signal
 
-from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.metrics import Counts
-from napari_panoptic.nuclei.patients import summarise_team
-from napari_panoptic.nuclei.reading import load_prediction, load_reference
-from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.review.judged import Judged, Subjects
+from napari_panoptic.review.progress import RegionLine, evaluated_region, line_of
 from napari_panoptic.review.reviewing import read_verdicts
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.viewer.jobs.jobs import FORESEEN, Job, Stream
-
-FIGURES = ("pq", "sq", "dq", "detection_f1")
-"""The figures that are shown before and after."""
-
-
-@dataclass(frozen=True, eq=False)
-class RegionLine:
-    """The review of one region and team.
-
-    Parameters
-    ----------
-    region
-        Its name.
-    done, total
-        Failures with a verdict, and all failures.
-    before, after
-        What was counted, and what would be if the verdicts were right.
-    """
-
-    region: str
-    done: int
-    total: int
-    before: Counts
-    after: Counts
-
-
-def line_of(judged: Judged, region: str) -> RegionLine:
-    """Sum up the verdicts on one evaluation."""
-    done, total = judged.counts()
-    return RegionLine(region, done, total, judged.evaluation.counts, judged.corrected_counts())
-
-
-def line_without_verdicts(summary: RegionSummary) -> RegionLine | None:
-    """Take the line of a region without a verdict from the cohort summary."""
-    counts = summary.counts
-    if counts is None:
-        return None
-    wrong = counts.confusion.copy()
-    np.fill_diagonal(wrong, 0)
-    return RegionLine(summary.region, 0, int(wrong.sum()), counts, counts)
-
-
-def figures_of(
-    lines: Sequence[RegionLine], cohort: Cohort
-) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Return the figures before and after: those of a team, as means over patients."""
-    names = cohort.scheme.names
-
-    def figures(counts: Sequence[tuple[str, Counts]]) -> dict[str, float]:
-        summary = summarise_team(counts, names)
-        return {name: summary.averaged[name].mean for name in FIGURES}
-
-    patients = {region.name: region.patient for region in cohort.regions}
-    return (
-        figures([(patients[line.region], line.before) for line in lines]),
-        figures([(patients[line.region], line.after) for line in lines]),
-    )
 
 
 @dataclass(frozen=True)
@@ -179,12 +116,8 @@ def _lines(
 
 
 def _line(cohort: Cohort, task: Task, store: ReviewStore, name: str) -> RegionLine | None:
-    quick = task.settings.replaced(distances=False)
-    region = cohort.region(name)
-    reference = load_reference(cohort, region, quick)
-    masks, _ = load_prediction(cohort, region, task.team, reference.shape, quick, task.source)
-    if masks is None or reference.masks is None:
+    evaluation = evaluated_region(cohort, name, task.team, task.settings, task.source)
+    if evaluation is None:
         return None
-    pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
-    subjects = Subjects(evaluate(pair, quick), region=name, team=task.team)
-    return line_of(Judged(subjects.evaluation, read_verdicts(store, subjects, region=name)), name)
+    subjects = Subjects(evaluation, region=name, team=task.team)
+    return line_of(Judged(evaluation, read_verdicts(store, subjects, region=name)), name)

@@ -20,6 +20,7 @@ from napari.settings import get_plugin_settings
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
+from napari_panoptic.review.tags import joined_tags, split_tags
 
 PLUGIN = "napari-panoptic"
 KEPT_PLACES = 50
@@ -225,6 +226,15 @@ class Preferences:
     @follow.setter
     def follow(self, wanted: bool) -> None:
         self._set("desk", "follow", wanted)
+
+    @property
+    def tags(self) -> list[str]:
+        """The user's own tags of reviews, the newest first."""
+        return split_tags(str(self._get("review", "tags", "")))
+
+    @tags.setter
+    def tags(self, tags: Sequence[str]) -> None:
+        self._set("review", "tags", joined_tags(tags))
 
     def drafts(self, cohort: Path) -> list[Any]:
         """Return the tags and notes of a cohort that were typed without a verdict."""

@@ -3,6 +3,7 @@
 from qtpy.QtCore import Qt
 
 from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
+from napari_panoptic.viewer.state.preferences import Queue
 
 
 def judge_all(review):
@@ -25,6 +26,52 @@ def test_defect_01_nothing_is_stored_when_nothing_is_left_to_judge(review):
     assert review.session.selection == last
     assert any("not stored" in text for text in review.texts())
     assert review.button("annotation right").isChecked()
+    assert "failures of this region reviewed" in review.end_text()
+
+
+def test_defect_01_the_buttons_wait_for_another_object(review):
+    last = judge_all(review)
+    buttons = [review.button(words) for words in ("annotation", "prediction", "both", "cannot")]
+    assert not any(button.isVisible() or button.isEnabled() for button in buttons)
+    other = Side.PREDICTION if last.side is Side.REFERENCE else Side.REFERENCE
+    review.session.select_row(other, 0)
+    assert all(button.isVisible() and button.isEnabled() for button in buttons)
+    assert review.end_text() == ""
+
+
+def test_defect_01_the_review_continues_in_the_next_region(review, wait_until):
+    judge_all(review)
+    first = review.session.snapshot.region.name
+    count = len(review.stored())
+    wait_until(lambda: review.desk.is_settled)
+    review.session.select(None)
+    review.button("next open").click()
+    review.button("Continue in").click()
+    wait_until(lambda: review.session.snapshot.region.name != first)
+    wait_until(lambda: review.session.selection is not None)
+    assert review.end_text() == ""
+    review.give(2)
+    (*_, newest) = review.stored()
+    assert len(review.stored()) == count + 1
+    assert newest.region == review.session.snapshot.region.name
+
+
+def test_defect_01_a_queue_over_the_cohort_goes_on_by_itself(review, wait_until):
+    review.desk.link.state.queue = Queue.COHORT
+    try:
+        wait_until(lambda: review.desk.is_settled)
+        first = review.session.snapshot.region.name
+        last = judge_all(review)
+        stored = review.stored()
+        review.give(2)  # while the next region is on its way
+        assert review.stored() == stored
+        wait_until(lambda: review.session.snapshot.region.name != first)
+        wait_until(lambda: review.session.selection not in (None, last))
+        assert review.end_text() == ""
+        review.give(2)
+        assert len(review.stored()) == len(stored) + 1
+    finally:
+        review.desk.link.state.queue = Queue.REGION
 
 
 def test_defect_01_a_button_obeys_the_same_rule(review):
@@ -85,4 +132,4 @@ def test_defect_01_the_end_is_said_once(review):
     for _ in range(3):
         review.button("next open").click()
     said = " ".join(review.texts())
-    assert said.count("every failure of this region has your verdict") == 1
+    assert said.count("All failures of this region reviewed") == 1

@@ -210,6 +210,32 @@ class TestSettingsPanel:
         assert panel.source.values == (None, Source.SUBMISSION)
 
 
+@pytest.mark.parametrize(("width", "columns"), [(240, 1), (420, 2), (700, 2)])
+def test_verdicts_have_large_buttons_in_as_many_columns_as_fit(qtbot, width, columns):
+    panel = make(qtbot, ReviewPanel())
+    panel.settings.collapse(animate=False)
+    panel.resize(width, 700)
+    panel.show()
+    qtbot.waitUntil(lambda: panel.verdicts.columns == columns)
+    for button in panel.verdicts.buttons.values():
+        assert button.height() >= 44
+        assert button.width() >= button.fontMetrics().horizontalAdvance(button.text())
+
+
+def test_a_note_grows_with_its_text(qtbot):
+    panel = make(qtbot, ReviewPanel())
+    panel.resize(420, 700)
+    panel.show()
+    one_line = panel.note.height()
+    panel.note.set_text("\n".join("abc"))
+    qtbot.waitUntil(lambda: panel.note.height() > one_line)
+    three_lines = panel.note.height()
+    panel.note.set_text("\n".join("abcdefghijkl"))
+    qtbot.waitUntil(lambda: three_lines < panel.note.height() < 4 * three_lines)
+    panel.note.set_text("")
+    qtbot.waitUntil(lambda: panel.note.height() == one_line)
+
+
 @pytest.mark.parametrize("kind", [MetricsPanel, ReviewPanel, EditsPanel])
 def test_what_a_narrow_panel_cuts_off_can_be_scrolled_to(qtbot, kind):
     panel = make(qtbot, kind())

@@ -1,5 +1,6 @@
 """The review on a desk in a real window: verdicts by keys and mouse."""
 
+import csv
 import json
 import sqlite3
 import threading
@@ -15,7 +16,14 @@ from qtpy.QtWidgets import QFileDialog, QLabel
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.display.object_rows import SIDES, ObjectFilter
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status, Verdict
+from napari_panoptic.nuclei.values.vocabulary import (
+    CAUSES,
+    STATUS_CODE,
+    STATUSES,
+    Side,
+    Status,
+    Verdict,
+)
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.judged import Judged, Subjects
 from napari_panoptic.review.reviewing import read_verdicts
@@ -24,9 +32,15 @@ from napari_panoptic.review.watch import Watch
 from napari_panoptic.samples.nuclei import write_sample_cohort
 from napari_panoptic.viewer.desk.nuclei import OBJECTS, desk_of
 from napari_panoptic.viewer.jobs import jobs
-from napari_panoptic.viewer.panels.review import part as review_module
-from napari_panoptic.viewer.panels.review.dialogs import NO_HISTORY, TOO_FEW
-from napari_panoptic.viewer.panels.review.part import NOTHING_TO_UNDO, ReviewPart
+from napari_panoptic.viewer.panels.review import adjudicating, presenter, writing
+from napari_panoptic.viewer.panels.review.dialogs import THIRD_NEEDED, TOO_FEW
+from napari_panoptic.viewer.panels.review.history import (
+    LAST_VERDICTS,
+    NO_HISTORY,
+    THIS_OBJECT,
+)
+from napari_panoptic.viewer.panels.review.part import ReviewPart
+from napari_panoptic.viewer.panels.review.presenter import NOTHING_TO_UNDO
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from tests.viewer.finding import FIRST, SECOND, THIRD
 
@@ -59,8 +73,9 @@ def open_desk(qapp, review_cohort, wait_until, napari_application):  # noqa: ARG
 def told(monkeypatch):
     """Collect notifications instead of showing them."""
     told = []
-    for name in ("show_info", "show_error", "show_warning"):
-        monkeypatch.setattr(review_module, name, told.append)
+    for module in (presenter, writing, adjudicating):
+        for name in ("show_info", "show_error", "show_warning"):
+            monkeypatch.setattr(module, name, told.append, raising=False)
     monkeypatch.setattr(jobs, "show_error", told.append)
     return told
 
@@ -72,13 +87,13 @@ def desk(open_desk, review_cohort, wait_until, told):  # noqa: ARG001
     part.reviewing.close()
     for path in review_cohort.root.glob("panoptic-review*"):
         path.unlink()
-    part._forget_lines()
+    part.presenter.counting.forget_all()
     PREFERENCES.reviewer = "Ada"
     open_desk.panels.objects.set_filter(ObjectFilter())
     open_desk.session.set_team("merger")
     open_desk.session.select(None)
     part.reviewing.use(reviewer="Ada", path=review_cohort.root / REVIEW_FILE)
-    part._say("")
+    part.presenter.say("")
     if open_desk.session.snapshot.region.name != FIRST:
         open_desk.link._request(region=FIRST)
         wait_until(lambda: open_desk.is_settled)
@@ -145,10 +160,10 @@ class TestVerdicts:
         desk.session.select_row(Side.REFERENCE, 0)
         chosen = desk.session.selection
         desk.raise_part(part)
-        QTest.mouseClick(panel.buttons[verdict], Qt.MouseButton.LeftButton)
+        QTest.mouseClick(panel.verdicts.buttons[verdict], Qt.MouseButton.LeftButton)
         assert [record.verdict for record in stored(desk)] == [verdict]
         desk.session.select(chosen)
-        checked = [v for v, button in panel.buttons.items() if button.isChecked()]
+        checked = [v for v, button in panel.verdicts.buttons.items() if button.isChecked()]
         assert checked == [verdict]
 
     def test_a_verdict_is_in_the_table(self, desk, canvas):
@@ -182,9 +197,7 @@ class TestVerdicts:
     def test_what_an_earlier_window_gave_is_withdrawn(self, desk, part, panel, wait_until):
         desk.session.select_row(Side.REFERENCE, 1)
         assert not panel.withdrawal.isEnabled()
-        subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
-            Side.REFERENCE, 1
-        )
+        subject = shown_subjects(desk).of(Side.REFERENCE, 1)
         with ReviewStore(part.reviewing.path, reviewer="Ada") as earlier:
             earlier.give(subject, Verdict.CANNOT_TELL)
         part.reviewing.try_again()
@@ -200,9 +213,7 @@ class TestVerdicts:
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)
         (mine,) = stored(desk)
-        subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
-            Side.REFERENCE, 1
-        )
+        subject = shown_subjects(desk).of(Side.REFERENCE, 1)
         with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
             theirs = other.give(subject, Verdict.CANNOT_TELL)
         part.reviewing.try_again()  # opens the file anew
@@ -218,7 +229,7 @@ class TestVerdicts:
         desk.raise_part(part)
         press(canvas, Qt.Key.Key_N)
         judged = desk.session.selection
-        QTest.keyClicks(panel.tag.lineEdit(), "debris")
+        QTest.keyClicks(panel.tags.line, "debris")
         QTest.keyClicks(panel.note, "n 1 q?")
         press(panel.note, Qt.Key.Key_3, ALT)  # the key works from the field, and writes nothing
         (record,) = stored(desk)
@@ -234,23 +245,24 @@ class TestVerdicts:
         part.reviewing.use(reviewer="")
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)
-        assert told == [review_module.ASK_FOR_NAME]
+        assert told == [presenter.ASK_FOR_NAME]
         QTest.keyClicks(panel.name, "Grace")
         press(panel.name, Qt.Key.Key_Return)
         assert PREFERENCES.reviewer == "Grace"
         press(canvas, Qt.Key.Key_1, ALT)
         assert [record.reviewer for record in stored(desk, "Grace")] == ["Grace"]
 
-    @pytest.mark.parametrize("field", ["name", "note", "tag"])
+    @pytest.mark.parametrize("field", ["name", "note", "tags"])
     def test_after_enter_the_keys_are_the_desk_s_again(self, desk, part, panel, field):
         desk.raise_part(part)
         holder = getattr(panel, field)
-        line = panel.tag.lineEdit() if field == "tag" else holder
+        line = panel.tags.line if field == "tags" else holder
+        panel.settings.expand(animate=False)
         window = panel.window()
         holder.setFocus()
-        assert window.focusWidget() is holder
+        assert window.focusWidget() is line
         press(line, Qt.Key.Key_Return)
-        assert window.focusWidget() is not holder
+        assert window.focusWidget() is not line
 
     def test_a_name_counts_without_enter(self, desk, part, panel, canvas, told):
         desk.raise_part(part)
@@ -271,8 +283,8 @@ class TestVerdicts:
 
     def test_without_a_selection_it_says_so(self, desk, panel, canvas, told):
         press(canvas, Qt.Key.Key_1, ALT)
-        assert told == [review_module.NO_OBJECT]
-        assert not any(button.isEnabled() for button in panel.buttons.values())
+        assert told == [presenter.NO_OBJECT]
+        assert not any(button.isEnabled() for button in panel.verdicts.buttons.values())
         assert not (desk.session.cohort.root / REVIEW_FILE).exists()
 
     def test_staying_is_remembered(self, desk, part, panel, canvas):
@@ -333,8 +345,8 @@ class TestGoingThrough:
             press(canvas, Qt.Key.Key_1, ALT)
         assert part.reviewing.judged.counts() == (total, total)
         assert len(stored(desk)) == total
-        assert panel.state_text().endswith(review_module.ALL_DONE)
-        assert panel.region_progress.format() == f"region: {total} of {total} failures judged"
+        assert panel.verdicts.end_text() == presenter.REGION_DONE
+        assert panel.region_progress.format() == f"Region: {total} of {total} failures reviewed"
 
     def test_unreviewed_lists_what_is_left(self, desk, canvas):
         table = desk.panels.objects
@@ -396,7 +408,7 @@ class TestReviewers:
         assert dialog.lines() == []  # nothing is shown before it is asked for
         QTest.mouseClick(dialog.go, Qt.MouseButton.LeftButton)
         assert "κ = 0.500" in dialog.text()
-        ((_, team, name, first, second, _),) = dialog.lines()
+        ((name, first, second, _, _, team, _),) = dialog.lines()
         assert team == "merger"
         assert {first, second} == {"prediction right", "annotation right"}
         press(canvas, Qt.Key.Key_J)
@@ -410,7 +422,7 @@ class TestReviewers:
     def test_one_reviewer_has_nobody_to_be_compared_with(self, desk, part, panel, canvas):
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)
-        part._on_comparison()
+        part.panel.comparison_wanted.emit()
         assert part.compare_dialog.intro() == TOO_FEW
         assert not part.compare_dialog.go.isEnabled()
         part.compare_dialog.close()
@@ -419,26 +431,187 @@ class TestReviewers:
     def test_history_keeps_what_was_replaced_and_undone(self, desk, part, panel, canvas):
         desk.raise_part(part)
         desk.session.select_row(Side.REFERENCE, 0)
-        QTest.mouseClick(panel.history, Qt.MouseButton.LeftButton)
-        assert NO_HISTORY in part.history_dialog.intro()
+        assert panel.history.lines(THIS_OBJECT) == [NO_HISTORY]
         for key in (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_5):
             desk.session.select_row(Side.REFERENCE, 0)
             press(canvas, key, ALT)
-        QTest.mouseClick(panel.history, Qt.MouseButton.LeftButton)
-        lines = part.history_dialog.lines()
-        assert [line[1] for line in lines] == ["annotation right", "prediction right"]
-        assert lines[0][-1] == "stands"
-        assert lines[1][-1].startswith("undone")
-        part.history_dialog.close()
+        newest, oldest = panel.history.lines(THIS_OBJECT)
+        assert "prediction right · undone at" in newest
+        assert oldest.endswith("annotation right · in effect")
+
+    def test_a_click_on_one_of_the_last_verdicts_goes_to_its_object(
+        self, desk, part, panel, canvas, wait_until
+    ):
+        desk.raise_part(part)
+        desk.session.select_row(Side.PREDICTION, 2)
+        judged = desk.session.selection
+        press(canvas, Qt.Key.Key_1, ALT)
+        (line,) = panel.history.lines(LAST_VERDICTS)
+        assert f"annotation right · merger {judged.id}" in line
+        press(canvas, Qt.Key.Key_J)
+        wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
+        desk.session.set_team("careful")
+        panel.history.choose(LAST_VERDICTS, 0)
+        wait_until(lambda: desk.session.selection is not None and desk.is_settled)
+        assert desk.session.snapshot.region.name == FIRST
+        assert desk.session.selection == judged
+
+
+class TestSeveralObjects:
+    def test_a_verdict_applies_to_all_selected_rows_and_is_one_step(
+        self, desk, part, panel, canvas
+    ):
+        desk.raise_part(part)
+        panel.goes_on.setChecked(False)
+        try:
+            select_table_rows(desk, 3)
+            rows = desk.panels.objects.selected_objects()
+            assert panel.object_text() == "3 objects"
+            panel.tags.tick("out of focus")
+            press(canvas, Qt.Key.Key_4, ALT)
+        finally:
+            panel.goes_on.setChecked(True)
+        records = stored(desk)
+        assert [record.verdict for record in records] == [Verdict.CANNOT_TELL] * 3
+        assert {record.tag for record in records} == {"out of focus"}
+        assert "cannot tell on 3 objects" in panel.state_text()
+        assert all(part.reviewing.record(*place) is not None for place in rows)
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert stored(desk) == []
+
+    def test_the_own_note_of_each_object_stays(self, desk, part, canvas):
+        desk.raise_part(part)
+        model = desk.panels.objects.model
+        part.reviewing.give(*model.object_at(0), Verdict.BOTH_WRONG, tag="fold", note="pale")
+        select_table_rows(desk, 2)
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert sorted((r.tag, r.note) for r in stored(desk)) == [("", ""), ("fold", "pale")]
+
+    def test_after_a_verdict_on_several_the_next_failure_is_another_one(self, desk, canvas):
+        press(canvas, Qt.Key.Key_N)
+        select_table_rows(desk, 3)
+        rows = desk.panels.objects.selected_objects()
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert _place(desk.session.selection) not in rows
+        assert desk.panels.objects.selected_objects() == [_place(desk.session.selection)]
+
+
+class TestTags:
+    def test_own_tags_are_offered_again(self, desk, part, panel, canvas):
+        desk.raise_part(part)
+        desk.session.select_row(Side.REFERENCE, 0)
+        QTest.keyClicks(panel.tags.line, "tattoo ink; mitosis")
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert [record.tag for record in stored(desk)] == ["tattoo ink, mitosis"]
+        assert PREFERENCES.tags == ["tattoo ink"]
+        assert panel.tags.offered()[-1] == "tattoo ink"
+        assert panel.tags.offered().count("mitosis") == 1
+        PREFERENCES.tags = []
+
+    def test_a_ticked_tag_is_a_draft_until_the_verdict(self, desk, part, panel):
+        desk.raise_part(part)
+        desk.session.select_row(Side.REFERENCE, 0)
+        panel.tags.tick("mitosis")
+        panel.tags.tick("out of focus")
+        panel.tags.tick("mitosis")
+        assert panel.details() == ("out of focus", "")
+        assert panel.has_draft
+        desk.session.select_row(Side.REFERENCE, 1)
+        assert panel.details() == ("", "")
+        desk.session.select_row(Side.REFERENCE, 0)
+        assert panel.details() == ("out of focus", "")
+
+
+class TestAdjudication:
+    @pytest.fixture
+    def disagreed(self, desk, part, canvas):
+        """Let Ada and Grace judge four objects, and differ on the first and the last one."""
+        places = [(Side.PREDICTION, row) for row in range(4)]
+        for name, keys in (("Ada", "1122"), ("Grace", "2121")):
+            part.reviewing.use(reviewer=name)
+            for place, key in zip(places, keys, strict=True):
+                desk.session.select_row(*place)
+                press(canvas, getattr(Qt.Key, f"Key_{key}"), ALT)
+        return [places[0], places[3]]
+
+    def compare(self, part, panel):
+        panel.comparison_wanted.emit()
+        part.compare_dialog.first.setCurrentText("Ada")
+        part.compare_dialog.second.setCurrentText("Grace")
+        part.compare_dialog.go.click()
+        return part.compare_dialog
+
+    def test_only_a_third_reviewer_decides(self, part, panel, disagreed):  # noqa: ARG002
+        dialog = self.compare(part, panel)
+        assert not dialog.decide.isEnabled()
+        assert dialog.decide.toolTip() == THIRD_NEEDED
+        dialog.close()
+
+    def test_disagreements_are_gone_through_across_regions(
+        self, desk, part, panel, canvas, disagreed, wait_until
+    ):
+        desk.raise_part(part)
+        part.reviewing.use(reviewer="Hedy")
+        press(canvas, Qt.Key.Key_J)
+        wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
+        self.compare(part, panel).decide.click()
+        wait_until(lambda: desk.session.selection is not None)
+        assert desk.session.snapshot.region.name == FIRST
+        assert _place(desk.session.selection) == disagreed[0]
+        shown = panel.adjudication_text()
+        assert "0 of 2 disagreements decided" in shown
+        assert "Ada: annotation right" in shown
+        assert "Grace: prediction right" in shown
+        press(canvas, Qt.Key.Key_2, ALT)
+        assert _place(desk.session.selection) == disagreed[1]
+        assert "1 of 2" in panel.adjudication_text()
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert "0 of 2" in panel.adjudication_text()
+        press(canvas, Qt.Key.Key_2, ALT)
+        press(canvas, Qt.Key.Key_4, ALT)
+        assert panel.verdicts.end_text() == presenter.ALL_DECIDED
+        # The table and the figures follow the consensus: what both agree on, and the decisions.
+        found = {at: r.verdict for at, r in part.reviewing.judged.records.items()}
+        assert len(found) == 4
+        assert found[disagreed[1]] is Verdict.CANNOT_TELL
+        panel.end_adjudication.click()
+        assert panel.adjudication_text() == ""
+        assert part.reviewing.judged.records == {}  # Hedy has no own verdict
+        assert [len(stored(desk, name)) for name in ("Ada", "Grace", "Hedy")] == [4, 4, 0]
+
+    def test_the_agreement_is_written(
+        self, desk, part, panel, canvas, disagreed, tmp_path, wait_until
+    ):
+        part.reviewing.use(reviewer="Hedy")
+        self.compare(part, panel).decide.click()
+        press(canvas, Qt.Key.Key_2, ALT)
+        dialog = self.compare(part, panel)
+        assert [line[3] for line in dialog.lines()] == ["prediction right", ""]
+        path = tmp_path / "agreement.csv"
+        with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
+            dialog.export.click()
+        wait_until(lambda: not part.is_busy)
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["final"] for row in rows] == [
+            "prediction-right",
+            "annotation-right",
+            "prediction-right",
+            "",
+        ]
+        assert (rows[0]["adjudicator"], rows[0]["adjudicated"]) == ("Hedy", "prediction-right")
+        assert {row["kappa"] for row in rows} == {"0.0"}
+        assert len(disagreed) == 2
+        dialog.close()
+        panel.end_adjudication.click()
+        assert desk.session.snapshot.region.name == FIRST
 
 
 class TestTheFile:
     def test_what_another_window_does_is_shown(self, desk, part, canvas, wait_until):
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)
-        subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
-            Side.REFERENCE, 1
-        )
+        subject = shown_subjects(desk).of(Side.REFERENCE, 1)
         with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
             other.give(subject, Verdict.BOTH_WRONG)
         wait_until(lambda: verdict_texts(desk)[1] == "both wrong")
@@ -451,15 +624,13 @@ class TestTheFile:
         desk.session.select_row(Side.REFERENCE, 1)
         press(canvas, Qt.Key.Key_3, ALT)
         (_, second) = stored(desk)
-        subject = Subjects(desk.session.evaluation, region=part._region(), team="merger").of(
-            Side.REFERENCE, 0
-        )
+        subject = shown_subjects(desk).of(Side.REFERENCE, 0)
         with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
             other.give(subject, Verdict.CANNOT_TELL)
             wait_until(lambda: verdict_texts(desk)[0] == "cannot tell")
             assert panel.state_text().startswith("✓ saved")  # that of the second object is
             other.undo()
-            assert other.undo() is None
+            assert other.undo() == []
             other.give(second, Verdict.CANNOT_TELL)
         wait_until(lambda: verdict_texts(desk)[:2] == ["annotation right", "cannot tell"])
         assert panel.state_text().startswith("taken back or replaced in another window: both wrong")
@@ -477,19 +648,19 @@ class TestTheFile:
             assert answers.wait(20)
             return looked(*arguments)
 
-        wait_until(lambda: not part._look.is_busy)
+        wait_until(lambda: not part.presenter.watch.is_busy)
         monkeypatch.setattr(Watch, "_looked", slow)
-        part._on_poll()
+        part.presenter.watch.ask()
         wait_until(lambda: threads)
-        part._on_poll()  # no second look while the first one has not come back
+        part.presenter.watch.ask()  # no second look while the first one has not come back
         desk.session.select_row(Side.REFERENCE, 1)
         press(canvas, Qt.Key.Key_2, ALT)
         assert panel.state_text().startswith("✓")
-        assert part._look.is_busy
-        answers.set()
-        wait_until(lambda: not part._look.is_busy)
-        assert verdict_texts(desk)[:2] == ["annotation right", "prediction right"]
+        assert part.presenter.watch.is_busy
         assert len(threads) == 1
+        answers.set()
+        wait_until(lambda: not part.presenter.watch.is_busy)
+        assert verdict_texts(desk)[:2] == ["annotation right", "prediction right"]
         assert threads[0] != threading.get_ident()
 
     def test_a_place_that_cannot_be_written_is_told_and_another_one_helps(
@@ -504,7 +675,7 @@ class TestTheFile:
         assert panel.state_text().startswith("✗ NOT saved")
         assert panel.problem_text()
         assert len(told) == 1
-        assert not any(button.isChecked() for button in panel.buttons.values())
+        assert not any(button.isChecked() for button in panel.verdicts.buttons.values())
         chosen = str(tmp_path / "mine.sqlite")
         with patch.object(QFileDialog, "getSaveFileName", return_value=(chosen, "")):
             QTest.mouseClick(panel.place, Qt.MouseButton.LeftButton)
@@ -560,15 +731,30 @@ class TestTheFile:
 
 
 class TestWriting:
-    def test_verdicts_as_csv(self, desk, part, canvas, tmp_path):
+    def test_verdicts_as_csv(self, desk, part, canvas, tmp_path, wait_until):
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)
+        desk.link.go_to(SECOND, team="careful")
+        wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
+        desk.session.select_row(Side.REFERENCE, row_of(desk, Side.REFERENCE, Status.MISCLASSIFIED))
+        press(canvas, Qt.Key.Key_2, ALT)
+        desk.link.go_to(FIRST, team="merger")
+        wait_until(lambda: desk.session.snapshot.region.name == FIRST and desk.is_settled)
         path = tmp_path / "v.csv"
         with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
             part.panel.csv_wanted.emit(False)
-        header, line = path.read_text().splitlines()
-        assert header.startswith("reviewer,team,region")
-        assert line.startswith("Ada,merger,")
+        wait_until(lambda: not part.is_busy)
+        with path.open(newline="") as file:
+            here, there = csv.DictReader(file)
+        outcomes = desk.session.evaluation.outcomes.reference
+        assert (here["reviewer"], here["team"]) == ("Ada", "merger")
+        assert here["status"] == str(STATUSES[outcomes.status[0]])
+        assert here["cause"] == str(CAUSES[outcomes.cause[0]])
+        assert float(here["iou"]) == pytest.approx(outcomes.iou[0])
+        assert there["region"] == SECOND
+        assert there["status"] == "misclassified"
+        assert there["partner_id"]
+        assert there["partner_class"] != there["class"]
 
     def test_the_region_for_qupath(self, desk, part, panel, canvas, tmp_path, wait_until):
         desk.session.select_row(Side.REFERENCE, 0)
@@ -606,8 +792,8 @@ class TestOnlyWhatIsNeeded:
                 part.reviewing.give(side, row, list(Verdict)[rng.integers(4)])
             in_file = read_verdicts(
                 part.reviewing.store,
-                Subjects(evaluation, region=part._region(), team="merger"),
-                region=part._region(),
+                Subjects(evaluation, region=desk.session.snapshot.region.name, team="merger"),
+                region=desk.session.snapshot.region.name,
             )
             assert part.reviewing.judged.records == in_file
             codes = Judged(evaluation, in_file).codes
@@ -623,7 +809,7 @@ class TestOnlyWhatIsNeeded:
         )
         part.reviewing.give(Side.REFERENCE, 1, Verdict.CANNOT_TELL)
         part.reviewing.give(Side.REFERENCE, 0, Verdict.CANNOT_TELL)
-        part._on_settled()
+        part.refresh()
         assert read == []
         assert len(part.reviewing.judged.records) == 2
 
@@ -642,7 +828,7 @@ class TestOnlyWhatIsNeeded:
 
     def test_a_file_put_in_place_of_the_first_is_shown(self, desk, part, tmp_path):
         part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG)
-        subjects = Subjects(desk.session.evaluation, region=part._region(), team="merger")
+        subjects = shown_subjects(desk)
         other = tmp_path / "other.sqlite"
         with ReviewStore(other, reviewer="Ada") as store:
             store.give(subjects.of(Side.REFERENCE, 3), Verdict.ANNOTATION_RIGHT)
@@ -655,21 +841,20 @@ class TestOnlyWhatIsNeeded:
         self, desk, part, panel, canvas, wait_until
     ):
         desk.raise_part(part)
-        wait_until(lambda: part._sight.is_seen)
-        desk.dock(OBJECTS).raise_()
-        wait_until(lambda: not part._sight.is_seen)
+        wait_until(lambda: part.is_seen)
+        desk.reveal(OBJECTS)
+        wait_until(lambda: not part.is_seen)
         before, progress = panel.figures(), panel.region_progress.format()
         desk.session.select_row(Side.PREDICTION, row_of(desk, Side.PREDICTION, Status.FP))
         with patch.object(panel, "show_figures") as filled:
             press(canvas, Qt.Key.Key_2, ALT)
-            part._on_region(desk.session.snapshot)
-            part._on_settled()
+            part.refresh()
         filled.assert_not_called()
         assert panel.state_text().startswith("✓ saved")
         assert "prediction right" in verdict_texts(desk)
         assert (panel.figures(), panel.region_progress.format()) == (before, progress)
         desk.raise_part(part)
-        wait_until(lambda: part._sight.is_seen)
+        wait_until(lambda: part.is_seen)
         assert panel.figures() != before
         assert panel.region_progress.format() != progress
 
@@ -677,9 +862,9 @@ class TestOnlyWhatIsNeeded:
         self, desk, part, panel, canvas, wait_until
     ):
         desk.raise_part(part)
-        wait_until(lambda: part._sight.is_seen and desk.is_settled)
-        desk.dock(OBJECTS).raise_()
-        wait_until(lambda: not part._sight.is_seen)
+        wait_until(lambda: part.is_seen and desk.is_settled)
+        desk.reveal(OBJECTS)
+        wait_until(lambda: not part.is_seen)
         press(canvas, Qt.Key.Key_N)
         press(canvas, Qt.Key.Key_1, ALT)
         press(canvas, Qt.Key.Key_1, ALT)
@@ -691,8 +876,8 @@ class TestOnlyWhatIsNeeded:
     def test_tag_and_note_of_another_object_are_not_taken_over_unseen(
         self, desk, part, panel, canvas, wait_until
     ):
-        desk.dock(OBJECTS).raise_()
-        wait_until(lambda: not part._sight.is_seen)
+        desk.reveal(OBJECTS)
+        wait_until(lambda: not part.is_seen)
         desk.session.select_row(Side.REFERENCE, 0)
         part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG, tag="stain", note="pale")
         assert panel.details() == ("stain", "pale")
@@ -734,6 +919,22 @@ def test_leaving_a_cohort_lets_go_of_everything(desk, part, canvas, wait_until):
     desk.link._request(region=THIRD)
     wait_until(lambda: desk.session.snapshot.region.name == THIRD and desk.is_settled)
     assert set(verdict_texts(desk)) == {""}
+
+
+def shown_subjects(desk):
+    region = desk.session.snapshot.region.name
+    return Subjects(desk.session.evaluation, region=region, team="merger")
+
+
+def select_table_rows(desk, count):
+    """Select the first rows of the object table, as Shift and a click on the last one do."""
+    view = desk.panels.objects.view
+    view.select_row(0)
+    view.scrollTo(view.model().index(0, 0))
+    place = view.visualRect(view.model().index(count - 1, 0)).center()
+    shift = Qt.KeyboardModifier.ShiftModifier
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, shift, place)
+    assert len(view.selection().selectedRows()) == count
 
 
 def _place(selection):

@@ -158,7 +158,7 @@ def test_every_key_that_widgets_take_is_listed():
         "kit/number_slider": keys.SLIDER_KEYS,
     }
     # "1" with Alt: the keys of the verdicts
-    assert found.pop("panels/review/panel") == {"1", "Escape"}
+    assert found.pop("panels/review/fields") <= {"1", "Escape", "Return", "Enter"}
     assert "Escape" in {shortcut.key for shortcut in keys.FIELD_KEYS}
     # As in every menu, so that nobody looks for them in a list.
     assert found.pop("kit/choice_menus") <= {"Space", "Return", "Enter"}

@@ -104,6 +104,7 @@ class ObjectTable(QWidget):
     """
 
     object_selected = Signal(Side, int)
+    rows_selected = Signal()  # others than before, by the user or from outside
     centre_wanted = Signal(Side, int)
     filter_changed = Signal(ObjectFilter)
     verdicts_changed = Signal()
@@ -247,6 +248,10 @@ class ObjectTable(QWidget):
         parts = [chosen[number] for number in range(len(chosen))]
         return sorted({row for part in parts for row in range(part.top(), part.bottom() + 1)})
 
+    def selected_objects(self) -> list[tuple[Side, int]]:
+        """Return side and row of every selected object, in the order of the table."""
+        return [self.model.object_at(row) for row in self.selected_rows()]
+
     def copy(self) -> None:
         """Copy the selected rows, in the columns shown, for a spreadsheet."""
         clipboard, rows = QGuiApplication.clipboard(), self.selected_rows()
@@ -275,6 +280,7 @@ class ObjectTable(QWidget):
         for number, column in enumerate(COLUMNS):
             view.setColumnWidth(number, column.width)
         view.selection().currentRowChanged.connect(self._on_row)
+        view.selection().selectionChanged.connect(lambda *_rows: self.rows_selected.emit())
         # A click on the current row selects its object once more, which no row change tells.
         view.current_row_clicked.connect(lambda index: self._on_row(index, index))
         view.doubleClicked.connect(lambda _index: self._on_centre())

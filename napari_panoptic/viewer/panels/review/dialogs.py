@@ -1,4 +1,4 @@
-"""Dialogs of the review: the history of an object, and two reviewers compared."""
+"""The dialog that compares two reviewers."""
 
 from __future__ import annotations
 
@@ -22,57 +22,19 @@ from qtpy.QtWidgets import (
 from napari_panoptic.nuclei.display.glossary import KAPPA_MEANING, VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.nuclei.values.vocabulary import Verdict
-from napari_panoptic.review.verdicts import HistoryEntry, ReviewerAgreement, ReviewRecord
+from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
+from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import Cell, FigureTable
 
-NO_HISTORY = "You have given no verdict on this object yet."
 TOO_FEW = (
     "Two reviewers are needed, and only one name has verdicts so far. Let a second person open "
     "the same cohort, enter their own name in the review panel and judge the same objects."
 )
 BLIND = "Comparing shows you the other's verdicts. Do it when both have finished."
+DECIDE = "Go through the disagreements and give the deciding verdicts."
+THIRD_NEEDED = "A third reviewer decides: enter that name in the Review panel first."
 NONE_SHARED = "There is no object yet that both have judged."
-
-
-class HistoryDialog(QDialog):
-    """Every verdict that a reviewer ever gave on one object."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("History of verdicts")
-        self._intro = PlainLabel()
-        self._intro.setWordWrap(True)
-        self._list = _list(("When", "Verdict", "Tag", "Note", "Outcome"))
-        _lay_out(self, self._intro, self._list)
-        self.resize(640, 260)
-
-    def lines(self) -> list[list[str]]:
-        """Return the lines listed."""
-        return _texts(self._list)
-
-    def intro(self) -> str:
-        """Return the sentence above the list."""
-        return self._intro.text()
-
-    def show_history(self, title: str, entries: Sequence[HistoryEntry]) -> None:
-        """List the verdicts on an object, oldest first."""
-        self._intro.setText(f"{title}. {'' if entries else NO_HISTORY}".strip())
-        self._list.clear()
-        for entry in entries:
-            record = entry.record
-            state = "stands" if entry.standing else "replaced"
-            if entry.withdrawn_at is not None:
-                state = f"undone at {entry.withdrawn_at.astimezone():%H:%M:%S}"
-            texts = [
-                f"{record.given_at.astimezone():%Y-%m-%d %H:%M:%S}",
-                VERDICT_WORDS[record.verdict],
-                shown(record.tag),
-                shown(record.note),
-                state,
-            ]
-            self._list.addTopLevelItem(QTreeWidgetItem(texts))
-        _fit(self._list)
 
 
 class CompareDialog(QDialog):
@@ -85,23 +47,30 @@ class CompareDialog(QDialog):
     """
 
     record_chosen = Signal(ReviewRecord)
+    adjudication_wanted = Signal(ReviewerAgreement)
+    export_wanted = Signal(ReviewerAgreement)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Compare reviewers")
+        self._own = ""
         self._compare: Callable[[str, str], ReviewerAgreement | None] = lambda _a, _b: None
         self._shown: ReviewerAgreement | None = None
         self.first, self.second = QComboBox(), QComboBox()
-        self.go = QPushButton("compare")
+        self.go = QPushButton("Compare")
+        self.decide, self.export = QPushButton("Decide disagreements"), QPushButton("Export…")
+        self.export.setToolTip("Write the verdicts of both, the decisions and kappa as CSV.")
         self._intro, self._kappa = PlainLabel(BLIND), PlainLabel()
         self._intro.setWordWrap(True)
         self._kappa.setWordWrap(True)
         self._kappa.setToolTip(KAPPA_MEANING)
         self._table = FigureTable()
-        self.list = _list(("Region", "Team", "Object", "", "", "Notes"))
+        self.list = _list(("Object", "", "", "Decision", "Region", "Team", "Notes"))
         self.list.setToolTip("Objects on which the two differ. Double click or Enter goes there.")
         self.list.itemActivated.connect(self._on_item)
         self.go.clicked.connect(lambda _=False: self._on_compare())
+        self.decide.clicked.connect(lambda _=False: self._on_decide())
+        self.export.clicked.connect(lambda _=False: self._on_export())
         row = QHBoxLayout()
         for widget in (self.first, PlainLabel("and"), self.second, self.go):
             row.addWidget(widget)
@@ -109,7 +78,8 @@ class CompareDialog(QDialog):
         head = QWidget()
         head.setLayout(row)
         row.setContentsMargins(0, 0, 0, 0)
-        _lay_out(self, self._intro, head, self._kappa, self._table, self.list)
+        self._actions = FlowBar(self.decide, self.export)
+        _lay_out(self, self._intro, head, self._kappa, self._table, self.list, self._actions)
         self.resize(680, 480)
         self._clear()
 
@@ -142,7 +112,7 @@ class CompareDialog(QDialog):
         compare
             Compares two of them; None if that failed, which was reported.
         """
-        self._compare = compare
+        self._compare, self._own = compare, own
         for menu in (self.first, self.second):
             menu.clear()
             for name in reviewers:
@@ -176,30 +146,29 @@ class CompareDialog(QDialog):
         self._table.fill(header, rows)
         self._table.setVisible(bool(rows))
         self.list.setHeaderLabels(
-            ["Region", "Team", "Object", shown(found.first), shown(found.second), "Notes"]
+            [
+                "Object",
+                shown(found.first),
+                shown(found.second),
+                "Decision",
+                "Region",
+                "Team",
+                "Notes",
+            ]
         )
         self.list.clear()
-        for first, second in found.disagreements:
-            notes = " / ".join(text for text in (first.note, second.note) if text)
-            item = QTreeWidgetItem(
-                [
-                    shown(first.region),
-                    shown(first.team),
-                    shown(f"{first.side} {first.object_id} · {first.class_name}"),
-                    VERDICT_WORDS[first.verdict],
-                    VERDICT_WORDS[second.verdict],
-                    shown(notes),
-                ]
-            )
-            item.setData(0, Qt.ItemDataRole.UserRole, self.list.topLevelItemCount())
+        for number, disagreement in enumerate(found.disagreements):
+            item = QTreeWidgetItem(_disagreement_texts(disagreement))
+            item.setData(0, Qt.ItemDataRole.UserRole, number)
             self.list.addTopLevelItem(item)
+        self._show_actions(found)
         self.list.setVisible(bool(found.disagreements))
         _fit(self.list)
 
     def _clear(self) -> None:
         self._shown = None
         self.list.clear()
-        for widget in (self._kappa, self._table, self.list):
+        for widget in (self._kappa, self._table, self.list, self._actions):
             widget.hide()
 
     def _on_compare(self) -> None:
@@ -210,7 +179,38 @@ class CompareDialog(QDialog):
     def _on_item(self, item: QTreeWidgetItem, _column: int) -> None:
         if self._shown is not None:
             pair = self._shown.disagreements[item.data(0, Qt.ItemDataRole.UserRole)]
-            self.record_chosen.emit(pair[0])
+            self.record_chosen.emit(pair.first)
+
+    def _show_actions(self, found: ReviewerAgreement) -> None:
+        """Offer to decide; only a third reviewer can."""
+        is_third = self._own not in ("", found.first, found.second)
+        self.decide.setEnabled(is_third and bool(found.disagreements))
+        self.decide.setToolTip(DECIDE if is_third else THIRD_NEEDED)
+        self.export.setEnabled(bool(found.items))
+        self._actions.show()
+
+    def _on_decide(self) -> None:
+        if self._shown is not None:
+            self.close()
+            self.adjudication_wanted.emit(self._shown)
+
+    def _on_export(self) -> None:
+        if self._shown is not None:
+            self.export_wanted.emit(self._shown)
+
+
+def _disagreement_texts(item: AgreementItem) -> list[str]:
+    first, second, decision = item.first, item.second, item.decision
+    given = (first, second) if decision is None else (first, second, decision)
+    return [
+        shown(f"{first.side} {first.object_id} · {first.class_name}"),
+        VERDICT_WORDS[first.verdict],
+        VERDICT_WORDS[second.verdict],
+        "" if decision is None else VERDICT_WORDS[decision.verdict],
+        shown(first.region),
+        shown(first.team),
+        shown(" / ".join(record.note for record in given if record.note)),
+    ]
 
 
 def agreement_text(found: ReviewerAgreement) -> str:

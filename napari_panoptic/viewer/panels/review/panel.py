@@ -1,4 +1,4 @@
-"""The review: a verdict per object, the progress, and the result."""
+"""The review panel: the object, a large button per verdict, progress, and history."""
 
 from __future__ import annotations
 
@@ -8,46 +8,36 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from psygnal import Signal, SignalInstance
-from qtpy.QtCore import QSignalBlocker, Qt
-from qtpy.QtGui import QKeyEvent
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
     QAbstractButton,
     QCheckBox,
-    QComboBox,
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QLineEdit,
     QMenu,
     QProgressBar,
     QPushButton,
     QScrollArea,
-    QSizePolicy,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.verdicts import ReviewRecord, Share
+from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import (
-    Cell,
-    ElidedLabel,
-    FigureTable,
-    heading,
-    opens_menu,
-    separator,
-)
+from napari_panoptic.viewer.kit.widgets import Cell, ElidedLabel, FigureTable, opens_menu
+from napari_panoptic.viewer.panels.review.fields import Line, NoteField, TagField
+from napari_panoptic.viewer.panels.review.history import HistoryList
+from napari_panoptic.viewer.panels.review.section import Section
+from napari_panoptic.viewer.panels.review.verdict_buttons import VerdictButtons
 
-VERDICT_KEYS: Mapping[Verdict, str] = {
-    verdict: f"Alt-{number}" for number, verdict in enumerate(VERDICTS, start=1)
-}
 UNDO_KEY = f"Alt-{len(VERDICTS) + 1}"
 NOTHING_TO_JUDGE = (
     "Nothing to judge here: this region has no prediction of this team, or no annotation. Choose "
@@ -55,7 +45,6 @@ NOTHING_TO_JUDGE = (
 )
 NO_OBJECT = "Select an object, or press N for the next failure."
 WHO = "Who reviews? Verdicts are kept under this name; others do not see them."
-NAME_NEEDED = "Enter the reviewer's name above first: verdicts are kept under it."
 LONGEST_NAME = 40
 """Letters of a name on a button."""
 WHAT_IF = (
@@ -73,33 +62,12 @@ class BeforeAfter:
     after: Mapping[str, float]
 
 
-class _Line(QLineEdit):
-    """A text field that leaves the keys of verdicts to the desk."""
-
-    escaped = Signal()
-
-    def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
-        """Hand keys with Alt and a digit on; on some systems they would write something."""
-        if event is not None and is_verdict_key(event):
-            event.ignore()
-        elif event is not None and event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            self.escaped.emit()
-        else:
-            super().keyPressEvent(event)
-
-
-def is_verdict_key(event: QKeyEvent) -> bool:
-    """Return whether a key is one of those of the verdicts."""
-    digits = range(Qt.Key.Key_1, Qt.Key.Key_1 + len(VERDICTS) + 1)
-    return event.modifiers() == Qt.KeyboardModifier.AltModifier and event.key() in digits
-
-
 class ReviewPanel(QScrollArea):
-    """The widget of the review; it shows and tells, and decides nothing."""
+    """The widget of the review; it shows and reports, and decides nothing."""
 
     named = Signal(str)
     verdict_given = Signal(Verdict)
+    region_wanted = Signal(str)
     details_changed = Signal()
     details_typed = Signal()
     typing_ended = Signal()  # Enter or Esc in a field
@@ -110,8 +78,9 @@ class ReviewPanel(QScrollArea):
     place_wanted = Signal()
     suggestion_wanted = Signal()
     retry_wanted = Signal()
-    history_wanted = Signal()
+    record_chosen = Signal(ReviewRecord)
     comparison_wanted = Signal()
+    adjudication_ended = Signal()
     csv_wanted = Signal(bool)
     geojson_wanted = Signal()
     stop_wanted = Signal()
@@ -120,38 +89,48 @@ class ReviewPanel(QScrollArea):
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.name = _Line()
+        self.settings = Section("Reviewer")
+        self.name = Line()
         self.same = QPushButton()
-        self.note, self._tag_line = _Line(), _Line()
-        self.tag = QComboBox()
-        self.buttons: dict[Verdict, QPushButton] = {}
-        self.undo = QPushButton(f"undo   {key_text(UNDO_KEY)}")
-        self.withdrawal = QPushButton("withdraw")
-        self.following = QPushButton("next open")
-        self.history = QPushButton("history…")
-        self.compare = QPushButton("compare reviewers…")
-        self.goes_on = QCheckBox("next after a verdict")
-        self.place = QPushButton()
-        self.suggestion = QPushButton()
-        self.retry = QPushButton("try again")
+        self.verdicts = VerdictButtons()
+        self.note, self.tags = NoteField(), TagField()
+        self.undo = QPushButton(f"Undo   {key_text(UNDO_KEY)}")
+        self.withdrawal = QPushButton("Withdraw")
+        self.following = QPushButton("Next open")
+        self.compare = QPushButton("Compare reviewers…")
+        self.goes_on = QCheckBox("Next after a verdict")
+        self.place = QPushButton("Change file…")
+        self.suggestion = QPushButton("Use my own folder")
+        self.retry = QPushButton("Try again")
         self.region_progress, self.cohort_progress = QProgressBar(), QProgressBar()
-        self.stop = QPushButton("stop")
+        self.stop = QPushButton("Stop")
+        self.history = HistoryList()
+        self.what_if = Section("If the verdicts were right")
+        self.end_adjudication = QPushButton("Stop deciding")
         self._object = ElidedLabel(NO_OBJECT)
         self._state = PlainLabel()
         self._draft = PlainLabel("draft")
         self._where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
-        self._problem = QWidget()
+        self._who = PlainLabel(WHO)
+        self._problem, self._adjudication = QWidget(), QWidget()
         self._problem_text = PlainLabel()
+        self._adjudicated, self._opinions = PlainLabel(), PlainLabel()
         self._figures = FigureTable()
+        self._figures_hint = PlainLabel(
+            "Shows how the verdicts “prediction right” would change the figures."
+        )
         self._export = QToolButton()
         self._shown: tuple[str, str] = ("", "")
         self._previous = ""
-        self._fill_in()
+        self._explain()
         self._lay_out()
         self._wire()
         self.show_object(None, None, hint=NOTHING_TO_JUDGE)
+        self.show_adjudication("")
         self.show_progress(None, None, busy=None)
         self.show_figures([])
+        self.history.show_object([])
+        self.history.show_last([])
 
     # What is shown.
 
@@ -166,15 +145,17 @@ class ReviewPanel(QScrollArea):
         short = previous if len(previous) <= LONGEST_NAME else f"{previous[:LONGEST_NAME]}…"
         self.same.setText(shown(f"Continue as {short}").replace("&", "&&"))
         self.same.setToolTip(shown(f"Review as {previous}, who reviewed last."))
-        for verdict, button in self.buttons.items():
-            key = key_text(VERDICT_KEYS[verdict])
-            button.setToolTip(f"{VERDICT_MEANINGS[verdict]} ({key})" if name else NAME_NEEDED)
+        self.settings.set_title(f"Reviewer: {name}" if name else "Reviewer")
+        if not name:
+            self.settings.expand(animate=False)
+        self.verdicts.show_reviewer(name)
 
     def show_object(
         self,
         title: str | None,
         record: ReviewRecord | None,
         *,
+        verdict: Verdict | None = None,
         hint: str | None = None,
         fresh: bool = True,
         draft: tuple[str, str] | None = None,
@@ -186,30 +167,38 @@ class ReviewPanel(QScrollArea):
         title
             What the object is called; None without a selection.
         record
-            The verdict on it, or None.
+            The verdict on it, or None; also where several objects are selected.
+        verdict
+            The verdict that all selected objects have, or None.
         hint
             The text without a selection; how to make one if None.
         fresh
-            Whether it is another object than before: tag and note are then its own.
+            Whether it is another object than before: tags and note are then its own.
         draft
-            Tag and note that were typed but are not kept with a verdict.
+            Tags and note that were typed but are not kept with a verdict.
         """
         self._object.set_text(title or hint or NO_OBJECT)
-        for verdict, button in self.buttons.items():
-            with QSignalBlocker(button):
-                button.setChecked(record is not None and record.verdict is verdict)
-            button.setEnabled(title is not None)
+        self.verdicts.show_verdict(verdict, enabled=title is not None)
         self.withdrawal.setEnabled(record is not None)
-        self.history.setEnabled(title is not None)
         kept = ("", "") if record is None else (record.tag, record.note)
         # What is being typed stays: it is the draft.
         if fresh or kept != self._shown:
             self._shown = kept
-            tag, note = draft or kept
-            with QSignalBlocker(self.tag):
-                self.tag.setCurrentText(tag)
-            self.note.setText(note)
+            tags, note = draft or kept
+            self.tags.set_text(tags)
+            self.note.set_text(note)
         self._show_draft()
+
+    def show_end(self, text: str, detail: str = "", *, region: str = "") -> None:
+        """Show that the queue has ended, and take no verdict; the buttons if empty."""
+        self.verdicts.show_end(text, detail, region=region)
+
+    def show_adjudication(self, text: str, opinions: str = "") -> None:
+        """Show between whom is decided, and their verdicts on the object; empty hides it."""
+        self._adjudication.setVisible(bool(text))
+        self._adjudicated.setText(text)
+        self._opinions.setText(opinions)
+        self._opinions.setVisible(bool(opinions))
 
     def show_state(self, text: str, *, saved: bool | None) -> None:
         """Show the state of the last verdict; `saved` only if it is on disk."""
@@ -254,7 +243,7 @@ class ReviewPanel(QScrollArea):
             text = UNDEFINED if share is None else _share_text(share)
             if name == "cohort" and busy is not None:
                 text += f" (counting {busy[0]} of {busy[1]} regions)"
-            bar.setFormat(f"{name}: {text}")
+            bar.setFormat(f"{name.capitalize()}: {text}")
             bar.setUpdatesEnabled(True)
         self.stop.setVisible(can_stop)
 
@@ -294,6 +283,12 @@ class ReviewPanel(QScrollArea):
         """Return the text about the selected object."""
         return self._object.text()
 
+    def adjudication_text(self) -> str:
+        """Return between whom is decided and their verdicts; empty in an own review."""
+        if self._adjudication.isHidden():
+            return ""
+        return f"{self._adjudicated.text()}\n{self._opinions.text()}".strip()
+
     def place_text(self) -> str:
         """Return the text about the place of the verdicts."""
         return self._where.text()
@@ -308,12 +303,12 @@ class ReviewPanel(QScrollArea):
 
     @property
     def has_draft(self) -> bool:
-        """Whether tag and note differ from those that are kept with the verdict."""
+        """Whether tags and note differ from those that are kept with the verdict."""
         return self.details() != self._shown
 
     def details(self) -> tuple[str, str]:
-        """Return tag and note as they stand in the fields."""
-        return self.tag.currentText().strip(), self.note.text().strip()
+        """Return tags and note as they stand in the fields."""
+        return self.tags.text(), self.note.text().strip()
 
     def finish_name(self) -> None:
         """Take a name that was typed as if Enter had been pressed after it."""
@@ -322,52 +317,35 @@ class ReviewPanel(QScrollArea):
 
     def ask_for_name(self) -> None:
         """Put the cursor where the reviewer's name is to be entered."""
+        self.settings.expand(animate=False)
         self.verticalScrollBar().setValue(0)  # type: ignore[union-attr]
         self.name.setFocus()
 
     # How it is made.
 
-    def _fill_in(self) -> None:
-        for verdict in VERDICTS:
-            button = QPushButton(f"{VERDICT_WORDS[verdict]}   {key_text(VERDICT_KEYS[verdict])}")
-            button.setCheckable(True)
-            button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-            button.setStyleSheet("QPushButton:checked { font-weight: bold; }")
-            self.buttons[verdict] = button
-        self.tag.setEditable(True)
-        self.tag.setLineEdit(self._tag_line)
-        self.tag.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.tag.setToolTip("Your own keyword for sorting, kept with the verdict.")
-        self.tag.setCurrentText("")
-        self.note.setToolTip("A remark, kept with the verdict. Enter saves it.")
-        self.note.setPlaceholderText("note")
-        self._draft.setToolTip(
-            "Tag and note are not kept with a verdict yet: give one, or press Enter to change the "
-            "one that this object has."
-        )
-        self.name.setToolTip("Who reviews. Verdicts are kept under this name. Enter to change it.")
-        self.undo.setToolTip(
-            "Withdraw your last verdict of this window; the previous one counts again."
-        )
-        self.withdrawal.setToolTip(
-            "Withdraw your verdict on the selected object, whenever it was given; the previous "
-            "one counts again."
-        )
-        self.following.setToolTip("The next failure without a verdict, in the order of the table.")
-        self.history.setToolTip("Every verdict that you ever gave on this object.")
-        self.compare.setToolTip(
-            "Two reviewers' agreement and the objects on which they differ. Shows you the "
-            "other's verdicts: look when both are done."
-        )
-        self.goes_on.setToolTip("Whether a verdict leads to the next failure without one.")
-        self.place.setText("other place…")
-        self.place.setToolTip("Choose another file for the verdicts, new or existing.")
-        self.suggestion.setText("use my own folder")
-        self.retry.setToolTip("Try the review file again.")
-        self.stop.setToolTip("Stop counting the verdicts in the other regions.")
+    def _explain(self) -> None:
+        tooltips: dict[QWidget, str] = {
+            self.note: "A remark, kept with the verdict. Enter saves it, Shift+Enter adds a line.",
+            self._draft: "Not kept with a verdict yet: give one, or press Enter to change the one "
+            "that this object has.",
+            self.name: "Who reviews. Verdicts are kept under this name. Enter to change it.",
+            self.undo: "Withdraw your last verdict of this window; the previous one counts again.",
+            self.withdrawal: "Withdraw your verdict on the selected object, whenever it was "
+            "given; the previous one counts again.",
+            self.following: "The next failure without a verdict, in the order of the table.",
+            self.compare: "Two reviewers' agreement and the objects on which they differ. Shows "
+            "you the other's verdicts: look when both are done.",
+            self.end_adjudication: "Return to your own verdicts.",
+            self.goes_on: "Whether a verdict leads to the next failure without one.",
+            self.place: "Choose another file for the verdicts, new or existing.",
+            self.retry: "Try the review file again.",
+            self.stop: "Stop counting the verdicts in the other regions.",
+        }
+        for widget, text in tooltips.items():
+            widget.setToolTip(text)
         for bar, what in ((self.region_progress, "region"), (self.cohort_progress, "cohort")):
             bar.setToolTip(
-                f"Failures of this {what} and team that have your verdict. A misclassified pair "
+                f"Failures of this {what} and team that have a verdict. A misclassified pair "
                 "counts once."
             )
         menu = QMenu(self._export)
@@ -375,7 +353,7 @@ class ReviewPanel(QScrollArea):
             entry = menu.addAction(text)
             if entry is not None:
                 entry.triggered.connect(lambda _=False, a=action: a())
-        self._export.setText("export")
+        self._export.setText("Export")
         self._export.setToolTip("Write verdicts as CSV, or this region for QuPath.")
         self._export.setMenu(menu)
         opens_menu(self._export)
@@ -388,68 +366,77 @@ class ReviewPanel(QScrollArea):
         ]
 
     def _lay_out(self) -> None:
-        self._who = PlainLabel(WHO)
-        self._who.setWordWrap(True)
-        self._figures_hint = PlainLabel(
-            "Shows how the verdicts “prediction right” would change the figures."
-        )
-        self._figures_hint.setWordWrap(True)
-        self._state.setWordWrap(True)
-        self._problem_text.setWordWrap(True)
-        problem = QVBoxLayout(self._problem)
-        problem.setContentsMargins(0, 0, 0, 0)
-        problem.addWidget(self._problem_text)
-        problem.addLayout(_row(self.suggestion, self.retry, stretch=True))
-        self._problem.setVisible(False)
-        verdicts = QGridLayout()
-        verdicts.setSpacing(3)
-        for number, verdict in enumerate(VERDICTS):
-            verdicts.addWidget(self.buttons[verdict], number // 2, number % 2)
+        wrapped = (self._who, self._figures_hint, self._state, self._problem_text)
+        for label in (*wrapped, self._adjudicated, self._opinions):
+            label.setWordWrap(True)
+        self._object.setStyleSheet("font-weight: bold")
+        self._fill_sections()
         body = QWidget()
         layout = QVBoxLayout(body)
-        layout.setContentsMargins(6, 4, 6, 4)
-        layout.setSpacing(4)
-        layout.addWidget(self._who)
-        layout.addLayout(_row(PlainLabel("Reviewer"), (self.name, 1), self.same))
+        layout.setContentsMargins(8, 4, 8, 4)
+        layout.setSpacing(5)
         layout.addWidget(self._problem)
+        layout.addWidget(self.settings)
+        layout.addWidget(self._adjudication)
         layout.addWidget(self._object)
-        layout.addLayout(verdicts)
-        layout.addLayout(_row(PlainLabel("Tag"), (self.tag, 1), (self.note, 2), self._draft))
+        layout.addWidget(self.verdicts)
+        layout.addLayout(self._details())
         layout.addWidget(self._state)
-        layout.addLayout(
-            _row(self.undo, self.withdrawal, self.following, self.history, stretch=True)
-        )
-        layout.addWidget(self.goes_on)
+        actions = (self.undo, self.withdrawal, self.following, self._export)
+        layout.addWidget(FlowBar(*actions, self.goes_on))
         layout.addWidget(self.region_progress)
         layout.addLayout(_row((self.cohort_progress, 1), self.stop))
-        layout.addWidget(separator())
-        layout.addWidget(heading("If the verdicts were right", WHAT_IF))
-        layout.addWidget(self._figures_hint)
-        layout.addWidget(self._figures)
-        layout.addWidget(separator())
-        layout.addLayout(_row(self.compare, self._export, stretch=True))
-        layout.addLayout(_row((self._where, 1), self.place))
-        layout.addStretch(1)
+        layout.addWidget(self.history, 1)
+        layout.addWidget(self.what_if)
         self.setWidget(body)
+
+    def _fill_sections(self) -> None:
+        _stacked(self._problem, self._problem_text, FlowBar(self.suggestion, self.retry))
+        self._problem.setVisible(False)
+        _stacked(
+            self._adjudication, self._adjudicated, self._opinions, FlowBar(self.end_adjudication)
+        )
+        self.settings.add(self._who)
+        self.settings.add(_boxed(PlainLabel("Name"), (self.name, 1)))
+        self.settings.add(FlowBar(self.same))
+        self.settings.add(_boxed((self._where, 1), self.place))
+        self.settings.add(FlowBar(self.compare))
+        self.what_if.toggleButton().setToolTip(WHAT_IF)
+        self.what_if.add(self._figures_hint)
+        self.what_if.add(self._figures)
+
+    def _details(self) -> QGridLayout:
+        grid = QGridLayout()
+        grid.setSpacing(4)
+        top = Qt.AlignmentFlag.AlignTop
+        grid.addWidget(PlainLabel("Tags"), 0, 0)
+        grid.addWidget(self.tags, 0, 1, 1, 2)
+        grid.addWidget(PlainLabel("Note"), 1, 0, top)
+        grid.addWidget(self.note, 1, 1)
+        grid.addWidget(self._draft, 1, 2, top)
+        grid.setColumnStretch(1, 1)
+        return grid
 
     def _wire(self) -> None:
         self.name.editingFinished.connect(self._on_name)
-        for verdict, button in self.buttons.items():
-            button.clicked.connect(lambda _=False, v=verdict: self.verdict_given.emit(v))
-        for field in (self.note, self._tag_line):
-            field.returnPressed.connect(self._on_details)
-            field.textEdited.connect(lambda _text: self._on_typed())
-        # Enter and Esc leave the field: N and its like would otherwise be written behind the text.
-        for line in (self.name, self.note, self._tag_line):
-            line.returnPressed.connect(lambda: self.typing_ended.emit())
-            line.escaped.connect(self.typing_ended.emit)
+        self.name.returnPressed.connect(self.typing_ended.emit)
+        self.name.escaped.connect(self.typing_ended.emit)
+        self.verdicts.given.connect(self.verdict_given.emit)
+        self.verdicts.region_wanted.connect(self.region_wanted.emit)
+        self.history.record_chosen.connect(self.record_chosen.emit)
+        for field in (self.note, self.tags):
+            field.edited.connect(self._on_typed)
+            field.entered.connect(self._on_details)
+            # Enter and Esc leave the field: N and its like would otherwise go into the text.
+            field.entered.connect(self.typing_ended.emit)
+            field.escaped.connect(self.typing_ended.emit)
         self.same.clicked.connect(lambda _=False: self._on_same())
         pushed: tuple[tuple[QAbstractButton, SignalInstance], ...] = (
             (self.undo, self.undo_wanted),
             (self.withdrawal, self.withdrawal_wanted),
             (self.following, self.next_wanted),
-            (self.history, self.history_wanted),
             (self.compare, self.comparison_wanted),
+            (self.end_adjudication, self.adjudication_ended),
             (self.place, self.place_wanted),
             (self.suggestion, self.suggestion_wanted),
             (self.retry, self.retry_wanted),
@@ -493,15 +480,28 @@ def _undefined(value: float) -> str:
 
 
 def _share_text(share: Share) -> str:
-    return f"{count_text(share.done)} of {count_text(share.total)} failures judged"
+    return f"{count_text(share.done)} of {count_text(share.total)} failures reviewed"
 
 
-def _row(*widgets: QWidget | tuple[QWidget, int], stretch: bool = False) -> QHBoxLayout:
+def _row(*widgets: QWidget | tuple[QWidget, int]) -> QHBoxLayout:
     row = QHBoxLayout()
     row.setSpacing(4)
     for entry in widgets:
         widget, factor = entry if isinstance(entry, tuple) else (entry, 0)
         row.addWidget(widget, factor)
-    if stretch:
-        row.addStretch(1)
     return row
+
+
+def _boxed(*widgets: QWidget | tuple[QWidget, int]) -> QWidget:
+    box = QWidget()
+    row = _row(*widgets)
+    row.setContentsMargins(0, 0, 0, 0)
+    box.setLayout(row)
+    return box
+
+
+def _stacked(box: QWidget, *widgets: QWidget) -> None:
+    layout = QVBoxLayout(box)
+    layout.setContentsMargins(0, 0, 0, 0)
+    for widget in widgets:
+        layout.addWidget(widget)

@@ -1,0 +1,117 @@
+"""The progress of a review, and the figures that its verdicts lead to, region by region."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.patients import summarise_team
+from napari_panoptic.nuclei.reading import load_prediction, load_reference
+from napari_panoptic.nuclei.summary import RegionSummary
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.review.judged import Judged
+
+FIGURES = ("pq", "sq", "dq", "detection_f1")
+"""The figures that are shown before and after."""
+
+
+@dataclass(frozen=True, eq=False)
+class RegionLine:
+    """The review of one region and team.
+
+    Parameters
+    ----------
+    region
+        Its name.
+    done, total
+        Failures with a verdict, and all failures.
+    before, after
+        What was counted, and what would be if the verdicts were right.
+    """
+
+    region: str
+    done: int
+    total: int
+    before: Counts
+    after: Counts
+
+
+def line_of(judged: Judged, region: str) -> RegionLine:
+    """Sum up the verdicts on one evaluation."""
+    done, total = judged.counts()
+    return RegionLine(region, done, total, judged.evaluation.counts, judged.corrected_counts())
+
+
+def line_without_verdicts(summary: RegionSummary) -> RegionLine | None:
+    """Take the line of a region without a verdict from the cohort summary."""
+    counts = summary.counts
+    if counts is None:
+        return None
+    wrong = counts.confusion.copy()
+    np.fill_diagonal(wrong, 0)
+    return RegionLine(summary.region, 0, int(wrong.sum()), counts, counts)
+
+
+def figures_of(
+    lines: Sequence[RegionLine], cohort: Cohort
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Return the figures before and after: those of a team, as means over patients."""
+    names = cohort.scheme.names
+
+    def figures(counts: Sequence[tuple[str, Counts]]) -> dict[str, float]:
+        summary = summarise_team(counts, names)
+        return {name: summary.averaged[name].mean for name in FIGURES}
+
+    patients = {region.name: region.patient for region in cohort.regions}
+    return (
+        figures([(patients[line.region], line.before) for line in lines]),
+        figures([(patients[line.region], line.after) for line in lines]),
+    )
+
+
+def next_region(
+    names: Sequence[str], here: str, lines: Mapping[str, RegionLine | None]
+) -> str | None:
+    """Return the next region with failures to review, from the first again after the last.
+
+    Parameters
+    ----------
+    names
+        All regions, in their order.
+    here
+        The region to start after.
+    lines
+        Region -> its line; a region without one is not evaluated and skipped.
+    """
+    start = names.index(here) + 1 if here in names else 0
+    for name in (*names[start:], *names[:start]):
+        line = lines.get(name)
+        if name != here and line is not None and line.done < line.total:
+            return name
+    return None
+
+
+def evaluated_region(
+    cohort: Cohort, region: str, team: str, settings: EvaluationSettings, source: Source | None
+) -> Evaluation | None:
+    """Evaluate a region without distances; None if annotation or prediction is missing.
+
+    Raises
+    ------
+    PanopticError
+        If a file cannot be read.
+    """
+    quick = settings.replaced(distances=False)
+    found = cohort.region(region)
+    reference = load_reference(cohort, found, quick)
+    masks, _ = load_prediction(cohort, found, team, reference.shape, quick, source)
+    if masks is None or reference.masks is None:
+        return None
+    pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
+    return evaluate(pair, quick)

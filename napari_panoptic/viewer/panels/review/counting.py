@@ -1,0 +1,149 @@
+"""The progress of the review, and the figures with and without annotation errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from napari_panoptic.review.judged import Judged
+from napari_panoptic.review.progress import (
+    RegionLine,
+    figures_of,
+    line_of,
+    line_without_verdicts,
+    next_region,
+)
+from napari_panoptic.review.reviewing import Reviewing
+from napari_panoptic.review.verdicts import Share
+from napari_panoptic.viewer.jobs.review_work import ReviewLines, Task
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.review.panel import BeforeAfter, ReviewPanel
+
+
+class ReviewCounting:
+    """Counts the verdicts of the cohort in the background, and shows them while seen.
+
+    Parameters
+    ----------
+    around
+        The session and the desk.
+    panel
+        Where they are shown.
+    reviewing
+        The review.
+    is_seen
+        Return whether the panel is visible.
+    """
+
+    def __init__(
+        self,
+        around: Surroundings,
+        panel: ReviewPanel,
+        reviewing: Reviewing,
+        is_seen: Callable[[], bool],
+    ) -> None:
+        self._session, self._link = around.session, around.link
+        self._panel, self._reviewing, self._is_seen = panel, reviewing, is_seen
+        self._lines = ReviewLines(around.session.cohort)
+        self._lines.changed.connect(self.show)
+        self.is_stale = True
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether regions are being counted."""
+        return self._lines.is_busy
+
+    def close(self) -> None:
+        """Stop counting."""
+        self._lines.changed.disconnect(self.show)
+        self._lines.stop()
+
+    def stop(self) -> None:
+        """Stop counting after the region that is being counted."""
+        self._lines.stop()
+
+    def forget(self, regions: Sequence[str]) -> None:
+        """Count some regions again."""
+        self._lines.forget([region for region in regions if region != self._region])
+
+    def forget_all(self) -> None:
+        """Count all regions again: other verdicts apply."""
+        self._lines.stop()
+        self._lines.forget([region.name for region in self._session.cohort.regions])
+
+    def take(self, judged: Judged | None) -> None:
+        """Take the verdicts on what is shown; out of sight they are counted later."""
+        if not self._is_seen():
+            self.is_stale = True
+            self._lines.forget([self._region])  # outdated
+            return
+        task = self._task()
+        if task is not None and judged is not None:
+            self._lines.put(task, line_of(judged, self._region))
+        self.show()
+
+    def count_others(self) -> None:
+        """Count the regions with verdicts that are not counted yet."""
+        task, store = self._task(), self._reviewing.store
+        if task is None or store is None or self._session.snapshot is None:
+            return
+        known = {region.name for region in self._session.cohort.regions} - {self._region}
+        reviewed = self._reviewing.reviewed_regions()
+        self._lines.start(task, store, [region for region in reviewed if region in known])
+
+    def next_region(self) -> str | None:
+        """Return the next region with open failures, None if there is none."""
+        names = [region.name for region in self._session.cohort.regions]
+        return next_region(names, self._region, self._all_lines())
+
+    def show(self) -> None:
+        """Show progress and figures, once the panel is seen."""
+        self.is_stale = not self._is_seen()
+        if self.is_stale:
+            return
+        of_regions = self._all_lines()
+        lines = list(of_regions.values())
+        here = self._lines.lines.get(self._region)
+        if self._session.evaluation is None:
+            here = None
+        cohort = Share(sum(line.done for line in lines), sum(line.total for line in lines))
+        self._panel.show_progress(
+            None if here is None else Share(here.done, here.total),
+            cohort if lines else None,
+            busy=self._busy(),
+            can_stop=self._lines.is_busy,
+        )
+        units = []
+        if here is not None:
+            units.append(BeforeAfter("region", *figures_of([here], self._session.cohort)))
+        if lines:
+            units.append(BeforeAfter("cohort", *figures_of(lines, self._session.cohort)))
+        self._panel.show_figures(units)
+
+    def _all_lines(self) -> dict[str, RegionLine]:
+        found = {}
+        for (region, team), summary in self._session.summaries.items():
+            if team == self._session.team:
+                line = self._lines.lines.get(region) or line_without_verdicts(summary)
+                if line is not None:
+                    found[region] = line
+        return found
+
+    def _busy(self) -> tuple[int, int] | None:
+        """Return the number of regions counted, and to count; None if all are."""
+        if self._lines.is_busy:
+            return self._lines.done, self._lines.total
+        evaluated = sum(team == self._session.team for _, team in self._session.summaries)
+        total = len(self._session.cohort.regions)
+        is_evaluating = self._link.summary.is_busy and evaluated < total
+        return (evaluated, total) if is_evaluating else None
+
+    @property
+    def _region(self) -> str:
+        snapshot = self._session.snapshot
+        return "" if snapshot is None else snapshot.region.name
+
+    def _task(self) -> Task | None:
+        session = self._session
+        if session.team is None:
+            return None
+        return Task(session.team, session.settings, session.source)

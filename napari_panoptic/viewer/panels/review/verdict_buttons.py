@@ -1,0 +1,171 @@
+"""The buttons of the verdicts, large; at the end of the queue they say so in their place."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+
+from psygnal import Signal
+from qtpy.QtCore import QSignalBlocker, QSize, Qt
+from qtpy.QtGui import QResizeEvent
+from qtpy.QtWidgets import QGridLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.nuclei.palette import STATUS_COLOURS
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import Status, Verdict
+from napari_panoptic.review.judged import VERDICTS
+from napari_panoptic.viewer.kit.keys import key_text
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
+
+VERDICT_KEYS: Mapping[Verdict, str] = {
+    verdict: f"Alt-{number}" for number, verdict in enumerate(VERDICTS, start=1)
+}
+VERDICT_COLOURS: Mapping[Verdict, Rgb] = {
+    Verdict.ANNOTATION_RIGHT: STATUS_COLOURS[Status.TP],
+    Verdict.PREDICTION_RIGHT: STATUS_COLOURS[Status.MISCLASSIFIED],
+    Verdict.BOTH_WRONG: STATUS_COLOURS[Status.FP],
+    Verdict.CANNOT_TELL: (150, 150, 165),
+}
+"""Accent of each verdict; colours that also differ under colour-deficient vision."""
+BUTTON_PX = 48
+"""Height of a button, large enough to be hit without looking."""
+SPACING_PX = 6
+NAME_NEEDED = "Enter the reviewer's name first: verdicts are kept under it."
+
+
+def verdict_title(verdict: Verdict) -> str:
+    """Return the words of a verdict in sentence case."""
+    words = VERDICT_WORDS[verdict]
+    return words[:1].upper() + words[1:]
+
+
+class VerdictButtons(QWidget):
+    """A large button per verdict, in two columns where there is room."""
+
+    given = Signal(Verdict)
+    region_wanted = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.buttons = {verdict: _button(verdict) for verdict in VERDICTS}
+        for verdict, button in self.buttons.items():
+            button.clicked.connect(lambda _=False, v=verdict: self.given.emit(v))
+        self._grid = QWidget()
+        self._layout = QGridLayout(self._grid)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(SPACING_PX)
+        self._columns = 0
+        self._takes_verdicts = False
+        self._end, self._detail = RichLabel(), PlainLabel()
+        self._end_text = ""
+        self.further = QPushButton()
+        self.further.setMinimumHeight(BUTTON_PX)
+        self.further.clicked.connect(lambda _=False: self.region_wanted.emit(self._region))
+        self._region = ""
+        self._end_page = self._laid_out_end()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._grid)
+        layout.addWidget(self._end_page)
+        self._arrange(1)
+        self.show_end("")
+
+    @property
+    def columns(self) -> int:
+        """Number of buttons beside each other."""
+        return self._columns
+
+    def show_verdict(self, verdict: Verdict | None, *, enabled: bool) -> None:
+        """Show which verdict an object has, and whether one can be given."""
+        for own, button in self.buttons.items():
+            with QSignalBlocker(button):
+                button.setChecked(own is verdict)
+        self._takes_verdicts = enabled
+        self._show_enabled()
+
+    def show_reviewer(self, name: str) -> None:
+        """Explain the buttons, or ask for a name first."""
+        for verdict, button in self.buttons.items():
+            key = key_text(VERDICT_KEYS[verdict])
+            button.setToolTip(f"{VERDICT_MEANINGS[verdict]} ({key})" if name else NAME_NEEDED)
+
+    def show_end(self, text: str, detail: str = "", *, region: str = "") -> None:
+        """Show in place of the buttons that the queue has ended; the buttons if empty.
+
+        No verdict can be given by the buttons until they are shown again.
+
+        Parameters
+        ----------
+        text
+            What has ended, in a few words.
+        detail
+            What the user can do.
+        region
+            The region to continue with, if there is one.
+        """
+        self._end_text = text
+        # Relative to the theme's own size, which style sheets would overrule.
+        self._end.set_rich(f'<b style="font-size: x-large">{html.escape(text)}</b>')
+        self._detail.setText(detail)
+        self._region = region
+        self.further.setText(shown(f"Continue in {region}").replace("&", "&&"))
+        self.further.setVisible(bool(region))
+        self._grid.setVisible(not text)
+        self._end_page.setVisible(bool(text))
+        self._show_enabled()
+
+    def end_text(self) -> str:
+        """Return what is shown at the end of the queue; empty before."""
+        return self._end_text
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """Return the size with one column."""
+        hint = super().minimumSizeHint()
+        return QSize(self._widest() if self._grid.isVisibleTo(self) else 0, hint.height())
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Put the buttons in two columns where their words fit."""
+        super().resizeEvent(event)
+        self._arrange(2 if self.width() >= 2 * self._widest() + SPACING_PX else 1)
+
+    def _show_enabled(self) -> None:
+        for button in self.buttons.values():
+            button.setEnabled(self._takes_verdicts and not self._end_text)
+
+    def _widest(self) -> int:
+        return max(button.sizeHint().width() for button in self.buttons.values())
+
+    def _arrange(self, columns: int) -> None:
+        if columns == self._columns:
+            return
+        self._columns = columns
+        for number, button in enumerate(self.buttons.values()):
+            self._layout.addWidget(button, number // columns, number % columns)
+
+    def _laid_out_end(self) -> QWidget:
+        page = QWidget()
+        layout = QVBoxLayout(page)
+        for widget in (self._end, self._detail):
+            widget.setWordWrap(True)
+            widget.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            layout.addWidget(widget)
+        layout.addWidget(self.further)
+        return page
+
+
+def _button(verdict: Verdict) -> QPushButton:
+    button = QPushButton(f"{verdict_title(verdict)}   {key_text(VERDICT_KEYS[verdict])}")
+    button.setCheckable(True)
+    button.setMinimumHeight(BUTTON_PX)
+    # Narrower than its words while the column is being made narrower.
+    button.setMinimumWidth(1)
+    button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+    red, green, blue = VERDICT_COLOURS[verdict]
+    rgb = f"{red}, {green}, {blue}"
+    button.setStyleSheet(
+        f"QPushButton {{ border-left: 6px solid rgb({rgb}); padding: 4px 8px; }}"
+        f"QPushButton:checked {{ font-weight: bold; background: rgba({rgb}, 110); }}"
+        f"QPushButton:disabled {{ border-left: 6px solid rgba({rgb}, 90); }}"
+    )
+    return button
