@@ -39,9 +39,9 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def fewer_collections():
-    """Collect garbage faster: what is imported by now is never looked at again."""
+    """Exclude what stays anyway, such as imported modules: napari collects for every layer."""
     gc.collect()
     gc.freeze()
 
