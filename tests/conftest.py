@@ -7,6 +7,11 @@ from napari_panoptic.samples.detections import write_detection_sample
 from napari_panoptic.samples.nuclei import write_sample_cohort
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with windows: their files take longest, and workers then end at the same time."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/viewer/"))
+
+
 @pytest.fixture(scope="session")
 def nuclei_sample(tmp_path_factory):
     """Write the sample cohort of nuclei once; tests that change files copy it."""
