@@ -9,11 +9,16 @@ has_display() {
     esac
 }
 
+# Run a command on a virtual display.
+with_virtual_display() {
+    xvfb-run -a -s "-screen 0 1600x1000x24" "$@"
+}
+
 # Run a command on the display, or on a virtual one where there is none.
 with_display() {
     if has_display; then
         "$@"
     else
-        xvfb-run -a -s "-screen 0 1600x1000x24" "$@"
+        with_virtual_display "$@"
     fi
 }

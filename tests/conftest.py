@@ -2,10 +2,36 @@
 
 import pytest
 
+from napari_panoptic.cli.main import main
 from napari_panoptic.samples.detections import write_detection_sample
+from napari_panoptic.samples.nuclei import write_sample_cohort
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with windows: their files take longest, and workers then end at the same time."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/viewer/"))
+
+
+@pytest.fixture(scope="session")
+def nuclei_sample(tmp_path_factory):
+    """Write the sample cohort of nuclei once; tests that change files copy it."""
+    return write_sample_cohort(tmp_path_factory.mktemp("nuclei") / "cohort")
 
 
 @pytest.fixture(scope="session")
 def detection_sample(tmp_path_factory):
     """Write the sample cohort of detections once."""
     return write_detection_sample(tmp_path_factory.mktemp("detections") / "cohort")
+
+
+@pytest.fixture(scope="session")
+def sample_tables(nuclei_sample, tmp_path_factory):
+    """Evaluate the sample of each task by the command line: task -> folder of its tables."""
+    folder = tmp_path_factory.mktemp("tables")
+    samples = {"nuclei": nuclei_sample}
+    for task in ("detections", "raters"):
+        samples[task] = folder / f"{task}-sample"
+        assert main(["sample", str(samples[task]), "--task", task]) == 0
+    for task, sample in samples.items():
+        assert main(["evaluate", str(sample), "--output", str(folder / task)]) == 0
+    return {task: folder / task for task in samples}

@@ -13,6 +13,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 import numpy as np
 import pandas as pd
 
+_AS_THEY_ARE = {NoneType, bool, int, float, str}
+
 
 def encoded(value: Any) -> Any:
     """Return a value as JSON can hold it, with all digits.
@@ -20,6 +22,8 @@ def encoded(value: Any) -> Any:
     Dataclasses and mappings become objects; arrays, tuples and lists become
     lists; a table becomes the name, type and values of each column.
     """
+    if type(value) in _AS_THEY_ARE:  # most values; found without further questions
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, pd.DataFrame):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -33,8 +29,8 @@ from napari_panoptic.nuclei.run import AUTO, PROCESSES, RegionDone
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
 from napari_panoptic.report.nuclei.page import report_page
+from tests.support.interrupted import stopped_at, write_large_cohort
 from tests.support.one_by_one import robustness_of_results
-from tests.support.paths import REPOSITORY
 from tests.support.reports import report_on, without_team_in
 from tests.support.slides import HELD_UP_TO_PX as SLIDES_FROM_PX
 from tests.support.slides import TEAMS as SLIDE_TEAMS
@@ -174,52 +170,41 @@ def test_processes_give_the_same(cohort: Cohort) -> None:
 # --- the command -------------------------------------------------------------------------------
 
 
+N_MANY = 12
+
+
 @pytest.fixture(scope="module")
-def many(folder: Path) -> Path:
-    """A cohort that takes long enough to be interrupted: links to few files."""
-    root, source = folder.parent / "many", REGIONS[1]
-    for number in range(60):
-        patient = f"TCGA-ZZ-{number // 10:04}-01Z-00-DX1"
-        for path in folder.rglob(f"{source.name}*"):
-            if path.is_file() and "Submissions" not in path.parts:
-                target = root / Path(*path.relative_to(folder).parts[:-2]) / patient
-                target.mkdir(parents=True, exist_ok=True)
-                os.link(path, target / path.name.replace(source.name, f"{patient}_{number}"))
-    return root
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_large_cohort(tmp_path_factory.mktemp("large"), N_MANY)
 
 
-def killed(many: Path, output: Path, store: Path, at: int) -> None:
-    arguments = ["report", str(many), "-o", str(output), "--jobs", "2", "--scheduler", "threads"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "napari_panoptic.cli.main", *arguments], cwd=REPOSITORY
-    )
-    deadline = time.monotonic() + 120
-    while n_kept(store) < at:
-        assert process.poll() is None, "it was done before it could be interrupted"
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    process.kill()
-    process.wait(60)
+@pytest.fixture(scope="module")
+def whole(many: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Write the report on many regions where nothing interrupts."""
+    output = tmp_path_factory.mktemp("whole") / "report.html"
+    assert main(["report", str(many), "-o", str(output)]) == 0
+    return output.read_bytes()
 
 
-@pytest.mark.parametrize("at", [20, 70], ids=["in the first pass", "in the second pass"])
+@pytest.mark.parametrize("at", [6, 18], ids=["in the first pass", "in the second pass"])
 def test_a_killed_report_goes_on_and_ends_with_the_same_bytes(
-    many: Path, tmp_path: Path, at: int, capsys: pytest.CaptureFixture[str]
+    many: Path, whole: bytes, tmp_path: Path, at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole, output = tmp_path / "whole.html", tmp_path / "report.html"
-    assert main(["report", str(many), "-o", str(whole)]) == 0
-    store = tmp_path / ".report.html.parts"
-    killed(many, output, store, at)
+    output = tmp_path / "report.html"
+    arguments = ["report", str(many), "-o", str(output), "--jobs", "2", "--scheduler", "threads"]
+    with stopped_at(at, "kill -9", *arguments) as process:
+        process.communicate(timeout=500)
     assert not output.exists()
-    n_done = n_kept(store)
-    assert at <= n_done < 120
-    assert (n_done > 60) == (at > 60)
+    n_done = n_kept(tmp_path / ".report.html.parts")
+    assert n_done in (at - 1, at)
+    assert (n_done > N_MANY) == (at > N_MANY)
     capsys.readouterr()
     assert main(["report", str(many), "-o", str(output)]) == 0
     said = capsys.readouterr().err
-    assert f"{n_done} of 120 regions, each evaluated 2 times, were done by an interrupted" in said
-    assert output.read_bytes() == whole.read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "whole.html"]
+    total = n_passes() * N_MANY
+    assert f"{n_done} of {total} regions, each evaluated 2 times, were done by an interrup" in said
+    assert output.read_bytes() == whole
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_no_resume_begins_anew(

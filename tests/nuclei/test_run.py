@@ -42,6 +42,7 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from tests.nuclei.test_conditions import assert_same
 from tests.support.dask_cluster import Cluster
+from tests.support.interrupted import stopped_at, write_large_cohort
 from tests.support.paths import REPOSITORY
 from tests.support.small_cohort import (
     ANNOTATIONS,
@@ -541,21 +542,7 @@ N_LARGE = 60
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cohort of many regions: links to few files."""
-    root = write_cohort(tmp_path_factory.mktemp("large") / "one")
-    many = root.parent / "many"
-    source = REGIONS[1]
-    for number in range(N_LARGE):
-        name, patient = (
-            f"TCGA-ZZ-{number // 10:04}-01Z-00-DX1_{number}",
-            f"TCGA-ZZ-{number // 10:04}-01Z-00-DX1",
-        )
-        for path in root.rglob(f"{source.name}*"):
-            if path.is_file() and "Submissions" not in path.parts:
-                target = many / Path(*path.relative_to(root).parts[:-2]) / patient
-                target.mkdir(parents=True, exist_ok=True)
-                os.link(path, target / path.name.replace(source.name, name))
-    return many
+    return write_large_cohort(tmp_path_factory.mktemp("large"), N_LARGE)
 
 
 @pytest.fixture(scope="module")
@@ -566,47 +553,10 @@ def large_tables(large: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return tables_of(output)
 
 
-AT_REGION = """
-import os, signal, sys
-
-count, wanted, how = 0, int(sys.argv[1]), sys.argv[2]
-
-def on_event(event, arguments):
-    global count
-    if event != "os.rename" or not os.fspath(arguments[1]).endswith(".part.json"):
-        return
-    count += 1
-    if count == wanted:
-        match how:
-            case "kill -9":
-                os.kill(os.getpid(), signal.SIGKILL)
-            case "Ctrl-C":  # a terminal sends it to the workers as well
-                os.killpg(0, signal.SIGINT)
-            case "wait":
-                print("waiting", flush=True)
-                sys.stdin.read()
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a test in the background ignores it
-sys.addaudithook(on_event)
-from napari_panoptic.cli.main import main
-sys.exit(main(sys.argv[3:]))
-"""
-
-
-def stopped_at(
-    region: int, how: str, cohort: Path, output: Path, scheduler: str
-) -> subprocess.Popen[str]:
-    """Start a run that stops itself just before it stores a region, on machines of any speed."""
+def evaluating(cohort: Path, output: Path, scheduler: str) -> list[str]:
+    """Return the command line of an evaluation."""
     options = ["--output", str(output), "--jobs", "2", "--scheduler", scheduler]
-    return subprocess.Popen(
-        [sys.executable, "-c", AT_REGION, str(region), how, "evaluate", str(cohort), *options],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    return ["evaluate", str(cohort), *options]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C reaches the workers otherwise here")
@@ -621,7 +571,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_tables(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     output = tmp_path / "out"
-    with stopped_at(21, how, large, output, scheduler) as process:
+    with stopped_at(21, how, *evaluating(large, output, scheduler)) as process:
         said = process.communicate(timeout=500)[1]
     assert not list(output.glob("*.csv"))
     if how == "Ctrl-C":
@@ -656,7 +606,7 @@ def children_of(pid: int) -> set[int]:
 
 
 def test_workers_end_with_the_process_that_started_them(large: Path, tmp_path: Path) -> None:
-    with stopped_at(2, "wait", large, tmp_path, "processes") as process:
+    with stopped_at(2, "wait", *evaluating(large, tmp_path, "processes")) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
         workers = children_of(process.pid)
@@ -767,7 +717,7 @@ def test_a_killed_worker_is_survived(
     cluster: Cluster, large: Path, large_tables: dict[str, bytes], tmp_path: Path
 ) -> None:
     """Last but one of the cluster's tests: it costs a worker."""
-    with stopped_at(21, "wait", large, tmp_path / "out", cluster.address) as process:
+    with stopped_at(21, "wait", *evaluating(large, tmp_path / "out", cluster.address)) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
         cluster.workers[0].kill()

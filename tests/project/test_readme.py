@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -37,10 +38,8 @@ def test_every_command_is_understood(command: list[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("readme") / "cohort"
-    assert main(["sample", str(folder)]) == 0
-    return folder
+def sample(nuclei_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shutil.copytree(nuclei_sample, tmp_path_factory.mktemp("readme") / "cohort")
 
 
 @pytest.mark.parametrize(

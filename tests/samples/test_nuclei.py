@@ -1,5 +1,6 @@
 """The sample cohort: complete, always the same, and with something of everything in it."""
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -28,8 +29,9 @@ CAUSES_OF = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sample_cohort(tmp_path_factory.mktemp("sample") / "cohort")
+def folder(nuclei_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the sample: a test edits it."""
+    return shutil.copytree(nuclei_sample, tmp_path_factory.mktemp("sample") / "cohort")
 
 
 @pytest.fixture(scope="module")

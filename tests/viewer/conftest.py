@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import sys
 import time
 from dataclasses import replace
@@ -17,7 +18,6 @@ from napari.settings import NapariSettings
 from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.samples.nuclei import write_sample_cohort
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.editing import autosaving
@@ -39,9 +39,9 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def fewer_collections():
-    """Collect garbage faster: what is imported by now is never looked at again."""
+    """Exclude what stays anyway, such as imported modules: napari collects for every layer."""
     gc.collect()
     gc.freeze()
 
@@ -81,9 +81,9 @@ def autosaves(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def sample_folder(tmp_path_factory):
-    """Write the sample cohort once."""
-    return write_sample_cohort(tmp_path_factory.mktemp("viewer") / "cohort")
+def sample_folder(nuclei_sample, tmp_path_factory):
+    """Copy the sample cohort for all windows: they keep reviews in it."""
+    return shutil.copytree(nuclei_sample, tmp_path_factory.mktemp("viewer") / "cohort")
 
 
 @pytest.fixture(scope="session")
@@ -176,9 +176,9 @@ def open_desk(qapp, shown_cohort, shown_parts, wait_until, napari_application): 
 
 
 @pytest.fixture(scope="module")
-def review_viewer(qapp, tmp_path_factory, wait_until, napari_application):  # noqa: ARG001
+def review_viewer(qapp, nuclei_sample, tmp_path_factory, wait_until, napari_application):  # noqa: ARG001
     """Open a window for reviews of a cohort of its own: two regions, one team, two panels."""
-    folder = write_sample_cohort(tmp_path_factory.mktemp("review") / "cohort")
+    folder = shutil.copytree(nuclei_sample, tmp_path_factory.mktemp("review") / "cohort")
     for place in [*folder.glob("*/careful")]:
         place.rename(place.with_name("R&D's"))
     cohort = open_cohort(folder)

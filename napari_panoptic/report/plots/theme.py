@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -216,12 +217,23 @@ def svg_text(plot: Plot | Figure, *, salt: str = "") -> str:
         artist.set_gid(_group(number))
     target = io.StringIO()
     with _one_at_a_time(), _svg_parameters(salt):
-        _figure_of(plot).savefig(target, format="svg", metadata={"Date": None, "Creator": None})
+        _write_svg(_figure_of(plot), target)
     document = target.getvalue()
     for number, (_, own) in enumerate(points):
         # Drawn as marks; the cells of maps contain their figures as text.
         document = _with_titles(document, f'<g id="{_group(number)}">', own)
     return document
+
+
+def _write_svg(figure: Figure, target: io.StringIO) -> None:
+    """Lay the figure out and draw it in one pass; ``savefig`` draws it twice for the same file."""
+    canvas, dpi = figure.canvas, figure.dpi
+    try:
+        drawn: Any = FigureCanvasSVG(figure)
+        drawn.print_svg(target, metadata={"Date": None, "Creator": None})
+    finally:
+        figure.set_canvas(canvas)
+        figure.dpi = dpi
 
 
 def _group(number: int) -> str:

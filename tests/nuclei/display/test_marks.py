@@ -17,16 +17,15 @@ from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.samples.nuclei import write_sample_cohort
 from napari_panoptic.viewer.panels.seen_part import material
 from tests.support.small_pairs import four_fates
 from tests.support.vision import VISIONS, difference
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory):
+def session(nuclei_sample):
     """Load the first region of the sample, without a window."""
-    cohort = open_cohort(write_sample_cohort(tmp_path_factory.mktemp("marks") / "cohort"))
+    cohort = open_cohort(nuclei_sample)
     session = Session(cohort)
     name = cohort.regions[0].name
     request = session.request(region_name=name)

@@ -11,7 +11,6 @@ from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
-from napari_panoptic.samples.nuclei import write_sample_cohort
 from tests.support.vision import VISIONS, difference, seen_as
 
 LEAST_DIFFERENCE = 20.0
@@ -20,9 +19,9 @@ LEAST_DIFFERENCE_OF_SHADES = 10.0
 
 
 @pytest.fixture(scope="module")
-def tissue(tmp_path_factory):
+def tissue(nuclei_sample):
     """Give the median colours of nuclei and of what lies between them, per sample region."""
-    cohort = open_cohort(write_sample_cohort(tmp_path_factory.mktemp("sample") / "cohort"))
+    cohort = open_cohort(nuclei_sample)
     colours = []
     for region in cohort.regions:
         snapshot = load_region(cohort, region.name, EvaluationSettings(distances=False))

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import sqlite3
 import threading
 from dataclasses import replace
@@ -29,7 +30,6 @@ from napari_panoptic.review.judged import Judged, Subjects
 from napari_panoptic.review.reviewing import read_verdicts
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.watch import Watch
-from napari_panoptic.samples.nuclei import write_sample_cohort
 from napari_panoptic.viewer.desk.nuclei import OBJECTS, desk_of
 from napari_panoptic.viewer.jobs import jobs
 from napari_panoptic.viewer.panels.review import adjudicating, presenter, writing
@@ -48,9 +48,10 @@ ALT, PLAIN = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.NoModifier
 
 
 @pytest.fixture(scope="module")
-def review_cohort(tmp_path_factory):
+def review_cohort(nuclei_sample, tmp_path_factory):
     """Open a part of a sample cohort of this module's own, whose reviews nobody else sees."""
-    cohort = open_cohort(write_sample_cohort(tmp_path_factory.mktemp("review") / "cohort"))
+    folder = shutil.copytree(nuclei_sample, tmp_path_factory.mktemp("review") / "cohort")
+    cohort = open_cohort(folder)
     teams = tuple(team for team in cohort.teams if team.name in ("careful", "merger"))
     return replace(cohort, regions=cohort.regions[:3], teams=teams)
 
