@@ -1,8 +1,9 @@
-"""On a first start, compile the kernels of the evaluation in a second process.
+"""On a first start, compile the kernels in other processes than the window's.
 
-Numba compiles on one processor at a time. While the window's process compiles the kernels
-that read and draw a region, ``python -m napari_panoptic.nuclei.first_start`` compiles those
-that evaluate and edit it. Each finds in numba's cache what the other has compiled.
+Numba compiles on one processor at a time, and holds the GIL meanwhile: a window would stand
+still. ``python -m napari_panoptic.nuclei.first_start`` compiles the kernels that evaluate and edit
+a region, another process those that read and draw it. Each finds in numba's cache what the other
+has compiled, and so does the window's process afterwards.
 """
 
 from __future__ import annotations
@@ -33,12 +34,17 @@ OTHER_SETTINGS = (
 
 
 def compile_beside() -> subprocess.Popen[bytes] | None:
-    """Start the second process; None if kernels are cached already or there is one processor."""
+    """Start this module's process; None if kernels are cached already or there is one processor."""
     if (os.cpu_count() or 1) < 2 or has_cached_kernels():
         return None
+    return start_python(__name__)
+
+
+def start_python(module: str, *arguments: str) -> subprocess.Popen[bytes] | None:
+    """Run a module of this package in a process of its own; None if none can be started."""
     try:
         return subprocess.Popen(  # noqa: S603 - this very interpreter
-            [sys.executable, "-m", __name__],
+            [sys.executable, "-m", module, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -46,6 +52,12 @@ def compile_beside() -> subprocess.Popen[bytes] | None:
         )
     except OSError:  # no more processes: this one compiles everything
         return None
+
+
+def count_cached_kernels() -> int:
+    """Count the kernels in numba's cache."""
+    folder = list_changes.stats.cache_path  # type: ignore[attr-defined]
+    return 0 if folder is None else len(list(Path(folder).glob("*.nbi")))
 
 
 def has_cached_kernels() -> bool:

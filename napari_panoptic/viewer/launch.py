@@ -22,6 +22,7 @@ from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.jobs.region_work import warm_up
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
 from napari_panoptic.viewer.state.preferences import PLUGIN
+from napari_panoptic.viewer.warm import WARM_UP
 
 PREFERRED_SIZE = (1600, 1000)
 """Width and height of the window, where the screen is large enough."""
@@ -117,7 +118,7 @@ def _being_read(cohort: Cohort, region: str | None) -> ReadAhead:
     """Begin to read the first region as the desk will ask for it."""
     session, ahead = Session(cohort), ReadAhead(cohort)
     first = region or next((at.name for at in cohort.regions), None)
-    if first is not None:
+    if first is not None and not WARM_UP.is_compiling:  # else it would compile in this process
         wanted = Wanted(session.settings, session.source, session.team, no_others=True)
         ahead.want("", [first], wanted)
     return ahead

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import napari
+from platformdirs import user_cache_path
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 from superqt.utils import create_worker
@@ -17,13 +18,22 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.pair import pair_of_files
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.samples.write import write_sample
 from napari_panoptic.viewer.desk.docks import unwrapped
 from napari_panoptic.viewer.desk.shell import DeskShell
-from napari_panoptic.viewer.kit.shown import show_error, shown
+from napari_panoptic.viewer.kit.opening_report import NOTIFICATIONS, OpeningReport
+from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 TITLE_END = " · napari-panoptic"
 """How the title of a window of this program's own ends, after the cohort's name."""
+
+SAMPLE_FOLDERS = {
+    Task.NUCLEI: "sample",
+    Task.DETECTIONS: "sample-detections",
+    Task.RATERS: "sample-raters",
+}
+"""In the user's cache: in a folder that all users share, others could put theirs in its place."""
 
 
 class AnyCohort(Protocol):
@@ -218,7 +228,9 @@ def _present(kinds: tuple[DeskKind, ...], viewer: Any) -> list[AnyDesk | None]:
     return [kind.present(viewer) for kind in kinds]
 
 
-def ask_for_folder(viewer: napari.Viewer, parent: QWidget | None = None) -> None:
+def ask_for_folder(
+    viewer: napari.Viewer, parent: QWidget | None = None, report: OpeningReport = NOTIFICATIONS
+) -> None:
     """Let the user choose a cohort's folder, and open it in the background."""
     last = PREFERENCES.last_cohort
     folder = QFileDialog.getExistingDirectory(
@@ -227,58 +239,94 @@ def ask_for_folder(viewer: napari.Viewer, parent: QWidget | None = None) -> None
         "" if last is None else str(last),
     )
     if folder:
-        open_in_background(viewer, Path(folder))
+        open_in_background(viewer, Path(folder), report=report)
 
 
-def open_in_background(viewer: napari.Viewer, folder: Path, *, allow_outside: bool = False) -> None:
+def open_in_background(
+    viewer: napari.Viewer,
+    folder: Path,
+    *,
+    allow_outside: bool = False,
+    report: OpeningReport = NOTIFICATIONS,
+) -> None:
     """Open a folder and show it; report why if that fails.
 
     If links lead out of the folder and this is not allowed, ask the user.
     """
     viewer = unwrapped(viewer)
 
-    def take(answer: Opened | _Outside | str) -> None:
-        if not hasattr(viewer.window, "_qt_window"):  # closed meanwhile
-            return
-        if isinstance(answer, _Outside):
-            if may_follow(viewer.window._qt_window, answer.message):
-                open_in_background(viewer, folder, allow_outside=True)
-            elif answer.opened is not None:
-                take(answer.opened)
-        elif isinstance(answer, str):
-            show_error(answer)
-        elif show_in(viewer, answer) is not None:
-            PREFERENCES.last_cohort = answer.cohort.root
+    def take(answer: Opened | _Outside) -> None:
+        if not isinstance(answer, _Outside):
+            if show_in(viewer, answer) is not None:
+                PREFERENCES.last_cohort = answer.cohort.root
+        elif may_follow(viewer.window._qt_window, answer.message):
+            open_in_background(viewer, folder, allow_outside=True, report=report)
+        elif answer.opened is not None:
+            take(answer.opened)
 
-    worker = create_worker(_read, folder, allow_outside, _start_thread=False)
-    worker.returned.connect(take)
-    worker.start()
+    report.show_reading(folder.name)
+    _in_background(viewer, lambda: _read(folder, allow_outside), take, report)
 
 
-def open_dropped(viewer: napari.Viewer, paths: Sequence[Path]) -> None:
+def open_dropped(
+    viewer: napari.Viewer, paths: Sequence[Path], report: OpeningReport = NOTIFICATIONS
+) -> None:
     """Open a cohort's folder, or compare files with objects of one image, in the background."""
     if len(paths) == 1 and paths[0].is_dir() and paths[0].suffix.casefold() != ".zarr":
-        open_in_background(viewer, paths[0])
+        open_in_background(viewer, paths[0], report=report)
         return
     viewer = unwrapped(viewer)
+    report.show_reading(", ".join(path.name for path in paths))
 
-    def take(answer: Opened | str) -> None:
+    def read() -> Opened:
+        return Opened(Task.NUCLEI, pair_of_files(list(paths)))
+
+    _in_background(viewer, read, lambda answer: show_in(viewer, answer), report)
+
+
+def open_sample(
+    viewer: napari.Viewer, task: Task = Task.NUCLEI, report: OpeningReport = NOTIFICATIONS
+) -> None:
+    """Write the sample cohort of a task if it is not there, and show it, in the background."""
+    viewer = unwrapped(viewer)
+    report.show_reading("the sample")
+    _in_background(
+        viewer, lambda: read_sample(task), lambda answer: show_in(viewer, answer), report
+    )
+
+
+def read_sample(task: Task) -> Opened:
+    """Write the sample cohort of a task into the user's cache if it is not there, and read it."""
+    folder = user_cache_path("napari-panoptic") / SAMPLE_FOLDERS[task]
+    return read_folder(write_sample(folder, task))
+
+
+def _in_background(
+    viewer: Any,
+    read: Callable[[], Opened | _Outside],
+    take: Callable[[Any], object],
+    report: OpeningReport,
+) -> None:
+    """Read something in a worker, and show it if its window is still open."""
+
+    def finish(answer: Opened | _Outside | str) -> None:
         if not hasattr(viewer.window, "_qt_window"):  # closed meanwhile
             return
+        report.show_over()
         if isinstance(answer, str):
-            show_error(answer)
+            report.show_failed(answer)
         else:
-            show_in(viewer, answer)
+            take(answer)
 
-    worker = create_worker(_read_pair, list(paths), _start_thread=False)
-    worker.returned.connect(take)
+    worker = create_worker(_answer, read, _start_thread=False)
+    worker.returned.connect(finish)
     worker.start()
 
 
-def _read_pair(paths: Sequence[Path]) -> Opened | str:
-    """Read files of one image, or say why they cannot be compared."""
+def _answer(read: Callable[[], Opened | _Outside]) -> Opened | _Outside | str:
+    """Read something, or return why it cannot be; an error would count as a crash."""
     try:
-        return Opened(Task.NUCLEI, pair_of_files(paths))
+        return read()
     except PanopticError as error:
         return str(error)
 
@@ -310,29 +358,39 @@ def may_follow(parent: QWidget, message: str) -> bool:
     return box.clickedButton() is follow
 
 
-def _read(folder: Path, allow_outside: bool) -> Opened | _Outside | str:
-    """Read a folder, or say why it cannot be; an error given back would count as a crash."""
+def _read(folder: Path, allow_outside: bool) -> Opened | _Outside:
+    """Read a folder; of links that lead out of it, only report that they do."""
     try:
         opened = read_folder(folder, allow_outside=allow_outside)
-        kinds = {finding.kind: finding for finding in opened.cohort.findings}
-        outside = kinds.get(FindingKind.OUTSIDE_FOLDER)
-        return opened if outside is None else _Outside(outside.message, opened)
     except OutsideLinksError as error:
         return _Outside(error.message, None)
-    except PanopticError as error:
-        return str(error)
+    kinds = {finding.kind: finding for finding in opened.cohort.findings}
+    outside = kinds.get(FindingKind.OUTSIDE_FOLDER)
+    return opened if outside is None else _Outside(outside.message, opened)
 
 
 class _Opener:
     """How desks, which do not know each other, open other cohorts."""
 
     @staticmethod
-    def ask_for_folder(viewer: Any, parent: QWidget | None = None) -> None:
-        ask_for_folder(viewer, parent)
+    def ask_for_folder(
+        viewer: Any, parent: QWidget | None = None, report: OpeningReport = NOTIFICATIONS
+    ) -> None:
+        ask_for_folder(viewer, parent, report)
 
     @staticmethod
-    def open_files(viewer: Any, paths: Sequence[Path]) -> None:
-        open_dropped(viewer, paths)
+    def open_folder(viewer: Any, folder: Path, report: OpeningReport) -> None:
+        open_in_background(viewer, folder, report=report)
+
+    @staticmethod
+    def open_files(
+        viewer: Any, paths: Sequence[Path], report: OpeningReport = NOTIFICATIONS
+    ) -> None:
+        open_dropped(viewer, paths, report)
+
+    @staticmethod
+    def open_sample(viewer: Any, report: OpeningReport) -> None:
+        open_sample(viewer, report=report)
 
 
 DeskShell.opener = _Opener()

@@ -2,9 +2,9 @@
 
 Everything that the desk does is done once with a region of a few pixels. A kernel
 that was compiled before comes from the disk; on a first start, when there is none,
-each is compiled, which takes seconds, half of them in another process. Regions are
-shown only when the kernels that the window itself runs are ready: it would stand still
-where it had to compile them.
+two other processes compile all of them, which takes seconds: compiled in this process,
+they would hold the GIL, and the window would stand still. Regions are shown only when the
+kernels that the window itself runs are ready.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import sys
 from pathlib import Path
+from subprocess import Popen
 from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread, main_thread
 from typing import Any
@@ -34,7 +35,12 @@ from napari_panoptic.nuclei.display.failure_cells import SMALLEST_CELL_PX, Failu
 from napari_panoptic.nuclei.display.styles import ColourBy
 from napari_panoptic.nuclei.display.team_pictures import cell_pictures
 from napari_panoptic.nuclei.edits.pair import IdWindow
-from napari_panoptic.nuclei.first_start import compile_beside
+from napari_panoptic.nuclei.first_start import (
+    compile_beside,
+    count_cached_kernels,
+    has_cached_kernels,
+    start_python,
+)
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_region
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, MaskFiles, Source
@@ -50,6 +56,10 @@ PATIENCE_S = 180.0
 """The longest time that a worker waits for kernels."""
 LEISURE_S = 5.0
 """The longest time that kernels which no picture needs wait for the first picture."""
+POLLED_EVERY_S = 0.1
+"""How often the processes that compile are looked after."""
+ALONE = "--alone"
+"""Argument of this module's process: compile everything in it."""
 SIDE_PX = 24
 OTHER_SETTINGS = (
     {"matching": "centroid", "ambiguous": "keep", "outlines": "both-whole"},
@@ -61,9 +71,18 @@ OTHER_SETTINGS = (
 
 
 class WarmUp:
-    """Compiles or loads the kernels of this process, once, in a thread of its own."""
+    """Compiles or loads the kernels of this process, once, in a thread of its own.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    elsewhere
+        Whether other processes compile them, if there are none on the disk.
+    """
+
+    def __init__(self, *, elsewhere: bool = True) -> None:
+        self._elsewhere = elsewhere
+        self._compilers: list[Popen[bytes]] = []
+        self._are_compiled = Event()
         self._lock = Lock()
         self._thread: Thread | None = None
         self._can_show, self._is_shown = Event(), Event()
@@ -73,9 +92,28 @@ class WarmUp:
         """Begin, unless that was done before."""
         with self._lock:
             if self._thread is None:
+                if self._elsewhere:
+                    self._compilers = compile_elsewhere()
+                if not self._compilers:
+                    self._are_compiled.set()
                 self._thread = Thread(target=self._run, name="warm-up", daemon=True)
                 self._thread.start()
                 atexit.register(self.leave)
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether other processes are compiling all kernels."""
+        return self._thread is not None and not self._are_compiled.is_set()
+
+    @property
+    def progress(self) -> float:
+        """The share of the kernels that have been compiled, from 0 to 1."""
+        return min(count_cached_kernels() / max(len(kernels()), 1), 1.0)
+
+    def wait_for_compilers(self) -> None:
+        """Wait until other processes have compiled all kernels. For workers."""
+        if self._thread is not None:
+            self._are_compiled.wait(PATIENCE_S)
 
     def wait(self) -> None:
         """Wait until a region can be shown; return at once if nothing was started. For workers.
@@ -109,10 +147,27 @@ class WarmUp:
     @property
     def is_first_start(self) -> bool:
         """Whether kernels are being compiled, which takes seconds."""
-        return self._thread is not None and not self._can_edit.is_set() and has_compiled()
+        is_over = self._thread is None or self._can_edit.is_set()
+        return not is_over and (self.is_compiling or has_compiled())
+
+    def _await_compilers(self) -> None:
+        """Wait for the other processes, or end them when this one ends."""
+        try:
+            while any(process.poll() is None for process in self._compilers):
+                if self._is_leaving.wait(POLLED_EVERY_S):
+                    return
+        finally:
+            for process in self._compilers:
+                process.terminate()
+                process.wait()
+            self._are_compiled.set()
 
     def _run(self) -> None:
-        beside = compile_beside()
+        self._await_compilers()
+        if self._is_leaving.is_set():
+            self._can_show.set()
+            self._can_edit.set()
+            return
         try:
             with TemporaryDirectory(prefix="napari-panoptic-") as folder:
                 cohort = write_tiny_cohort(Path(folder))
@@ -139,13 +194,18 @@ class WarmUp:
         finally:
             self._can_show.set()
             self._can_edit.set()
-            if beside is not None:
-                beside.terminate()
-                beside.wait()
 
 
 WARM_UP = WarmUp()
 """That of this process."""
+
+
+def compile_elsewhere() -> list[Popen[bytes]]:
+    """Start processes that compile all kernels; none if some are on the disk already."""
+    if has_cached_kernels():
+        return []
+    started = (compile_beside(), start_python("napari_panoptic.viewer.warm", ALONE))
+    return [process for process in started if process is not None]
 
 
 def show_something(cohort: Cohort) -> RegionSnapshot:
@@ -312,4 +372,4 @@ def _area(columns: slice) -> NDArray[np.bool_]:
 
 
 if __name__ == "__main__":
-    WARM_UP.finish()
+    WarmUp(elsewhere=ALONE not in sys.argv).finish()

@@ -23,7 +23,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.display.object_rows import ObjectRows, WorstFirst
 from napari_panoptic.nuclei.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
 from napari_panoptic.nuclei.session import Request, Session
-from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, picture_first
 from napari_panoptic.nuclei.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -53,6 +53,8 @@ class _Answer(Generic[T]):
 
     value: T | None = None
     error: PanopticError | None = None
+    picture: RegionSnapshot | None = None
+    """The pixels of a region whose objects are still to come."""
 
 
 class _Teller(QObject):
@@ -80,6 +82,7 @@ class RegionLoader:
 
     busy_changed = Signal(bool)
     failed = Signal(PanopticError)
+    picture_read = Signal(RegionSnapshot)  # the pixels only: the objects take longer
     progressed = Signal(float, str)  # how far a slide is, from 0 to 1, and in words
 
     def __init__(
@@ -180,6 +183,8 @@ class RegionLoader:
             return
         if answer.value is not None:
             self._session.deliver(request, answer.value)
+        elif answer.picture is not None:
+            self.picture_read.emit(answer.picture)
         elif answer.error is not None:
             self.failed.emit(answer.error)
 
@@ -357,6 +362,11 @@ def _load(
     may ask for more meanwhile.
     """
     try:
+        if WARM_UP.is_compiling:
+            picture = picture_first(cohort, request.region, request.settings)
+            if picture is not None and previous is None:
+                yield _Answer(picture=picture)
+            WARM_UP.wait_for_compilers()
         stamps: Stamps = ()
         if previous is None or previous.region.name != request.region:
             read = ahead.take(request.region)
@@ -402,6 +412,7 @@ def _lines(
     taken notice of. The wait ends by itself, so that no thread outlives its
     window for long.
     """
+    WARM_UP.wait_for_compilers()
     lines = evaluate_cohort_summary(cohort, settings, source=source, held_up_to_px=held_up_to_px)
     for line in lines:
         gate.wait(LONGEST_HOLD_S)

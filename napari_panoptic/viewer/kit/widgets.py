@@ -169,6 +169,17 @@ def heading(text: str, tooltip: str = "") -> RichLabel:
     return label
 
 
+def above_each_other(*widgets: QWidget) -> QWidget:
+    """Put widgets above each other, without a margin."""
+    column = QWidget()
+    layout = QVBoxLayout(column)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(0)
+    for widget in widgets:
+        layout.addWidget(widget)
+    return column
+
+
 def separator() -> QFrame:
     """Make a thin horizontal line."""
     line = QFrame()

@@ -192,7 +192,11 @@ class Scene:
         if not snapshot.is_slide:
             self._drop_other_teams(snapshot)
         self._take_unit()
-        is_new = previous is None or previous.region != snapshot.region
+        is_new = (
+            previous is None
+            or previous.region != snapshot.region
+            or PixelSize.of(previous) != PixelSize.of(snapshot)
+        )
         if is_new:
             self.fit()  # how heavy outlines are depends on the zoom
         self._fill_ambiguous(snapshot.ambiguous)

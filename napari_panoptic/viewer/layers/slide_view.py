@@ -401,6 +401,8 @@ class SlideView:
         layer, drawn = self._mine(self._names[side]), self._sides[side]
         if layer is None:
             return
+        if layer.opacity != look.opacity:
+            layer.opacity = look.opacity
         zoom = self._scene.zoom
         widths = tuple(look.contour(side, zoom * (1 << k)) for k in range(LEVELS_FROM_PIXELS))
         wanted = look.colour_by, widths, self._scene.listed
@@ -408,8 +410,6 @@ class SlideView:
             return
         self._states[side] = wanted
         drawn.look = SideLook(drawn.codes(look.colour_by, self._scene.listed), widths)
-        if layer.opacity != look.opacity:
-            layer.opacity = look.opacity
         if layer.visible:
             layer.refresh(extent=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psygnal import Signal
 from qtpy.QtCore import QSignalBlocker, QSize, Qt, QTimer
@@ -15,6 +15,7 @@ from qtpy.QtWidgets import (
     QHBoxLayout,
     QProgressBar,
     QSizePolicy,
+    QSlider,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -36,6 +37,8 @@ from napari_panoptic.viewer.panels.slide_bar import SlideBar
 
 PATIENCE_MS = 150
 """How long something is being loaded before the title says so."""
+OPACITY_PX = 72
+"""Width of the slider for the opacity of filled objects."""
 _SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
     Side.REFERENCE: (Status.TP, Status.FN, Status.MISCLASSIFIED, Status.IGNORED),
     Side.PREDICTION: (Status.TP, Status.FP, Status.MISCLASSIFIED, Status.IGNORED),
@@ -145,10 +148,17 @@ class LegendStrip(QWidget):
         self._display.setToolTip("How objects are drawn (H)")
         self._colour_by = _menu({f"by {choice.value}": choice for choice in ColourBy})
         self._colour_by.setToolTip("What the colours mean (Q)")
+        self._opacity = QSlider(Qt.Orientation.Horizontal)
+        self._opacity.setRange(round(100 * styles.LEAST_FILL_OPACITY), 100)
+        self._opacity.setFixedWidth(OPACITY_PX)
+        self._opacity.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._opacity.valueChanged.connect(self._on_opacity)
+        grid.addWidget(self._opacity, 0, 3)
         for line, menu in enumerate((self._display, self._colour_by)):
             menu.currentIndexChanged.connect(self._on_menu)
             grid.addWidget(menu, line, 2)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.show_look(self._look)
         self.show_counts(None, None, None, None)
 
     def chip_text(self, side: Side, word: str) -> str:
@@ -194,6 +204,11 @@ class LegendStrip(QWidget):
         with QSignalBlocker(self._display), QSignalBlocker(self._colour_by):
             self._display.setCurrentIndex(self._display.findData(look.display))
             self._colour_by.setCurrentIndex(self._colour_by.findData(look.colour_by))
+        with QSignalBlocker(self._opacity):
+            self._opacity.setValue(round(100 * look.fill_opacity))
+        self._opacity.setVisible(look.display is Display.FILL)
+        self._opacity.setToolTip(f"Opacity of filled objects: {100 * look.fill_opacity:.0f} %")
+        self._fit_all()
 
     def _fill(self, side: Side, chips: Sequence[Chip]) -> None:
         if [chip.word for chip in chips] != [word for s, word in self._chips if s is side]:
@@ -261,9 +276,16 @@ class LegendStrip(QWidget):
 
     def _on_menu(self) -> None:
         # PySide gives texts, whatever it was given.
-        chosen = Look(ColourBy(self._colour_by.currentData()), Display(self._display.currentData()))
+        chosen = replace(
+            self._look,
+            colour_by=ColourBy(self._colour_by.currentData()),
+            display=Display(self._display.currentData()),
+        )
         if chosen != self._look:
             self.look_chosen.emit(chosen)
+
+    def _on_opacity(self, percent: int) -> None:
+        self.look_chosen.emit(replace(self._look, fill_opacity=percent / 100))
 
 
 def _menu(choices: Mapping[str, object]) -> QComboBox:
