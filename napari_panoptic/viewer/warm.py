@@ -2,8 +2,8 @@
 
 Everything that the desk does is done once with a region of a few pixels. A kernel
 that was compiled before comes from the disk; on a first start, when there is none,
-two other processes compile all of them, which takes seconds: compiled in this process,
-they would hold the GIL, and the window would stand still. Regions are shown only when the
+other processes compile them, which takes seconds: compiled in this process, they would hold
+the GIL, and the window would stand still. Regions are shown only when the
 kernels that the window itself runs are ready.
 """
 
@@ -58,8 +58,9 @@ LEISURE_S = 5.0
 """The longest time that kernels which no picture needs wait for the first picture."""
 POLLED_EVERY_S = 0.1
 """How often the processes that compile are looked after."""
-ALONE = "--alone"
-"""Argument of this module's process: compile everything in it."""
+FIRST, ALONE = "--first", "--alone"
+"""Arguments of this module's process: compile what the first region needs, or everything, in it."""
+_MODULE = "napari_panoptic.viewer.warm"
 SIDE_PX = 24
 OTHER_SETTINGS = (
     {"matching": "centroid", "ambiguous": "keep", "outlines": "both-whole"},
@@ -83,6 +84,7 @@ class WarmUp:
         self._elsewhere = elsewhere
         self._compilers: list[Popen[bytes]] = []
         self._are_compiled = Event()
+        self._total = 0
         self._lock = Lock()
         self._thread: Thread | None = None
         self._can_show, self._is_shown = Event(), Event()
@@ -108,7 +110,9 @@ class WarmUp:
     @property
     def progress(self) -> float:
         """The share of the kernels that have been compiled, from 0 to 1."""
-        return min(count_cached_kernels() / max(len(kernels()), 1), 1.0)
+        if not self._total:
+            self._total = len(kernels())
+        return min(count_cached_kernels() / max(self._total, 1), 1.0)
 
     def wait_for_compilers(self) -> None:
         """Wait until other processes have compiled all kernels. For workers."""
@@ -151,7 +155,7 @@ class WarmUp:
         return not is_over and (self.is_compiling or has_compiled())
 
     def _await_compilers(self) -> None:
-        """Wait for the other processes, or end them when this one ends."""
+        """Wait for the other processes, or end them when the window is closed."""
         try:
             while any(process.poll() is None for process in self._compilers):
                 if self._is_leaving.wait(POLLED_EVERY_S):
@@ -160,9 +164,11 @@ class WarmUp:
             for process in self._compilers:
                 process.terminate()
                 process.wait()
+            self._compilers = []
             self._are_compiled.set()
 
     def _run(self) -> None:
+        is_first = bool(self._compilers)
         self._await_compilers()
         if self._is_leaving.is_set():
             self._can_show.set()
@@ -179,6 +185,9 @@ class WarmUp:
                     return
                 change_something(cohort, snapshot)
                 self._can_edit.set()
+                if is_first:
+                    self._compilers = started(start_python(_MODULE, ALONE))
+                    self._await_compilers()
                 if self._is_leaving.is_set():
                     return
                 compare_something(snapshot)
@@ -201,11 +210,22 @@ WARM_UP = WarmUp()
 
 
 def compile_elsewhere() -> list[Popen[bytes]]:
-    """Start processes that compile all kernels; none if some are on the disk already."""
+    """Start processes that compile what the first region needs; none if kernels are cached."""
     if has_cached_kernels():
         return []
-    started = (compile_beside(), start_python("napari_panoptic.viewer.warm", ALONE))
-    return [process for process in started if process is not None]
+    return started(compile_beside(), start_python(_MODULE, FIRST))
+
+
+def started(*processes: Popen[bytes] | None) -> list[Popen[bytes]]:
+    """Return the processes that could be started."""
+    return [process for process in processes if process is not None]
+
+
+def show_and_change() -> None:
+    """Read, evaluate, draw and edit the tiny region: what the first region needs."""
+    with TemporaryDirectory(prefix="napari-panoptic-") as folder:
+        cohort = write_tiny_cohort(Path(folder))
+        change_something(cohort, show_something(cohort))
 
 
 def show_something(cohort: Cohort) -> RegionSnapshot:
@@ -372,4 +392,7 @@ def _area(columns: slice) -> NDArray[np.bool_]:
 
 
 if __name__ == "__main__":
-    WarmUp(elsewhere=ALONE not in sys.argv).finish()
+    if FIRST in sys.argv:
+        show_and_change()
+    else:
+        WarmUp(elsewhere=ALONE not in sys.argv).finish()

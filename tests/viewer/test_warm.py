@@ -219,15 +219,49 @@ def test_else_there_is_none(monkeypatch, is_cached, processors):
     assert first_start.compile_beside() is None
 
 
-def test_the_process_beside_ends_with_the_warm_up(monkeypatch):
-    beside = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    monkeypatch.setattr(warm, "compile_beside", lambda: beside)
-    monkeypatch.setattr(warm, "show_something", lambda _: None)
+def python_for(seconds):
+    return subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
+
+
+def test_other_processes_end_with_the_warm_up(monkeypatch):
+    others = [python_for(600), python_for(600)]
+    monkeypatch.setattr(warm, "compile_elsewhere", lambda: others)
     up = WarmUp()
-    up._is_leaving.set()
     up.start()
+    assert up.is_compiling
+    assert up.is_first_start
     up.leave()
-    assert beside.returncode is not None
+    assert all(process.returncode is not None for process in others)
+    assert not up.is_compiling
+
+
+def test_this_process_waits_for_the_others_and_then_for_the_rest(monkeypatch):
+    done = []
+    rest = python_for(0)
+    monkeypatch.setattr(warm, "compile_elsewhere", lambda: [python_for(0.5)])
+    monkeypatch.setattr(warm, "start_python", lambda *what: done.append(what) or rest)
+    monkeypatch.setattr(warm, "show_something", lambda _: done.append(up.is_compiling))
+    for name in ("change_something", "compare_something", "save_something", "prepare_shapes"):
+        monkeypatch.setattr(warm, name, lambda *_, own=name: done.append(own))
+    monkeypatch.setattr(warm, "LEISURE_S", 0.0)
+    up = WarmUp()
+    up.start()
+    assert not done
+    up.wait_for_compilers()
+    up.finish()
+    assert done[0] is False
+    assert done[1] == "change_something"
+    assert done[2] == ("napari_panoptic.viewer.warm", warm.ALONE)
+    assert done[3:] == ["compare_something", "save_something", "prepare_shapes"]
+    assert rest.returncode == 0
+
+
+def test_with_cached_kernels_no_process_is_started(monkeypatch):
+    monkeypatch.setattr(warm, "has_cached_kernels", lambda: True)
+    assert warm.compile_elsewhere() == []
+    up = WarmUp()
+    assert not up.is_compiling
+    assert 0 <= up.progress <= 1
 
 
 UNITS = """
