@@ -9,12 +9,15 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Self
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.spreadsheets import inert_cells
-from napari_panoptic.common.text import UNENCODABLE
+from napari_panoptic.common.text import UNENCODABLE, utf8
+from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.nuclei.challenge import ChallengeEvaluation, ClassScore, challenge_counts
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts
@@ -105,6 +108,34 @@ def placed(objects: pd.DataFrame, result: RegionResult) -> pd.DataFrame:
     for position, name in enumerate(PLACE_COLUMNS):
         frame.insert(position, name, getattr(result, name))
     return frame
+
+
+def write_listed(
+    path: Path, outcomes: Outcomes, rows: NDArray[np.intp], place: tuple[str, str, str]
+) -> None:
+    """Write some objects of a region as CSV, with the columns of ``objects.csv``.
+
+    Parameters
+    ----------
+    path
+        The file; replaced when the new one is complete.
+    outcomes
+        The outcomes of every object.
+    rows
+        Rows of ``outcomes.to_frame()``, in the order in which they are written.
+    place
+        Team, patient and region: the values of `PLACE_COLUMNS`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    frame = outcomes.to_frame().iloc[rows]
+    for position, (name, value) in enumerate(zip(PLACE_COLUMNS, place, strict=True)):
+        frame.insert(position, name, value)
+    with replaced_when_complete(path) as file:
+        file.write(utf8(inert_cells(frame).to_csv(index=False, lineterminator="\n")))
 
 
 def write_rows(file: IO[str], objects: pd.DataFrame, result: RegionResult) -> None:

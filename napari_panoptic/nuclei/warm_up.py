@@ -35,7 +35,7 @@ from napari_panoptic.nuclei.display.failure_cells import SMALLEST_CELL_PX, Failu
 from napari_panoptic.nuclei.display.styles import ColourBy
 from napari_panoptic.nuclei.display.team_pictures import cell_pictures
 from napari_panoptic.nuclei.edits.pair import IdWindow
-from napari_panoptic.nuclei.first_start import compile_beside
+from napari_panoptic.nuclei.first_start import compile_beside, has_cached_kernels
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_region
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, MaskFiles, Source
@@ -72,6 +72,7 @@ class WarmUp:
         self.at_last = at_last
         self._lock = Lock()
         self._thread: Thread | None = None
+        self._was_cold = False
         self._can_show, self._is_shown = Event(), Event()
         self._can_edit, self._is_leaving = Event(), Event()
 
@@ -79,6 +80,7 @@ class WarmUp:
         """Begin, unless that was done before."""
         with self._lock:
             if self._thread is None:
+                self._was_cold = not has_cached_kernels()
                 self._thread = Thread(target=self._run, name="warm-up", daemon=True)
                 self._thread.start()
                 atexit.register(self.leave)
@@ -111,6 +113,11 @@ class WarmUp:
         self.go_on()
         if self._thread is not None:
             self._thread.join()
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether nothing was cached at the start, and the first picture waits for kernels."""
+        return self._was_cold and not self._can_show.is_set()
 
     @property
     def is_first_start(self) -> bool:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import napari
-from platformdirs import user_cache_path
 from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.common.errors import PanopticError
@@ -15,22 +14,21 @@ from napari_panoptic.detections.cohort import Frame
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.nuclei.display.object_layers import image_layer_data
 from napari_panoptic.nuclei.values.cohort import Region, Task
-from napari_panoptic.samples.write import write_sample
 from napari_panoptic.viewer.desk.docks import after_layout
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_in
 from napari_panoptic.viewer.kit.napari_private import unwrapped
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.layers.owned import IMAGE, Owner, find_own, own_when_added
-from napari_panoptic.viewer.opening import Opened, ask_for_folder, read_folder, show_in
+from napari_panoptic.viewer.opening import (
+    Opened,
+    ask_for_folder,
+    read_folder,
+    read_sample,
+    show_in,
+)
 
 ALREADY_OPEN = "The inspector is already open in this window."
 LayerData = tuple[Any, ...]
-SAMPLE_FOLDERS = {
-    Task.NUCLEI: "sample",
-    Task.DETECTIONS: "sample-detections",
-    Task.RATERS: "sample-raters",
-}
-"""In the user's cache: in a folder that all users share, others could put theirs in its place."""
 
 
 def make_inspector(viewer: napari.Viewer | None = None) -> QWidget:
@@ -92,8 +90,7 @@ def raters_sample_data() -> list[LayerData]:
 
 def _sample(task: Task) -> Any:
     """Write the sample of a task where it is not there, and show it."""
-    folder = write_sample(user_cache_path("napari-panoptic") / SAMPLE_FOLDERS[task], task)
-    opened = read_folder(folder)
+    opened = read_sample(task)
     _show(opened)
     return opened.cohort
 

@@ -18,6 +18,7 @@ from napari_panoptic.common.errors import PanopticError, checked_name
 from napari_panoptic.nuclei.read_ahead import ReadAhead, Wanted
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.cohort import Cohort, Task
+from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.kit.napari_private import settings_saved_once, window_of
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
@@ -119,7 +120,7 @@ def _being_read(cohort: Cohort, region: str | None) -> ReadAhead:
     """Begin to read the first region as the desk will ask for it."""
     session, ahead = Session(cohort), ReadAhead(cohort)
     first = region or next((at.name for at in cohort.regions), None)
-    if first is not None:
+    if first is not None and not WARM_UP.is_compiling:  # else it would compile in this process
         wanted = Wanted(session.settings, session.source, session.team, no_others=True)
         ahead.want("", [first], wanted)
     return ahead

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import napari
+from platformdirs import user_cache_path
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 
@@ -17,15 +18,24 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.pair import pair_of_files
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.samples.write import write_sample
 from napari_panoptic.viewer.desk.shell import DeskShell
-from napari_panoptic.viewer.jobs.jobs import Several, show_failure
+from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.kit.napari_private import unwrapped, window_check, window_of
+from napari_panoptic.viewer.kit.opening_report import NOTIFICATIONS, OpeningReport
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 T = TypeVar("T")
 TITLE_END = " · napari-panoptic"
 """How the title of a window of this program's own ends, after the cohort's name."""
+
+SAMPLE_FOLDERS = {
+    Task.NUCLEI: "sample",
+    Task.DETECTIONS: "sample-detections",
+    Task.RATERS: "sample-raters",
+}
+"""In the user's cache: in a folder that all users share, others could put theirs in its place."""
 
 
 class AnyCohort(Protocol):
@@ -220,7 +230,9 @@ def _present(kinds: tuple[DeskKind, ...], viewer: Any) -> list[AnyDesk | None]:
     return [kind.present(viewer) for kind in kinds]
 
 
-def ask_for_folder(viewer: napari.Viewer, parent: QWidget | None = None) -> None:
+def ask_for_folder(
+    viewer: napari.Viewer, parent: QWidget | None = None, report: OpeningReport = NOTIFICATIONS
+) -> None:
     """Let the user choose a cohort's folder, and open it in the background."""
     last = PREFERENCES.last_cohort
     folder = QFileDialog.getExistingDirectory(
@@ -229,10 +241,16 @@ def ask_for_folder(viewer: napari.Viewer, parent: QWidget | None = None) -> None
         "" if last is None else str(last),
     )
     if folder:
-        open_in_background(viewer, Path(folder))
+        open_in_background(viewer, Path(folder), report=report)
 
 
-def open_in_background(viewer: napari.Viewer, folder: Path, *, allow_outside: bool = False) -> None:
+def open_in_background(
+    viewer: napari.Viewer,
+    folder: Path,
+    *,
+    allow_outside: bool = False,
+    report: OpeningReport = NOTIFICATIONS,
+) -> None:
     """Open a folder and show it; report why if that fails.
 
     If links lead out of the folder and this is not allowed, ask the user.
@@ -240,39 +258,63 @@ def open_in_background(viewer: napari.Viewer, folder: Path, *, allow_outside: bo
     viewer = unwrapped(viewer)
 
     def take(answer: Opened | _Outside) -> None:
-        if isinstance(answer, _Outside):
-            if may_follow(window_of(viewer), answer.message):
-                open_in_background(viewer, folder, allow_outside=True)
-            elif answer.opened is not None:
-                take(answer.opened)
-        elif show_in(viewer, answer) is not None:
-            PREFERENCES.last_cohort = answer.cohort.root
+        if not isinstance(answer, _Outside):
+            if show_in(viewer, answer) is not None:
+                PREFERENCES.last_cohort = answer.cohort.root
+        elif may_follow(window_of(viewer), answer.message):
+            open_in_background(viewer, folder, allow_outside=True, report=report)
+        elif answer.opened is not None:
+            take(answer.opened)
 
-    _in_background(viewer, partial(_read, folder, allow_outside), take)
+    report.show_reading(folder.name)
+    _in_background(viewer, partial(_read, folder, allow_outside), take, report)
 
 
-def open_dropped(viewer: napari.Viewer, paths: Sequence[Path]) -> None:
+def open_dropped(
+    viewer: napari.Viewer, paths: Sequence[Path], report: OpeningReport = NOTIFICATIONS
+) -> None:
     """Open a cohort's folder, or compare files with objects of one image, in the background."""
     if len(paths) == 1 and paths[0].is_dir() and paths[0].suffix.casefold() != ".zarr":
-        open_in_background(viewer, paths[0])
+        open_in_background(viewer, paths[0], report=report)
         return
     viewer = unwrapped(viewer)
-    _in_background(viewer, partial(_read_pair, list(paths)), partial(show_in, viewer))
+    report.show_reading(", ".join(path.name for path in paths))
+    _in_background(viewer, partial(_read_pair, list(paths)), partial(show_in, viewer), report)
+
+
+def open_sample(
+    viewer: napari.Viewer, task: Task = Task.NUCLEI, report: OpeningReport = NOTIFICATIONS
+) -> None:
+    """Write the sample cohort of a task if it is not there, and show it, in the background."""
+    viewer = unwrapped(viewer)
+    report.show_reading("the sample")
+    _in_background(viewer, partial(read_sample, task), partial(show_in, viewer), report)
+
+
+def read_sample(task: Task) -> Opened:
+    """Write the sample cohort of a task into the user's cache if it is not there, and read it."""
+    folder = user_cache_path("napari-panoptic") / SAMPLE_FOLDERS[task]
+    return read_folder(write_sample(folder, task))
 
 
 _READING = Several()
 
 
 def _in_background(
-    viewer: napari.Viewer, read: Callable[[], T], take: Callable[[T], object]
+    viewer: Any, read: Callable[[], T], take: Callable[[T], object], report: OpeningReport
 ) -> None:
     """Read in another thread; hand over the answer if the window was not closed meanwhile."""
     is_open = window_check(viewer)
 
-    def if_open(handle: Callable[[Any], object]) -> Callable[[Any], object]:
-        return lambda answer: is_open() and handle(answer)
+    def finish(handle: Callable[[Any], object], answer: Any) -> None:
+        if is_open():
+            report.show_over()
+            handle(answer)
 
-    _READING.start(read, if_open(take), if_open(show_failure))
+    def show_failed(error: Exception) -> None:
+        report.show_failed(str(error))
+
+    _READING.start(read, partial(finish, take), partial(finish, show_failed))
 
 
 def _read_pair(paths: Sequence[Path]) -> Opened:
@@ -310,23 +352,35 @@ def _read(folder: Path, allow_outside: bool) -> Opened | _Outside:
     """Read a folder; report links out of it instead of failing."""
     try:
         opened = read_folder(folder, allow_outside=allow_outside)
-        kinds = {finding.kind: finding for finding in opened.cohort.findings}
-        outside = kinds.get(FindingKind.OUTSIDE_FOLDER)
-        return opened if outside is None else _Outside(outside.message, opened)
     except OutsideLinksError as error:
         return _Outside(error.message, None)
+    kinds = {finding.kind: finding for finding in opened.cohort.findings}
+    outside = kinds.get(FindingKind.OUTSIDE_FOLDER)
+    return opened if outside is None else _Outside(outside.message, opened)
 
 
 class _Opener:
     """How desks, which do not know each other, open other cohorts."""
 
     @staticmethod
-    def ask_for_folder(viewer: Any, parent: QWidget | None = None) -> None:
-        ask_for_folder(viewer, parent)
+    def ask_for_folder(
+        viewer: Any, parent: QWidget | None = None, report: OpeningReport = NOTIFICATIONS
+    ) -> None:
+        ask_for_folder(viewer, parent, report)
 
     @staticmethod
-    def open_files(viewer: Any, paths: Sequence[Path]) -> None:
-        open_dropped(viewer, paths)
+    def open_folder(viewer: Any, folder: Path, report: OpeningReport) -> None:
+        open_in_background(viewer, folder, report=report)
+
+    @staticmethod
+    def open_files(
+        viewer: Any, paths: Sequence[Path], report: OpeningReport = NOTIFICATIONS
+    ) -> None:
+        open_dropped(viewer, paths, report)
+
+    @staticmethod
+    def open_sample(viewer: Any, report: OpeningReport) -> None:
+        open_sample(viewer, report=report)
 
 
 DeskShell.opener = _Opener()

@@ -19,21 +19,21 @@ from tests.support.paths import REPOSITORY
 def test_the_sample_opens_on_the_desk(
     close_desk, make_napari_viewer, wait_until, monkeypatch, cache
 ):
-    monkeypatch.setattr(hooks, "user_cache_path", lambda _name: cache)
+    monkeypatch.setattr(opening, "user_cache_path", lambda _name: cache)
     viewer = make_napari_viewer()
     viewer.open_sample("napari-panoptic", "sample-cohort")
     desk = desk_of(viewer)
     wait_until(lambda: desk.is_settled)
     assert [layer.name for layer in viewer.layers][:2] == ["image", "reference"]
-    assert desk.session.cohort.root == cache / hooks.SAMPLE_FOLDERS[Task.NUCLEI]
+    assert desk.session.cohort.root == cache / opening.SAMPLE_FOLDERS[Task.NUCLEI]
     close_desk(desk)
 
 
 def test_samples_of_other_tasks_open_one_after_the_other(
     close_desk, make_napari_viewer, wait_until, monkeypatch, cache, detection_sample
 ):
-    monkeypatch.setattr(hooks, "user_cache_path", lambda _name: cache)
-    shutil.copytree(detection_sample, cache / hooks.SAMPLE_FOLDERS[Task.DETECTIONS])
+    monkeypatch.setattr(opening, "user_cache_path", lambda _name: cache)
+    shutil.copytree(detection_sample, cache / opening.SAMPLE_FOLDERS[Task.DETECTIONS])
     viewer = make_napari_viewer()
 
     def seen():
@@ -49,7 +49,7 @@ def test_samples_of_other_tasks_open_one_after_the_other(
     raters = rated_desk_in(viewer)
     wait_until(lambda: raters.is_settled)
     assert detection_desk_in(viewer) is None
-    assert raters.cohort.root == cache / hooks.SAMPLE_FOLDERS[Task.RATERS]
+    assert raters.cohort.root == cache / opening.SAMPLE_FOLDERS[Task.RATERS]
     assert not seen() & {"annotated points", "detections"}
     images = [layer for layer in viewer.layers if layer.visible and layer.name.startswith("image")]
     assert len(images) == 1

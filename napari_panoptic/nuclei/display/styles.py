@@ -42,6 +42,9 @@ MAX_THIN_PX, MAX_EXTRA_PX = 3, 2
 """The same in image pixels, where the region is seen from far away."""
 
 FILL_OPACITY = 0.6
+"""Opacity of filled objects unless the user chose another."""
+LEAST_FILL_OPACITY = 0.1
+"""Fainter objects would look as if there were none."""
 OUTLINE_OPACITY = 1.0
 
 
@@ -76,10 +79,20 @@ class Look:
         What colours tell.
     display
         Outlines, filled or hidden.
+    fill_opacity
+        Opacity of filled objects, from `LEAST_FILL_OPACITY` to 1.
     """
 
     colour_by: ColourBy = ColourBy.STATUS
     display: Display = Display.OUTLINE
+    fill_opacity: float = FILL_OPACITY
+
+    def __post_init__(self) -> None:
+        """Check the opacity."""
+        if not LEAST_FILL_OPACITY <= self.fill_opacity <= 1:
+            raise ValueError(
+                f"expected an opacity from {LEAST_FILL_OPACITY} to 1, not {self.fill_opacity}"
+            )
 
     def contour(self, side: Side, screen_px_per_px: float = 1.0) -> int:
         """Return the outline width of a side in image pixels; 0 means filled.
@@ -101,7 +114,7 @@ class Look:
     @property
     def opacity(self) -> float:
         """Opacity of the object layers."""
-        return FILL_OPACITY if self.display is Display.FILL else OUTLINE_OPACITY
+        return self.fill_opacity if self.display is Display.FILL else OUTLINE_OPACITY
 
 
 STATUS_WORDS: Mapping[Status, str] = {

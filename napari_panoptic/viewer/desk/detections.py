@@ -23,6 +23,7 @@ from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, 
 from napari_panoptic.viewer.jobs.detection_work import FrameReader, ReadFrame, StandingsFinder
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.clicks import is_plain_click
+from napari_panoptic.viewer.kit.key_bindings import bind_commands
 from napari_panoptic.viewer.kit.keys import (
     DETECTION_KEYS,
     DETECTION_NAPARI_KEYS,
@@ -100,7 +101,7 @@ class DetectionDesk(DeskShell):
 
     def __init__(self, viewer: Any) -> None:
         super().__init__(viewer)
-        self._bound_keys: dict[str, Any] = {}
+        self._unbind: Callable[[], None] = lambda: None
         self._connected: list[tuple[SignalInstance, Callable[..., None]]] = []
         self._image: SlideImage | None = None
         self._wanted: str | None = None
@@ -229,11 +230,7 @@ class DetectionDesk(DeskShell):
         self._connected = []
         if self._on_press in self._viewer.mouse_drag_callbacks:
             self._viewer.mouse_drag_callbacks.remove(self._on_press)
-        for key, earlier in self._bound_keys.items():
-            self._viewer.bind_key(key, None)
-            if earlier is not None:
-                self._viewer.bind_key(key, earlier)
-        self._bound_keys = {}
+        self._unbind()
         self.scene.release()
         self.session = self.reader = None
 
@@ -272,12 +269,8 @@ class DetectionDesk(DeskShell):
             "Ctrl-z": lambda: self._on_undo(True),
             "Ctrl-Shift-z": lambda: self._on_undo(False),
         }
-        for shortcut in DETECTION_KEYS:
-            action = actions[shortcut.key]
-            earlier = self._viewer.bind_key(
-                shortcut.key, lambda _viewer, action=action: action(), overwrite=True
-            )
-            self._bound_keys[shortcut.key] = earlier if callable(earlier) else None
+        keys = {shortcut: actions[shortcut.key] for shortcut in DETECTION_KEYS}
+        self._unbind = bind_commands(self._viewer, keys)
 
     # --- what is so, and who shows it ---
 

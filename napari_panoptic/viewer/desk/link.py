@@ -34,7 +34,8 @@ from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from napari_panoptic.viewer.jobs.timers import stop_timers
-from napari_panoptic.viewer.kit.keys import DESK_KEYS
+from napari_panoptic.viewer.kit.key_bindings import bind_commands
+from napari_panoptic.viewer.kit.keys import DESK_KEYS, EXPORT_OBJECTS, panel_shortcut
 from napari_panoptic.viewer.kit.napari_private import focus_canvas, window_check
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.kit.widgets import is_in_sight, show_in_front
@@ -43,6 +44,7 @@ from napari_panoptic.viewer.layers.slide_view import SlideView
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Panels, Surroundings
 from napari_panoptic.viewer.panels.metrics import EMPTY as NO_FIGURES
+from napari_panoptic.viewer.panels.objects.export import export_listed
 from napari_panoptic.viewer.panels.objects.panel import EMPTY as NO_OBJECTS
 from napari_panoptic.viewer.panels.part import DeskPart
 from napari_panoptic.viewer.state.desk_state import DeskState
@@ -128,7 +130,6 @@ class Link:
         self._reveal = reveal
         self._going_to: _Place | None = None
         self._wanted_region: str | None = None
-        self._bound_keys: dict[str, Any] = {}
         self._at_rest = QTimer()
         self._at_rest.setSingleShot(True)
         self._at_rest.setInterval(SLIDER_REST_MS)
@@ -237,11 +238,7 @@ class Link:
         self.loader.close()
         self.summary.stop()
         self.summary.hold(False)  # it may wait for the loader, which tells nothing any more
-        for key, earlier in self._bound_keys.items():
-            self._viewer.bind_key(key, None)
-            if earlier is not None:
-                self._viewer.bind_key(key, earlier)
-        self._bound_keys = {}
+        self._release_keys()
         stop_timers(self._at_rest, self._edited_since, self._idle, self._ahead, self._preparing)
         self.slides.leave(restore=False)
         self.scene.release()
@@ -289,6 +286,7 @@ class Link:
             (session.edited, self._show_edit),
             (self.loader.busy_changed, self._show_busy),
             (self.loader.failed, self._on_failure),
+            (self.loader.picture_read, self._show_picture),
             (self.loader.progressed, self._show_progress),
             (self.slides.scale_changed, self._show_scale),
             (self.summary.progressed, panels.navigator.show_progress),
@@ -314,6 +312,7 @@ class Link:
             (panels.objects.object_selected, self._on_row_selected),
             (panels.objects.centre_wanted, self._on_centre_wanted),
             (panels.objects.listed_changed, self._show_listed),
+            (panels.objects.export_wanted, self._on_export),
             (panels.objects.filter_changed, self._set("object_filter")),
             (panels.objects.others_chosen, self._set("others")),
             (panels.objects.follow_chosen, self._set("follow")),
@@ -353,17 +352,14 @@ class Link:
             "Alt-m": lambda: self._reveal("Metrics"),
             "Alt-o": lambda: self._reveal("Objects"),
         }
-        for shortcut in DESK_KEYS:
-            self._bind(shortcut.key, actions[shortcut.key])
+        keys = {shortcut: actions[shortcut.key] for shortcut in DESK_KEYS}
         for part in self._parts:
             if part.key is not None:
-                self._bind(part.key, lambda part=part: self._reveal(part.title))  # type: ignore[misc]
-            for shortcut, action in part.shortcuts():
-                self._bind(shortcut.key, action)
-
-    def _bind(self, key: str, action: Callable[[], object]) -> None:
-        earlier = self._viewer.bind_key(key, lambda _viewer: action(), overwrite=True)
-        self._bound_keys[key] = earlier if callable(earlier) else None
+                show = partial(self._reveal, part.title)
+                keys[panel_shortcut(part.key, part.title)] = show
+            keys.update(part.shortcuts())
+        keys[EXPORT_OBJECTS] = self._on_export
+        self._release_keys = bind_commands(self._viewer, keys)
 
     # What is so, and who shows it.
 
@@ -404,6 +400,11 @@ class Link:
         panels.settings.show_settings(session.settings, session.protocol, session.source)
         panels.legend.show_look(self.scene.look)
         self._show_figures()
+
+    def _show_picture(self, picture: RegionSnapshot) -> None:
+        """Show the pixels of the first region while its objects are still to come."""
+        if self._session.snapshot is None:
+            self.scene.show(picture, self._session.cohort.scheme, self._session.team)
 
     def _show_region(self, snapshot: RegionSnapshot) -> None:
         session, panels = self._session, self._panels
@@ -698,6 +699,9 @@ class Link:
     def _centre_selected(self) -> None:
         if self._session.selection is not None:
             self.scene.centre(self._session.selection)
+
+    def _on_export(self) -> None:
+        export_listed(self._panels.objects, self._session)
 
     def _set(self, name: str) -> Callable[[Any], None]:
         """Return a function that sets a field of the state."""

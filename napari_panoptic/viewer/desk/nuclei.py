@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import napari
-from qtpy.QtWidgets import QWidget
+from qtpy.QtWidgets import QMainWindow, QWidget
 
 from napari_panoptic.nuclei.read_ahead import ReadAhead
 from napari_panoptic.nuclei.session import Session
@@ -16,15 +16,26 @@ from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.link import Link
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.desk.shell import DeskShell
+from napari_panoptic.viewer.desk.start import Start
+from napari_panoptic.viewer.desk.tour_stops import tour_stops
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
-from napari_panoptic.viewer.kit.keys import Shortcut, key_sections
+from napari_panoptic.viewer.kit.commands import offer
+from napari_panoptic.viewer.kit.keys import (
+    OPEN_COHORT,
+    TOGGLE_OVERVIEW,
+    TOUR,
+    key_sections,
+    panel_shortcut,
+)
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
-from napari_panoptic.viewer.kit.widgets import show_in_front
+from napari_panoptic.viewer.kit.tour import Tour
+from napari_panoptic.viewer.kit.widgets import above_each_other, show_in_front
 from napari_panoptic.viewer.panels.around import Panels
 from napari_panoptic.viewer.panels.metrics import MetricsPanel
 from napari_panoptic.viewer.panels.navigator import Navigator
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+from napari_panoptic.viewer.panels.overview import Overview
 from napari_panoptic.viewer.panels.part import DeskPart
 from napari_panoptic.viewer.panels.settings import SettingsPanel
 from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
@@ -121,7 +132,8 @@ class Desk(DeskShell):
         self.link: Link | None = None
         self.session: Session | None = None
         title, objects = TitleStrip(), ObjectTable()
-        self.make_strip(title)
+        self.start = Start(self)
+        self.make_strip(above_each_other(title, self.start.panel))
         self.panels = Panels(
             navigator=Navigator(),
             settings=SettingsPanel(),
@@ -135,6 +147,10 @@ class Desk(DeskShell):
         self.parts: list[DeskPart] = [part() for part in PARTS]
         self.panels.settings.open_wanted.connect(self.ask_for_cohort)
         self.panels.title.keys_clicked.connect(self._show_keys)
+        self.overview: Overview | None = None
+        self.tour: Tour | None = None
+        self._withdraw: Callable[[], None] = lambda: None
+        self.closed.connect(self._remove_helpers)
         warm_up()
 
     @property
@@ -160,6 +176,27 @@ class Desk(DeskShell):
     def raise_part(self, part: DeskPart) -> None:
         """Bring a part's panel to the front."""
         self.reveal(part.title)
+
+    def build(self) -> None:
+        """Put the panels around the image; done only once."""
+        super().build()
+        window = self.strip.window()
+        if self.tour is not None or not isinstance(window, QMainWindow):
+            return
+        self.overview, self.tour = Overview(self.viewer, window), Tour(window)
+        self.panels.keys.offer_tour(self.take_tour)
+        commands = {
+            OPEN_COHORT: self.ask_for_cohort,
+            TOGGLE_OVERVIEW: self.overview.toggle,
+            TOUR: self.take_tour,
+        }
+        self._withdraw = offer(self.viewer, commands)
+
+    def take_tour(self) -> None:
+        """Explain the panels in sight, with or without a cohort."""
+        window = self.strip.window()
+        if self.tour is not None and isinstance(window, QMainWindow):
+            self.tour.begin(tour_stops(window, self.strip, self.panels, self.start.panel))
 
     def show_cohort(
         self,
@@ -200,7 +237,10 @@ class Desk(DeskShell):
             reveal=self.reveal,
             ahead=ahead,
         )
+        if self.overview is not None:
+            self.overview.attach(self.session)
         self.link.start(region or last_region)
+        self.start.panel.hide()
 
     def leave_cohort(self) -> None:
         """Stop all work and undo all connections; touch no widget."""
@@ -217,11 +257,19 @@ class Desk(DeskShell):
         """Return whether another cohort may be shown; asks where something would be lost."""
         return all(part.may_leave() for part in self.parts)
 
+    def _remove_helpers(self) -> None:
+        """Take away what belongs to the window, and its commands."""
+        self._withdraw()
+        for helper in (self.overview, self.tour):
+            if helper is not None:
+                helper.remove()
+        self.overview = self.tour = None
+
     def _show_keys(self) -> None:
         """List all keys, those of the parts among them; also before a cohort is open."""
         own = []
         for part in self.parts:
-            raising = () if part.key is None else (Shortcut(part.key, "bring this panel forward"),)
+            raising = () if part.key is None else (panel_shortcut(part.key, part.title),)
             own.append((part.title, (*raising, *(shortcut for shortcut, _ in part.shortcuts()))))
         self.panels.keys.show_keys(key_sections(own))
         show_in_front(self.panels.keys)

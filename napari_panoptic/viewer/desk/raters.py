@@ -18,6 +18,7 @@ from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
 from napari_panoptic.viewer.jobs.rater_work import CaseLoader, CaseView, CohortScores, Wanted
+from napari_panoptic.viewer.kit.key_bindings import bind_commands
 from napari_panoptic.viewer.kit.keys import FILTER_KEYS, KEY_LIST, SORT_KEYS, Shortcut
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
@@ -57,12 +58,12 @@ WORKSPACES = (
 NOT_READ = "This case cannot be read; the panel of the raters says why."
 """What the panels say of such a case."""
 RATED_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("j", "next case"),
-    Shortcut("k", "previous case"),
-    Shortcut("f", "filter the cases"),
-    Shortcut("n", "next level"),
-    Shortcut("w", "next worst slice"),
-    Shortcut("Shift-w", "the one before"),
+    Shortcut("j", "next case", "next_case"),
+    Shortcut("k", "previous case", "previous_case"),
+    Shortcut("f", "filter the cases", "filter_cases"),
+    Shortcut("n", "next level", "next_level"),
+    Shortcut("w", "next worst slice", "next_worst_slice"),
+    Shortcut("Shift-w", "the one before", "previous_worst_slice"),
 )
 """Keys of this desk."""
 RATED_LIST_KEYS: tuple[Shortcut, ...] = (
@@ -103,7 +104,6 @@ class RatedDesk(DeskShell):
         self._has_begun_scores = False
         self._rows: dict[tuple[str, str], dict[tuple[str, str], dict[str, Any]]] = {}
         self._failed: set[tuple[str, str]] = set()
-        self._bound_keys: dict[str, Any] = {}
         self._wanted: Wanted | None = None
         self.view: CaseView | None = None
         self.title = RaterTitle()
@@ -190,12 +190,8 @@ class RatedDesk(DeskShell):
             "w": lambda: self.slices.step_worst(1),
             "Shift-w": lambda: self.slices.step_worst(-1),
         }
-        for shortcut in RATED_KEYS:
-            action = actions[shortcut.key]
-            earlier = self._viewer.bind_key(
-                shortcut.key, lambda _viewer, do=action: do(), overwrite=True
-            )
-            self._bound_keys[shortcut.key] = earlier if callable(earlier) else None
+        keys = {shortcut: actions[shortcut.key] for shortcut in RATED_KEYS}
+        self._unbind = bind_commands(self._viewer, keys)
 
     def leave_cohort(self) -> None:
         """Stop; in a window that is going, layers must not be touched any more."""
@@ -203,11 +199,7 @@ class RatedDesk(DeskShell):
         self._scores.close()
         self._viewer.dims.events.current_step.disconnect(self._on_step)
         self.scene.close()
-        for key, earlier in self._bound_keys.items():
-            self._viewer.bind_key(key, None)
-            if earlier is not None:
-                self._viewer.bind_key(key, earlier)
-        self._bound_keys = {}
+        self._unbind()
 
     # --- what is chosen --------------------------------------------------------------------------
 

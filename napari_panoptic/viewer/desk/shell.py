@@ -7,7 +7,7 @@ leaves the window as it found it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -29,8 +29,12 @@ from napari_panoptic.viewer.desk.window_before import WindowBefore
 from napari_panoptic.viewer.desk.workspace_bar import WorkspaceBar
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Arranger, Workspace
 from napari_panoptic.viewer.kit.close_guard import CloseGuard
+from napari_panoptic.viewer.kit.key_bindings import bind_commands
+from napari_panoptic.viewer.kit.keys import workspace_shortcut
 from napari_panoptic.viewer.kit.napari_private import free_textures_in_own_context, unwrapped
+from napari_panoptic.viewer.kit.opening_report import NOTIFICATIONS, OpeningReport
 from napari_panoptic.viewer.layers.owned import remove_owned
+from napari_panoptic.viewer.panels.start import dropped_files
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -69,12 +73,12 @@ class DeskStrip(DockedWidget):
 
     def dragEnterEvent(self, event: QDragEnterEvent | None) -> None:  # noqa: N802
         """Accept files."""
-        if event is not None and _dropped_files(event):
+        if event is not None and dropped_files(event):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent | None) -> None:  # noqa: N802
         """Open what was dropped."""
-        if event is not None and (paths := _dropped_files(event)):
+        if event is not None and (paths := dropped_files(event)):
             event.acceptProposedAction()
             self.desk.opener.open_files(self.desk.viewer, paths)
 
@@ -82,11 +86,21 @@ class DeskStrip(DockedWidget):
 class Opener(Protocol):
     """Opens other cohorts, on the desk of their task."""
 
-    def ask_for_folder(self, viewer: Any, parent: QWidget | None = None) -> None:
+    def ask_for_folder(
+        self, viewer: Any, parent: QWidget | None = None, report: OpeningReport = NOTIFICATIONS
+    ) -> None:
         """Let the user choose a folder, and open it."""
 
-    def open_files(self, viewer: Any, paths: Sequence[Path]) -> None:
+    def open_folder(self, viewer: Any, folder: Path, report: OpeningReport) -> None:
+        """Open a cohort's folder."""
+
+    def open_files(
+        self, viewer: Any, paths: Sequence[Path], report: OpeningReport = NOTIFICATIONS
+    ) -> None:
         """Open files that were dropped on a desk."""
+
+    def open_sample(self, viewer: Any, report: OpeningReport) -> None:
+        """Open the sample of nuclei."""
 
 
 class DeskShell(ABC):
@@ -118,7 +132,7 @@ class DeskShell(ABC):
         self._arranger: Arranger | None = None
         self._guard: CloseGuard | None = None
         self._shown: Workspace | None = None
-        self._earlier_keys: dict[str, Any] = {}
+        self._unbind_workspaces: Callable[[], None] = lambda: None
         self._is_closed = False
         self._bar = WorkspaceBar(self.workspaces, [*self.extras.items(), (LAYERS, LAYERS_MEANING)])
         self._bar.chosen.connect(self.show_workspace)
@@ -293,24 +307,18 @@ class DeskShell(ABC):
             if helper is not None:
                 helper.release()
         self._arranger = self._guard = None
-        self._release_keys()
+        self._unbind_workspaces()
         self.leave_cohort()
         self.closed.emit()
         self.companions.clear()
 
     def _bind_keys(self) -> None:
         """Let Ctrl with a number show a workspace; the number keys remain napari's."""
-        for number, workspace in enumerate(self.workspaces, start=1):
-            key, show = f"Ctrl-{number}", partial(self.show_workspace, workspace.name)
-            earlier = self._viewer.bind_key(key, lambda _viewer, do=show: do(), overwrite=True)
-            self._earlier_keys[key] = earlier if callable(earlier) else None
-
-    def _release_keys(self) -> None:
-        for key, earlier in self._earlier_keys.items():
-            self._viewer.bind_key(key, None)
-            if earlier is not None:
-                self._viewer.bind_key(key, earlier)
-        self._earlier_keys = {}
+        keys = {
+            workspace_shortcut(number, workspace.name): partial(self.show_workspace, workspace.name)
+            for number, workspace in enumerate(self.workspaces, start=1)
+        }
+        self._unbind_workspaces = bind_commands(self._viewer, keys)
 
     def _arrange(self, wanted: Arrangement) -> None:
         if self._arranger is not None:
@@ -374,8 +382,3 @@ def open_desk(viewer: Any, desk: DeskT) -> DeskT:
         )
     desk.build()
     return desk
-
-
-def _dropped_files(event: QDropEvent) -> list[Path]:
-    data = event.mimeData()
-    return [] if data is None else [Path(u.toLocalFile()) for u in data.urls() if u.isLocalFile()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from threading import Event
 
@@ -13,7 +14,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.display.object_rows import ObjectRows, WorstFirst
 from napari_panoptic.nuclei.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
 from napari_panoptic.nuclei.session import Request, Session
-from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps
+from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, picture_first
 from napari_panoptic.nuclei.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.jobs.jobs import Job, Stream
@@ -30,6 +31,13 @@ MOST_ABANDONED = 3
 """The largest number of outdated workers that are left to finish unattended."""
 LONGEST_HOLD_S = 5.0
 """How long the background pauses at most for work that the user waits for."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Picture:
+    """A region whose objects are still to come."""
+
+    snapshot: RegionSnapshot
 
 
 class RegionLoader:
@@ -51,6 +59,7 @@ class RegionLoader:
 
     busy_changed = Signal(bool)
     failed = Signal(PanopticError)
+    picture_read = Signal(RegionSnapshot)  # the pixels only: the objects take longer
     progressed = Signal(float, str)  # how far a slide is, from 0 to 1, and in words
 
     def __init__(
@@ -63,7 +72,7 @@ class RegionLoader:
         self._stopped: Request | None = None
         self._under_way: Request | None = None
         self.ahead = ReadAhead(session.cohort) if ahead is None else ahead
-        self._job: Job[RegionSnapshot] | None = None
+        self._job: Job[RegionSnapshot | _Picture] | None = None
         self._waiting: Request | None = None
         self._is_drawn = Event()
         self._is_closed = False
@@ -120,9 +129,9 @@ class RegionLoader:
         request: Request,
         previous: RegionSnapshot | None,
         is_drawn: Event,
-        job: Job[RegionSnapshot],
-    ) -> Iterator[RegionSnapshot]:
-        """Load a region in steps, in the other thread.
+        job: Job[RegionSnapshot | _Picture],
+    ) -> Iterator[RegionSnapshot | _Picture]:
+        """Load a region in steps, in the other thread; on a first start, its image comes first.
 
         The other teams wait until the first one is drawn. Until then the interpreter
         belongs to the window, and a hand on a slider may ask for more meanwhile.
@@ -132,6 +141,10 @@ class RegionLoader:
         def is_wanted() -> bool:
             return not self._is_closed and session.is_current(request)
 
+        if previous is None and WARM_UP.is_compiling:
+            picture = picture_first(session.cohort, request.region, request.settings)
+            if picture is not None:
+                yield _Picture(picture)
         stamps: Stamps = ()
         if previous is None or previous.region.name != request.region:
             read = self.ahead.take(request.region)
@@ -161,19 +174,24 @@ class RegionLoader:
             if snapshot.pending and is_wanted():
                 is_drawn.wait(LONGEST_DRAWING_S)
 
-    def _is_shown(self, job: Job[RegionSnapshot]) -> bool:
+    def _is_shown(self, job: Job[RegionSnapshot | _Picture]) -> bool:
         """Return whether answers of a job are shown; those of an abandoned one are outdated."""
         request = self._under_way
         is_open = job is self._job and not self._is_closed and self._is_open()
         return is_open and request is not None and self._session.is_current(request)
 
-    def _deliver(self, job: Job[RegionSnapshot], snapshot: RegionSnapshot) -> None:
+    def _deliver(
+        self, job: Job[RegionSnapshot | _Picture], answer: RegionSnapshot | _Picture
+    ) -> None:
         if self._under_way is not None and self._is_shown(job):
-            self._session.deliver(self._under_way, snapshot)
+            if isinstance(answer, _Picture):
+                self.picture_read.emit(answer.snapshot)
+            else:
+                self._session.deliver(self._under_way, answer)
         # Painting comes before timers that are due later.
         QTimer.singleShot(DRAWING_MS, self._is_drawn.set)
 
-    def _on_progress(self, job: Job[RegionSnapshot], share: float, saying: str) -> None:
+    def _on_progress(self, job: Job[RegionSnapshot | _Picture], share: float, saying: str) -> None:
         if job is self._job and not self._is_closed:
             self.progressed.emit(share, saying)
 
@@ -189,7 +207,7 @@ class RegionLoader:
             self._waiting = None
             self._start(waiting)
 
-    def _on_ended(self, job: Job[RegionSnapshot], error: PanopticError | None) -> None:
+    def _on_ended(self, job: Job[RegionSnapshot | _Picture], error: PanopticError | None) -> None:
         WARM_UP.go_on()
         if job is not self._job:
             # One that was abandoned has come back.

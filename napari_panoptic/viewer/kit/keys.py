@@ -17,42 +17,57 @@ class Shortcut:
         As napari writes it: ``n``, ``Shift-n``, ``Alt-1``.
     meaning
         What it does, in a few words.
+    action
+        Id of the command in napari's palette; empty if it is only a key.
     """
 
     key: str
     meaning: str
+    action: str = ""
 
     @property
     def text(self) -> str:
         """The key as it is written for people."""
         return key_text(self.key)
 
+    @property
+    def title(self) -> str:
+        """The line as a title of a command: meaning, then key."""
+        words = self.meaning[:1].upper() + self.meaning[1:]
+        return f"{words} ({self.text})" if self.key else words
+
 
 DESK_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("n", "next failure, also of other regions"),
-    Shortcut("Shift-n", "previous failure"),
-    Shortcut("j", "next region"),
-    Shortcut("k", "previous region"),
-    Shortcut("f", "filter the regions by name or patient"),
-    Shortcut("h", "objects as outlines, filled, hidden"),
-    Shortcut("q", "colours by status or by class"),
-    Shortcut("w", "centre the selected object"),
-    Shortcut("Alt-c", "bring the Regions panel forward"),
-    Shortcut("Alt-m", "bring the Metrics panel forward"),
-    Shortcut("Alt-o", "bring the Objects panel forward"),
+    Shortcut("n", "next failure, also of other regions", "next_failure"),
+    Shortcut("Shift-n", "previous failure", "previous_failure"),
+    Shortcut("j", "next region", "next_region"),
+    Shortcut("k", "previous region", "previous_region"),
+    Shortcut("f", "filter the regions by name or patient", "filter_regions"),
+    Shortcut("h", "objects as outlines, filled, hidden", "cycle_display"),
+    Shortcut("q", "colours by status or by class", "toggle_colours"),
+    Shortcut("w", "centre the selected object", "centre_selected"),
+    Shortcut("Alt-c", "bring the Regions panel forward", "show_regions"),
+    Shortcut("Alt-m", "bring the Metrics panel forward", "show_metrics"),
+    Shortcut("Alt-o", "bring the Objects panel forward", "show_objects"),
 )
 """Keys of the desk itself; parts add their own."""
 
+EXPORT_OBJECTS = Shortcut("", "export the listed objects", "export_objects")
+TOGGLE_OVERVIEW = Shortcut("", "show or hide the overview", "toggle_overview")
+TOUR = Shortcut("", "take the tour", "tour")
+OPEN_COHORT = Shortcut("", "open another cohort", "open_another_cohort")
+"""Commands without a key: only in napari's palette."""
+
 DETECTION_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("n", "next failure, in the order of the table"),
-    Shortcut("Shift-n", "previous failure"),
-    Shortcut("j", "next frame"),
-    Shortcut("k", "previous frame"),
-    Shortcut("f", "filter the frames by name or patient"),
-    Shortcut("h", "points shown or hidden"),
-    Shortcut("w", "centre the selected point"),
-    Shortcut("Ctrl-z", "undo the last change of points"),
-    Shortcut("Ctrl-Shift-z", "make it again"),
+    Shortcut("n", "next failure, in the order of the table", "next_failure"),
+    Shortcut("Shift-n", "previous failure", "previous_failure"),
+    Shortcut("j", "next frame", "next_frame"),
+    Shortcut("k", "previous frame", "previous_frame"),
+    Shortcut("f", "filter the frames by name or patient", "filter_frames"),
+    Shortcut("h", "points shown or hidden", "toggle_points"),
+    Shortcut("w", "centre the selected point", "centre_selected_point"),
+    Shortcut("Ctrl-z", "undo the last change of points", "undo_points"),
+    Shortcut("Ctrl-Shift-z", "make it again", "redo_points"),
 )
 """Keys of the desk of detections."""
 
@@ -125,6 +140,14 @@ FIELD_KEYS: tuple[Shortcut, ...] = (
 )
 """Keys of the review's text fields."""
 
+TOUR_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Right", "the next panel"),
+    Shortcut("Enter", "the next panel"),
+    Shortcut("Left", "the previous panel"),
+    Shortcut("Escape", "end the tour"),
+)
+"""Keys of the tour."""
+
 NAPARI_KEYS: tuple[Shortcut, ...] = (
     Shortcut("2", "paint on the active labels layer"),
     Shortcut("1", "erase on the active labels layer"),
@@ -146,6 +169,16 @@ def key_text(key: str) -> str:
     return "+".join(part.upper() if len(part) == 1 else part for part in parts)
 
 
+def panel_shortcut(key: str, title: str) -> Shortcut:
+    """Return the line about the key that brings a panel forward."""
+    return Shortcut(key, f"bring the {title} panel forward", f"show_{title.lower()}")
+
+
+def workspace_shortcut(number: int, name: str) -> Shortcut:
+    """Return the line about the key that shows a workspace."""
+    return Shortcut(f"Ctrl-{number}", f"show the workspace {name}", f"workspace_{name.lower()}")
+
+
 def key_sections(
     parts: Sequence[tuple[str, Sequence[Shortcut]]] = (),
 ) -> list[tuple[str, Sequence[Shortcut]]]:
@@ -165,6 +198,7 @@ def key_sections(
         ("On a figure or a cell of a matrix", FIGURE_KEYS),
         ("On a slider", SLIDER_KEYS),
         ("In the fields of the review", FIELD_KEYS),
+        ("In the tour", TOUR_KEYS),
         ("napari", NAPARI_KEYS),
     ]
     return [(title, keys) for title, keys in sections if keys]

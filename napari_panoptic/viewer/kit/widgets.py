@@ -175,7 +175,7 @@ class FormPanel(QWidget):
 
 
 def give_height(panel: QWidget, height: int) -> None:
-    """Give a panel a height, if its dock has its place in the window to itself."""
+    """Set the height of a panel, if its dock has its place in the window to itself."""
     dock = dock_of(panel)
     if dock is None or dock.isFloating():
         return
@@ -191,6 +191,17 @@ def heading(text: str, tooltip: str = "") -> RichLabel:
     label.set_rich(f"<b>{html.escape(text)}</b>")
     label.setToolTip(tooltip)
     return label
+
+
+def above_each_other(*widgets: QWidget) -> QWidget:
+    """Put widgets above each other, without a margin."""
+    column = QWidget()
+    layout = QVBoxLayout(column)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(0)
+    for widget in widgets:
+        layout.addWidget(widget)
+    return column
 
 
 def separator() -> QFrame:

@@ -212,7 +212,11 @@ class Scene:
             self._drop_other_teams(snapshot)
         # Of all layers before one is added: napari then draws at once.
         set_units(self._viewer, self._pixels.units, Owner.DESK)
-        is_new = previous is None or previous.region != snapshot.region
+        is_new = (
+            previous is None
+            or previous.region != snapshot.region
+            or PixelSize.of(previous) != PixelSize.of(snapshot)
+        )
         if is_new:
             self.fit()  # how heavy outlines are depends on the zoom
         self._fill_ambiguous(snapshot.ambiguous)

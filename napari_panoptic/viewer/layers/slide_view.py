@@ -349,6 +349,7 @@ class SlideView:
         slot, drawn = self._own.slot(side.value), self._sides[side]
         if slot is None:
             return
+        set_unless_so(slot.layer, "opacity", look.opacity)
         zoom = self._scene.zoom
         widths = tuple(look.contour(side, zoom * (1 << k)) for k in range(LEVELS_FROM_PIXELS))
         wanted = look.colour_by, widths, self._scene.listed
@@ -356,7 +357,6 @@ class SlideView:
             return
         slot.state = wanted
         drawn.look = SideLook(drawn.codes(look.colour_by, self._scene.listed), widths)
-        set_unless_so(slot.layer, "opacity", look.opacity)
         if slot.layer.visible:
             slot.layer.refresh(extent=False)
 

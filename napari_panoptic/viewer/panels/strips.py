@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psygnal import Signal
-from qtpy.QtCore import QSize, Qt, QTimer
+from qtpy.QtCore import QSignalBlocker, QSize, Qt, QTimer
 from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QComboBox,
@@ -15,6 +15,7 @@ from qtpy.QtWidgets import (
     QHBoxLayout,
     QProgressBar,
     QSizePolicy,
+    QSlider,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -37,6 +38,8 @@ from napari_panoptic.viewer.panels.slide_bar import SlideBar
 
 PATIENCE_MS = 150
 """How long something is being loaded before the title says so."""
+OPACITY_PX = 72
+"""Width of the slider for the opacity of filled objects."""
 _SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
     Side.REFERENCE: (Status.TP, Status.FN, Status.MISCLASSIFIED, Status.IGNORED),
     Side.PREDICTION: (Status.TP, Status.FP, Status.MISCLASSIFIED, Status.IGNORED),
@@ -146,12 +149,19 @@ class LegendStrip(QWidget):
         colours = [Choice(choice, f"by {choice.value}") for choice in ColourBy]
         self._display = ChoiceBox(display, "How objects are drawn (H)")
         self._colour_by = ChoiceBox(colours, "What the colours mean (Q)")
+        self._opacity = QSlider(Qt.Orientation.Horizontal)
+        self._opacity.setRange(round(100 * styles.LEAST_FILL_OPACITY), 100)
+        self._opacity.setFixedWidth(OPACITY_PX)
+        self._opacity.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._opacity.valueChanged.connect(self._on_opacity)
+        grid.addWidget(self._opacity, 0, 3)
         for line, menu in enumerate((self._display, self._colour_by)):
             menu.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
             menu.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
             menu.chosen.connect(self._on_menu)
             grid.addWidget(menu, line, 2)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.show_look(self._look)
         self.show_counts(None, None, None, None)
 
     def chip_text(self, side: Side, word: str) -> str:
@@ -196,6 +206,11 @@ class LegendStrip(QWidget):
         self._look = look
         self._display.show_choice(look.display)
         self._colour_by.show_choice(look.colour_by)
+        with QSignalBlocker(self._opacity):
+            self._opacity.setValue(round(100 * look.fill_opacity))
+        self._opacity.setVisible(look.display is Display.FILL)
+        self._opacity.setToolTip(f"Opacity of filled objects: {100 * look.fill_opacity:.0f} %")
+        self._fit_all()
 
     def _fill(self, side: Side, chips: Sequence[Chip]) -> None:
         if [chip.word for chip in chips] != [word for s, word in self._chips if s is side]:
@@ -262,9 +277,12 @@ class LegendStrip(QWidget):
         row.addStretch(1)
 
     def _on_menu(self, _choice: Display | ColourBy) -> None:
-        chosen = Look(self._colour_by.choice, self._display.choice)
+        chosen = replace(self._look, colour_by=self._colour_by.choice, display=self._display.choice)
         if chosen != self._look:
             self.look_chosen.emit(chosen)
+
+    def _on_opacity(self, percent: int) -> None:
+        self.look_chosen.emit(replace(self._look, fill_opacity=percent / 100))
 
 
 class TitleStrip(QWidget):

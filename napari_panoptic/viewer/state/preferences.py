@@ -19,7 +19,7 @@ from napari.settings import get_plugin_settings
 
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
-from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
+from napari_panoptic.nuclei.display.styles import FILL_OPACITY, ColourBy, Display, Look
 from napari_panoptic.review.tags import joined_tags, split_tags
 
 PLUGIN = "napari-panoptic"
@@ -67,8 +67,9 @@ class Preferences:
             return Look(
                 ColourBy(self._get("desk", "colour_by", str(ColourBy.STATUS))),
                 Display(self._get("desk", "display", str(Display.OUTLINE))),
+                float(self._get("desk", "fill_opacity", FILL_OPACITY)),
             )
-        except ValueError:
+        except (TypeError, ValueError):
             return Look()
 
     @look.setter
@@ -77,6 +78,7 @@ class Preferences:
         # An image without objects would be a riddle on the next day.
         if look.display is not Display.HIDDEN:
             self._set("desk", "display", str(look.display))
+        self._set("desk", "fill_opacity", look.fill_opacity)
 
     @property
     def order(self) -> WorstFirst:
@@ -235,6 +237,15 @@ class Preferences:
     @tags.setter
     def tags(self, tags: Sequence[str]) -> None:
         self._set("review", "tags", joined_tags(tags))
+
+    @property
+    def overview(self) -> bool:
+        """Whether large regions have an overview."""
+        return bool(self._get("desk", "overview", True))
+
+    @overview.setter
+    def overview(self, wanted: bool) -> None:
+        self._set("desk", "overview", wanted)
 
     def drafts(self, cohort: Path) -> list[Any]:
         """Return the tags and notes of a cohort that were typed without a verdict."""

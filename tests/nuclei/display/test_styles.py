@@ -109,6 +109,14 @@ def test_filled_objects_have_no_contour_and_let_tissue_through():
     assert look.opacity < 1
 
 
+def test_only_filled_objects_have_an_opacity_of_their_own():
+    assert Look(display=Display.FILL, fill_opacity=0.3).opacity == 0.3
+    assert Look(display=Display.OUTLINE, fill_opacity=0.3).opacity == 1
+    for impossible in (0.0, 1.01, math.nan):
+        with pytest.raises(ValueError, match="expected an opacity"):
+            Look(fill_opacity=impossible)
+
+
 def test_display_goes_round():
     assert Display.OUTLINE.following.following.following is Display.OUTLINE
 

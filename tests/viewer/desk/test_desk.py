@@ -20,8 +20,8 @@ from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_of
-from napari_panoptic.viewer.jobs import jobs
 from napari_panoptic.viewer.jobs import region_work as work
+from napari_panoptic.viewer.kit import opening_report
 from napari_panoptic.viewer.panels.edits.panel import EditsPart
 from napari_panoptic.viewer.state.preferences import Queue
 from tests.viewer.finding import FIRST, SECOND
@@ -195,7 +195,7 @@ def test_a_folder_is_opened_in_the_background(
 ):
     desk = desk_of(make_napari_viewer())
     told = []
-    monkeypatch.setattr(jobs, "show_error", told.append)
+    monkeypatch.setattr(opening_report, "show_error", told.append)
     opening.open_in_background(desk._viewer, tmp_path)
     wait_until(lambda: told)
     assert str(tmp_path) in told[0]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication, QLineEdit
+from qtpy.QtWidgets import QApplication, QLineEdit, QSlider
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.display.behind import behind_figure
@@ -452,6 +452,21 @@ class TestStrips:
         legend.show_counts(None, pair.reference, pair.prediction, SCHEME)
         assert legend.chip_text(Side.REFERENCE, "Long") == "Long 2"
         assert legend.chip_text(Side.PREDICTION, "Round") == "Round 1"
+
+    def test_filled_objects_have_a_slider_for_their_opacity(self, qtbot):
+        legend = make(qtbot, LegendStrip())
+        chosen = []
+        legend.look_chosen.connect(chosen.append)
+        slider = legend.findChild(QSlider)
+        legend.show()
+        assert not slider.isVisible()
+        look = Look(ColourBy.CLASS, Display.FILL, 0.4)
+        legend.show_look(look)
+        assert slider.isVisible()
+        assert slider.value() == 40
+        assert not chosen
+        slider.setValue(85)
+        assert chosen == [replace(look, fill_opacity=0.85)]
 
     def test_the_selected_object_is_told_in_a_line(self, qtbot):
         title = make(qtbot, TitleStrip())

@@ -91,8 +91,17 @@ def test_hidden_objects_are_not_remembered(preferences):
     assert preferences.look == Look(ColourBy.CLASS, Display.OUTLINE)
 
 
+def test_the_opacity_of_filled_objects_is_remembered(preferences):
+    preferences.look = Look(display=Display.FILL, fill_opacity=0.25)
+    assert preferences.look == Look(display=Display.FILL, fill_opacity=0.25)
+    preferences.look = Look()
+    preferences._kept_here[("desk", "fill_opacity")] = "dense"
+    assert preferences.look == Look()
+
+
 def test_values_that_make_no_sense_count_as_unset(preferences):
     preferences._kept_here[("desk", "display")] = "sideways"
+    preferences._kept_here[("desk", "fill_opacity")] = 7
     preferences._kept_here[("desk", "order")] = "by weight"
     preferences._kept_here[("desk", "others")] = "some"
     preferences._kept_here[("desk", "hidden_columns")] = "iou,, colour ,id"
@@ -156,6 +165,7 @@ def test_every_key_that_widgets_take_is_listed():
         "kit/name_table": keys.FILTER_KEYS,
         "kit/widgets": keys.FIGURE_KEYS,
         "kit/number_slider": keys.SLIDER_KEYS,
+        "kit/tour": keys.TOUR_KEYS,
     }
     # "1" with Alt: the keys of the verdicts
     assert found.pop("panels/review/fields") <= {"1", "Escape", "Return", "Enter"}

@@ -322,7 +322,7 @@ class EditsPart(DeskPart):
 
     def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
         """Return the key that switches editing on and off."""
-        return ((Shortcut("Alt-d", "switch editing on or off"), self.toggle),)
+        return ((Shortcut("Alt-d", "switch editing on or off", "toggle_editing"), self.toggle),)
 
     def connections(self, around: Surroundings) -> Connections:
         """List what is listened to."""

@@ -111,6 +111,7 @@ class ObjectTable(QWidget):
     listed_changed = Signal()  # other objects, or the same in another order
     others_chosen = Signal(Others)
     follow_chosen = Signal(bool)  # whether N and Shift+N bring an object into view
+    export_wanted = Signal()
     columns_chosen = Signal(frozenset)  # the names of the columns that are hidden
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -332,6 +333,10 @@ class ObjectTable(QWidget):
         columns.setToolTip("Which columns to show; also by a right click on the header.")
         columns.setMenu(self._columns)
         opens_menu(columns)
+        export = QToolButton()
+        export.setText("Export…")
+        export.setToolTip("Save the listed objects as CSV, with the columns of objects.csv.")
+        export.clicked.connect(lambda _=False: self.export_wanted.emit())
         filters = [menu for name, menu in self._menus.items() if name != "verdict"]
         bar = FlowBar(
             *filters,
@@ -343,6 +348,7 @@ class ObjectTable(QWidget):
             self.others,
             self._menus["verdict"],
             columns,
+            export,
         )
         self.worst.chosen.connect(self.put_worst_first)
         self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))

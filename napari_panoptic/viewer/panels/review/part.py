@@ -70,12 +70,15 @@ class ReviewPart(DeskPart):
     def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
         """Return the keys of the verdicts."""
         verdicts = tuple(
-            (Shortcut(key, f"verdict: {VERDICT_WORDS[verdict]}"), partial(self.give, verdict))
+            (
+                Shortcut(key, f"verdict: {VERDICT_WORDS[verdict]}", f"verdict_{key[-1]}"),
+                partial(self.give, verdict),
+            )
             for verdict, key in VERDICT_KEYS.items()
         )
         return (
             *verdicts,
-            (Shortcut(UNDO_KEY, "undo the last verdict of this window"), self.undo),
+            (Shortcut(UNDO_KEY, "undo the last verdict of this window", "undo_verdict"), self.undo),
         )
 
     def give(self, verdict: Verdict) -> None:

@@ -72,7 +72,7 @@ class TeamsPart(SeenPart):
     def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
         """Return the key that goes from view to view."""
         meaning = "one team, teams side by side, consensus of the teams"
-        return ((Shortcut("Shift-u", meaning), self._next_mode),)
+        return ((Shortcut("Shift-u", meaning, "next_team_view"), self._next_mode),)
 
     def connections(self, around: Surroundings) -> Connections:
         """Listen to session and panel."""

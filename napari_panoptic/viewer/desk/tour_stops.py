@@ -1,0 +1,76 @@
+"""What the tour of the desk explains: a panel each, in two sentences."""
+
+from __future__ import annotations
+
+from qtpy.QtWidgets import QMainWindow, QWidget
+
+from napari_panoptic.viewer.kit.tour import Stop
+from napari_panoptic.viewer.panels.around import Panels
+
+
+def tour_stops(window: QMainWindow, strip: QWidget, panels: Panels, start: QWidget) -> list[Stop]:
+    """List the stops of a tour of the desk, with and without a cohort.
+
+    Parameters
+    ----------
+    window
+        The window; its middle is the image.
+    strip
+        What stands above the image.
+    panels, start
+        The panels.
+    """
+    image = window.centralWidget()
+    stops = [
+        Stop(
+            "Begin here",
+            "Open a folder with images, annotations and predictions, compare two layers of "
+            "napari, or open the sample. You can also drop a folder or files here.",
+            start,
+        ),
+        Stop(
+            "Workspaces",
+            "Each button arranges the window for one task (Ctrl+1, Ctrl+2 …). The line below it "
+            "names region, team and rules, and the selected object.",
+            strip,
+        ),
+        Stop(
+            "Regions and teams",
+            "One line per region and per team, with PQ and failures: FN, FP and misclassified. "
+            "Click a line to show it, or press J and K for the next and previous region.",
+            panels.navigator,
+        ),
+        Stop(
+            "The legend",
+            "Thick outlines are the reference, thin ones the prediction, coloured by status or "
+            "class. Click an entry to list only these objects; H and Q change the drawing.",
+            panels.legend,
+        ),
+        Stop(
+            "Settings",
+            "They decide how objects are matched and what counts. Every change takes effect at "
+            "once, and one click returns to the protocol.",
+            panels.settings,
+        ),
+        Stop(
+            "Metrics",
+            "The figures of this region and team; rest on one for its meaning. Click a figure or "
+            "a cell of the matrix to list the objects behind it.",
+            panels.metrics,
+        ),
+        Stop(
+            "Objects",
+            "One line per object, worst first. Press N for the next failure: the image zooms to "
+            "it, and its cause is explained.",
+            panels.objects,
+        ),
+    ]
+    if image is not None:
+        seen = Stop(
+            "The image",
+            "Click a nucleus to select it, rest on it for its figures, drag and scroll to move. "
+            "A second click at the same place selects the object beneath.",
+            image,
+        )
+        stops.insert(3, seen)
+    return stops

@@ -1,0 +1,139 @@
+"""Commands of an open desk in napari's command palette.
+
+napari has one list of commands for all windows. A command is registered when the first window
+offers it and removed with the last one. It acts on the window in front, and is disabled in a
+window that does not offer it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import napari
+from app_model import Action, Application
+from app_model.expressions import Expr, get_context
+from qtpy.compat import isalive
+
+from napari_panoptic.viewer.kit.keys import Shortcut
+
+PREFIX = "napari-panoptic."
+"""How the ids of all commands start."""
+
+
+def offer(viewer: Any, actions: Mapping[Shortcut, Callable[[], object]]) -> Callable[[], None]:
+    """List actions in the command palette while a desk is open.
+
+    Parameters
+    ----------
+    viewer
+        The viewer in whose window they work.
+    actions
+        Line of the key list -> the function to call; lines without an action id are left out.
+
+    Returns
+    -------
+    callable
+        Removes them; a second call does nothing.
+    """
+    offered = {line: action for line, action in actions.items() if line.action}
+    for line, action in offered.items():
+        if line.action not in _COMMANDS:
+            _COMMANDS[line.action] = _Command(line)
+        _COMMANDS[line.action].add(viewer, action)
+    known = weakref.ref(viewer)
+
+    def withdraw() -> None:
+        while offered:
+            line, _ = offered.popitem()
+            command = _COMMANDS.get(line.action)
+            if command is not None and command.remove(known()):
+                del _COMMANDS[line.action]
+
+    return withdraw
+
+
+class _Command:
+    """One command, and the windows that offer it.
+
+    Parameters
+    ----------
+    line
+        Its line in the key list.
+    """
+
+    def __init__(self, line: Shortcut) -> None:
+        self._actions: weakref.WeakKeyDictionary[Any, Callable[[], object]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._flag = f"panoptic_{line.action}"
+        self._dispose: Callable[[], None] = lambda: None
+        action = Action(
+            id=PREFIX + line.action,
+            title=line.title,
+            callback=self._run,
+            enablement=Expr.parse(self._flag),
+        )
+        self._app = _application()
+        if self._app is not None:
+            with self._app.menus.menus_changed.blocked():
+                self._dispose = self._app.register_action(action)
+
+    def add(self, viewer: Any, action: Callable[[], object]) -> None:
+        """Let a window offer it."""
+        self._actions[viewer] = action
+        self._enable(viewer, True)
+        _list_again(viewer)
+
+    def remove(self, viewer: Any | None) -> bool:
+        """Let a window no longer offer it; returns whether none does, and it is removed."""
+        if viewer is not None and self._actions.pop(viewer, None) is not None:
+            self._enable(viewer, False)
+        if not self._actions and self._app is not None:
+            with self._app.menus.menus_changed.blocked():
+                self._dispose()
+        if viewer is not None:
+            _list_again(viewer)
+        return not self._actions
+
+    def _run(self) -> None:
+        current = napari.current_viewer()
+        action = self._actions.get(getattr(current, "__wrapped__", current))
+        if action is not None:
+            action()
+
+    def _enable(self, viewer: Any, is_offered: bool) -> None:
+        """Set the context key that the palette of the viewer's window evaluates."""
+        context = get_context(viewer.layers)
+        if context is not None:
+            context[self._flag] = is_offered
+
+
+_COMMANDS: dict[str, _Command] = {}
+
+
+def _list_again(viewer: Any) -> None:
+    """Let the palette of a window list the commands again.
+
+    napari keeps the palettes of closed windows connected to its list, so that any change of the
+    list fails in them: changes are reported only to the palette concerned. Without the private
+    names, the palette lists the commands that are there when a window is opened.
+    """
+    window = getattr(getattr(viewer, "window", None), "_qt_window", None)
+    palette = getattr(window, "_command_palette", None)
+    app = _application()
+    if palette is None or app is None or not isalive(palette):  # type: ignore[no-untyped-call]
+        return
+    if hasattr(palette, "_on_app_menus_changed"):
+        palette._on_app_menus_changed({app.menus.COMMAND_PALETTE_ID})
+
+
+def _application() -> Application | None:
+    """Return napari's list of commands; where it is kept elsewhere, there is no palette."""
+    try:
+        from napari._app_model import get_app_model
+    except ImportError:
+        return Application.get_app("napari")
+    application: Application = get_app_model()
+    return application
