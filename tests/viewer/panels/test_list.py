@@ -102,8 +102,9 @@ class TestLinks:
         QTest.keyClick(figure, Qt.Key.Key_Space)
         assert table.model.filter.is_open
 
-    def test_the_list_comes_to_the_front(self, metrics, table, wait_until):
-        assert not is_in_sight(table)
+    def test_the_list_comes_to_the_front(self, metrics, table, desk, wait_until):
+        desk.dock("Objects").hide()
+        wait_until(lambda: not is_in_sight(table))
         QTest.mouseClick(metrics.figure_widget("pq"), Qt.MouseButton.LeftButton)
         wait_until(lambda: is_in_sight(table))
 
