@@ -29,7 +29,7 @@ from napari_panoptic.viewer.kit.keys import (
 )
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.tour import Tour
-from napari_panoptic.viewer.kit.widgets import above_each_other, show_in_front
+from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.panels.around import Panels
 from napari_panoptic.viewer.panels.metrics import MetricsPanel
 from napari_panoptic.viewer.panels.navigator import Navigator
@@ -44,6 +44,7 @@ from napari_panoptic.viewer.warm import warm_up
 
 INSPECTOR = "Panoptic Inspector (Panoptic)"
 """Name of the dock of the strip: the one that napari itself gives it from its menu."""
+START = "Start"
 REGIONS, SETTINGS, METRICS, OBJECTS = "Regions", "Settings", "Metrics", "Objects"
 
 WORKSPACES = (
@@ -95,7 +96,9 @@ WORKSPACES = (
     Workspace(
         "Review",
         "Judge failures one by one",
-        Arrangement(right=Column(0.34, (Stack(("Review",), 0.66), Stack(("Object",), 0.34)))),
+        Arrangement(
+            right=Column(0.36, (Stack(("Review",), 0.68), Stack(("Object", OBJECTS), 0.32)))
+        ),
         "Review",
     ),
     Workspace(
@@ -122,6 +125,7 @@ class Desk(DeskShell):
 
     name = INSPECTOR
     workspaces = WORKSPACES
+    empty = Arrangement(right=Column(0.36, (Stack((START,)),)))
     extras: ClassVar[Mapping[str, str]] = {
         REGIONS: "Show the tables of regions and teams",
         SETTINGS: "Show the settings of the evaluation",
@@ -133,7 +137,7 @@ class Desk(DeskShell):
         self.session: Session | None = None
         title, objects = TitleStrip(), ObjectTable()
         self.start = Start(self)
-        self.make_strip(above_each_other(title, self.start.panel))
+        self.make_strip(title)
         self.panels = Panels(
             navigator=Navigator(),
             settings=SettingsPanel(),
@@ -162,6 +166,7 @@ class Desk(DeskShell):
         """Return title -> panel of all docks."""
         panels = self.panels
         own: dict[str, QWidget] = {
+            START: self.start.panel,
             REGIONS: panels.navigator,
             SETTINGS: panels.settings,
             METRICS: panels.metrics,
@@ -223,6 +228,8 @@ class Desk(DeskShell):
             What has begun to read the region, if anything has.
         """
         self.leave_cohort()
+        if self.workspace is None:
+            self.show_last_workspace()
         self.session = Session(cohort, settings)
         last_region, last_team = last_place(cohort)
         team = team or last_team
@@ -240,7 +247,6 @@ class Desk(DeskShell):
         if self.overview is not None:
             self.overview.attach(self.session)
         self.link.start(region or last_region)
-        self.start.panel.hide()
 
     def leave_cohort(self) -> None:
         """Stop all work and undo all connections; touch no widget."""

@@ -118,6 +118,8 @@ class DeskShell(ABC):
     name: ClassVar[str]
     """Name of the dock of the strip."""
     workspaces: ClassVar[Sequence[Workspace]]
+    empty: ClassVar[Arrangement | None] = None
+    """Where docks stand before a cohort is open; None for a desk that is never empty."""
     extras: ClassVar[Mapping[str, str]] = {}
     """Docks with a button of their own in every workspace, and what they are for."""
 
@@ -217,6 +219,13 @@ class DeskShell(ABC):
             movable[title].visibilityChanged.connect(self._show_extras)
         self._arranger = Arranger(window, movable, found[legend])
         self._bind_keys()
+        if self.empty is None:
+            self.show_last_workspace()
+        else:
+            self._arrange(self.empty)
+
+    def show_last_workspace(self) -> None:
+        """Show the workspace of the last window."""
         names = [workspace.name for workspace in self.workspaces]
         self.show_workspace(self.state.workspace if self.state.workspace in names else names[0])
 

@@ -137,9 +137,17 @@ def show_in_front(dialog: QDialog) -> None:
     """
     dock = dock_of(dialog.parentWidget())
     if dock is not None and not dialog.isVisible():
-        _put_over(dialog, dock)
+        _put_over(dialog, dock if is_in_sight(dock) else _column_of(dock))
     dialog.show()
     dialog.raise_()
+
+
+def _column_of(dock: QDockWidget) -> QDockWidget:
+    """Return the dock in sight that is nearest to the right edge of a dock's window."""
+    window = dock.window()
+    docks = [] if window is None else window.findChildren(QDockWidget)
+    seen = [at for at in docks if is_in_sight(at) and not at.isFloating()]
+    return max(seen, key=lambda at: at.geometry().right(), default=dock)
 
 
 def _put_over(dialog: QDialog, dock: QDockWidget) -> None:
@@ -175,7 +183,7 @@ class FormPanel(QWidget):
 
 
 def give_height(panel: QWidget, height: int) -> None:
-    """Set the height of a panel, if its dock has its place in the window to itself."""
+    """Set the height of a panel whose dock has its place in the window to itself."""
     dock = dock_of(panel)
     if dock is None or dock.isFloating():
         return
@@ -191,17 +199,6 @@ def heading(text: str, tooltip: str = "") -> RichLabel:
     label.set_rich(f"<b>{html.escape(text)}</b>")
     label.setToolTip(tooltip)
     return label
-
-
-def above_each_other(*widgets: QWidget) -> QWidget:
-    """Put widgets above each other, without a margin."""
-    column = QWidget()
-    layout = QVBoxLayout(column)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(0)
-    for widget in widgets:
-        layout.addWidget(widget)
-    return column
 
 
 def separator() -> QFrame:

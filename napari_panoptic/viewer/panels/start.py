@@ -8,7 +8,7 @@ from pathlib import Path
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QDragEnterEvent, QDropEvent, QResizeEvent
-from qtpy.QtWidgets import QBoxLayout, QProgressBar, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QProgressBar, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, heading
@@ -18,8 +18,6 @@ DROP_HINT = (
     "Or drop a cohort folder here, or an annotation and predictions of one image "
     "(label images, GeoJSON, XML and other formats)."
 )
-WIDE_PX = 480
-"""From this width on, the buttons stand beside each other."""
 BUTTON_PX = 58
 """Height of a button: two lines of text and a margin."""
 
@@ -45,9 +43,6 @@ class StartPanel(QWidget):
             *(self.continue_button, self.cohort_button),
             *(self.layers_button, self.sample_button),
         )
-        self._ways = QBoxLayout(QBoxLayout.Direction.TopToBottom)
-        for button in self._buttons[1:]:
-            self._ways.addWidget(button)
         self._reading = ElidedLabel()
         self._bar = QProgressBar()
         self._bar.setRange(0, 0)
@@ -62,11 +57,9 @@ class StartPanel(QWidget):
         layout.setContentsMargins(12, 10, 12, 10)
         layout.setSpacing(8)
         layout.addWidget(heading(TITLE))
-        layout.addWidget(self.continue_button)
-        layout.addLayout(self._ways)
-        for widget in (self._reading, self._bar, self._failure, hint):
+        for widget in (*self._buttons, self._reading, self._bar, self._failure, hint):
             layout.addWidget(widget)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        layout.addStretch(1)
         self.show_over()
         self.show_failed("")
         self.show_last(None)
@@ -76,7 +69,6 @@ class StartPanel(QWidget):
         self._last = folder
         self.continue_button.setVisible(folder is not None)
         self._write_last()
-        self._fit_height()
 
     def show_reading(self, name: str) -> None:
         """Show that something is being read; the buttons wait for it."""
@@ -92,7 +84,6 @@ class StartPanel(QWidget):
         """Show why nothing was opened; empty for nothing to report."""
         self._failure.setText(f"⚠ {message}" if message else "")
         self._failure.setVisible(bool(message))
-        self._fit_height()
 
     def failure_text(self) -> str:
         """Return the message about what could not be opened; empty if there is none."""
@@ -114,26 +105,15 @@ class StartPanel(QWidget):
             self.dropped.emit(paths)
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
-        """Put the buttons beside each other where there is room."""
+        """Shorten the name of the last cohort to the width."""
         super().resizeEvent(event)
-        side_by_side = QBoxLayout.Direction.LeftToRight
-        stacked = QBoxLayout.Direction.TopToBottom
-        self._ways.setDirection(side_by_side if self.width() >= WIDE_PX else stacked)
         self._write_last()
-        self._fit_height()
-
-    def _fit_height(self) -> None:
-        """Be as high as the texts need at this width."""
-        layout = self.layout()
-        if layout is not None:
-            self.setFixedHeight(layout.totalHeightForWidth(self.width()))
 
     def _set_reading(self, is_reading: bool) -> None:
         self._reading.setVisible(is_reading)
         self._bar.setVisible(is_reading)
         for button in self._buttons:
             button.setEnabled(not is_reading)
-        self._fit_height()
 
     def _write_last(self) -> None:
         if self._last is None:
