@@ -140,6 +140,10 @@ class ReviewWindow:
     def press(self, key, modifier=PLAIN, widget=None):
         QTest.keyClick(self.canvas if widget is None else widget, key, modifier)
 
+    def settle(self):
+        """Wait until everything asked for is shown."""
+        self._wait_until(lambda: self.desk.is_settled)
+
     def press_where_the_focus_is(self, key, modifier=PLAIN):
         window = self.panel.window()
         focused = window.focusWidget()  # an empty menu is false

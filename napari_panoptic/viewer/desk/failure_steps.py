@@ -88,6 +88,7 @@ class FailureSteps:
         wanted = None if is_wanted is None else self._mask(stops, is_wanted)
         stop = self._queue.step(stops, step, start=start, wanted=wanted)
         if stop is None:
+            self._link.follow_selected()
             self._say(self._why_none(stops, step))
             return False
         self._visit(stop, step, is_wanted)

@@ -143,11 +143,13 @@ def show_in_front(dialog: QDialog) -> None:
 
 
 def _column_of(dock: QDockWidget) -> QDockWidget:
-    """Return the dock in sight that is nearest to the right edge of a dock's window."""
+    """Return a dock in sight in the right column of a dock's window; the dock itself if none is."""
     window = dock.window()
-    docks = [] if window is None else window.findChildren(QDockWidget)
-    seen = [at for at in docks if is_in_sight(at) and not at.isFloating()]
-    return max(seen, key=lambda at: at.geometry().right(), default=dock)
+    if not isinstance(window, QMainWindow):
+        return dock
+    right = Qt.DockWidgetArea.RightDockWidgetArea
+    docks = [at for at in window.findChildren(QDockWidget) if window.dockWidgetArea(at) == right]
+    return next((at for at in docks if is_in_sight(at) and not at.isFloating()), dock)
 
 
 def _put_over(dialog: QDialog, dock: QDockWidget) -> None:

@@ -170,6 +170,8 @@ def test_defect_05_edits_of_another_region_are_led_to(open_window, close_desk, w
     erased = shown_ids(desk, Side.PREDICTION)
     close_desk(desk)
     desk, part = open_window()
+    desk.link.go_to(first)
+    wait_until(lambda: desk.is_settled)
     assert desk.session.snapshot.region.name == first
     assert second in part.widget.left_state.text()
     part.widget.restore.click()

@@ -69,7 +69,7 @@ def test_defect_20_the_list_of_keys_is_there_without_a_cohort(
     button = next(b for b in desk.panels.title.findChildren(QToolButton) if b.text() == "?")
     QTest.mouseClick(button, LEFT)
     assert desk.panels.keys.isVisible()
-    assert ("N", "next failure, in the order of the table") in desk.panels.keys.lines()
+    assert ("N", "next failure, also of other regions") in desk.panels.keys.lines()
     # It lies over a column of panels and not over the image.
     canvas = canvas_of(desk)
     image = QRect(canvas.mapToGlobal(QPoint(0, 0)), canvas.size())
@@ -256,6 +256,7 @@ class TestPlots:
 def test_defect_20_captions_can_be_read(open_desk, wait_until, theme):
     viewer, metrics = open_desk._viewer, open_desk.panels.metrics
     viewer.theme = theme
+    metrics.fold.setChecked(True)
     dock = dock_of(metrics)
     dock.show()
     dock.raise_()

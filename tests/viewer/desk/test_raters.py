@@ -471,7 +471,7 @@ def test_cohorts_are_opened_and_keys_listed_as_on_the_other_desks(desk, monkeypa
     monkeypatch.setattr(opening, "ask_for_folder", lambda *place: asked.append(place))
     assert desk.cases.open.text() == "Open cohort…"
     desk.cases.open.click()
-    assert asked == [(desk.viewer, desk.strip)]
+    assert [place[:2] for place in asked] == [(desk.viewer, desk.strip)]
     assert desk.title.keys.text() == "?"
     desk.title.keys.click()
     assert desk.keys.isVisible()
