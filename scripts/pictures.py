@@ -29,10 +29,7 @@ from napari_panoptic.viewer.desk.detections import DetectionDesk
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.desk.raters import show_rated
 from napari_panoptic.viewer.opening import AnyDesk, open_in
-from napari_panoptic.viewer.panels.edits.panel import EditsPart
 from napari_panoptic.viewer.panels.ranking.part import RankingPart
-from napari_panoptic.viewer.panels.teams.comparison import ViewMode
-from napari_panoptic.viewer.panels.teams.part import TeamsPart
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -69,26 +66,23 @@ def save(viewer: napari.Viewer, name: str) -> None:
 
 
 def take(desk: Desk, viewer: napari.Viewer) -> None:
-    """Take one picture of the desk, and one of each panel beside the object table."""
-    if desk.link is not None:
-        desk.link.select_failure()
-    settle(desk)
-    save(viewer, "desk")
-    for part in desk.parts:
-        desk.raise_part(part)
-        if isinstance(part, TeamsPart):
-            part.set_mode(ViewMode.GRID)
-        elif isinstance(part, EditsPart) and desk.session is not None:
-            y, x = np.mgrid[120:190, 60:190]  # rubs some nuclei out
-            desk.session.edit(Side.PREDICTION, y.ravel(), x.ravel(), 0)
-        elif isinstance(part, RankingPart):
-            part.evaluate()
+    """Take one picture of each workspace, and one of the edits."""
+    desk.show_failure()
+    for workspace in desk.workspaces:
+        desk.show_workspace(workspace.name)
+        if workspace.name == "Cohort":
+            next(part for part in desk.parts if isinstance(part, RankingPart)).evaluate()
         settle(desk, at_least_s=2.0)
-        save(viewer, f"desk-{part.title.lower()}")
-        if isinstance(part, TeamsPart):
-            part.set_mode(ViewMode.ONE)
-        elif isinstance(part, EditsPart) and desk.session is not None:
-            desk.session.discard_edits()
+        name = workspace.name.lower()
+        save(viewer, "desk" if name == "inspect" else f"desk-{name}")
+    desk.reveal("Edits")
+    if desk.session is not None:
+        y, x = np.mgrid[120:190, 60:190]  # rubs some nuclei out
+        desk.session.edit(Side.PREDICTION, y.ravel(), x.ravel(), 0)
+        settle(desk, at_least_s=2.0)
+        save(viewer, "desk-edits")
+        desk.session.discard_edits()
+        settle(desk)
 
 
 def take_detections() -> None:
