@@ -125,7 +125,9 @@ class Desk(DeskShell):
 
     name = INSPECTOR
     workspaces = WORKSPACES
-    empty = Arrangement(right=Column(0.36, (Stack((START,)),)))
+    empty = Arrangement(
+        left=Column(0.2, (Stack((LAYERS,)),)), right=Column(0.36, (Stack((START,)),))
+    )
     extras: ClassVar[Mapping[str, str]] = {
         REGIONS: "Show the tables of regions and teams",
         SETTINGS: "Show the settings of the evaluation",
