@@ -53,12 +53,24 @@ def napari_settings():
         yield
 
 
-@pytest.fixture(autouse=True)
-def preferences(monkeypatch):
+@pytest.fixture(scope="session", autouse=True)
+def own_preferences():
     """Keep what is remembered apart from the settings of whoever runs the tests."""
-    monkeypatch.setattr(Preferences, "_settings", lambda _self: None)
+    with patch.object(Preferences, "_settings", lambda _self: None):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def preferences():
+    """Remember nothing of an earlier test."""
     PREFERENCES._kept_here.clear()
     return PREFERENCES
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_preferences():
+    """Remember nothing of an earlier module in the window that a module shares."""
+    PREFERENCES._kept_here.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ from napari_panoptic.viewer.layers import slide_view
 from napari_panoptic.viewer.layers.owned import AMBIGUOUS
 from napari_panoptic.viewer.layers.slide_view import FAILURES, ON_SLIDE
 from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.failures.panel import Scope
 from napari_panoptic.viewer.panels.slide_bar import EVALUATE, STOP
 from tests.support.slides import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort
 from tests.viewer.finding import click, names_of_visible, on_canvas
@@ -323,6 +324,7 @@ def test_while_a_slide_is_evaluated_panels_say_how_far_it_is(desk):
 
 def test_panels_that_need_a_region_in_memory_say_what_to_do_instead(desk, wait_until):
     parts = {part.title: part for part in desk.parts}
+    parts["Failures"].panel.scope.choose(Scope.REGION)  # else the small region's are shown
     said = {}
     for title in ("Failures", "Teams", "Groups", "Ambiguous"):
         desk.raise_part(parts[title])

@@ -30,7 +30,7 @@ from napari_panoptic.review.judged import Judged, Subjects
 from napari_panoptic.review.reviewing import read_verdicts
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.watch import Watch
-from napari_panoptic.viewer.desk.nuclei import OBJECTS, desk_of
+from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import jobs
 from napari_panoptic.viewer.panels.review import adjudicating, presenter, writing
 from napari_panoptic.viewer.panels.review.dialogs import THIRD_NEEDED, TOO_FEW
@@ -154,7 +154,8 @@ class TestVerdicts:
         assert (following.side, following.row) != (judged.side, judged.row)
         model = desk.panels.objects.model
         table = model.table_row(judged.side, judged.row), model.table_row(*_place(following))
-        assert table[1] == model.failure_after(table[0], 1)
+        failures = np.flatnonzero(model.rows.failures()[model.order])
+        assert table[1] == failures[failures > table[0]][0]
 
     @pytest.mark.parametrize("verdict", list(Verdict))
     def test_every_verdict_has_a_button(self, desk, part, panel, verdict):
@@ -843,7 +844,7 @@ class TestOnlyWhatIsNeeded:
     ):
         desk.raise_part(part)
         wait_until(lambda: part.is_seen)
-        desk.reveal(OBJECTS)
+        desk.show_workspace("Inspect")
         wait_until(lambda: not part.is_seen)
         before, progress = panel.figures(), panel.region_progress.format()
         desk.session.select_row(Side.PREDICTION, row_of(desk, Side.PREDICTION, Status.FP))
@@ -864,7 +865,7 @@ class TestOnlyWhatIsNeeded:
     ):
         desk.raise_part(part)
         wait_until(lambda: part.is_seen and desk.is_settled)
-        desk.reveal(OBJECTS)
+        desk.show_workspace("Inspect")
         wait_until(lambda: not part.is_seen)
         press(canvas, Qt.Key.Key_N)
         press(canvas, Qt.Key.Key_1, ALT)
@@ -877,7 +878,7 @@ class TestOnlyWhatIsNeeded:
     def test_tag_and_note_of_another_object_are_not_taken_over_unseen(
         self, desk, part, panel, canvas, wait_until
     ):
-        desk.reveal(OBJECTS)
+        desk.show_workspace("Inspect")
         wait_until(lambda: not part.is_seen)
         desk.session.select_row(Side.REFERENCE, 0)
         part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG, tag="stain", note="pale")

@@ -331,6 +331,8 @@ class FailuresPart(DeskPart):
         if self._scope is Scope.ALL:
             if not self._teams or self.around is None:
                 return texts.NO_COHORT
+            if snapshot is not None and snapshot.is_slide and not self._has_other_regions():
+                return on_slide(snapshot, slide_texts.GALLERY, texts.NO_COHORT)
             return texts.NONE_YET if self.around.link.summary.is_busy else texts.NONE_AT_ALL
         if snapshot is None or session is None or session.shown is None or snapshot.is_slide:
             return on_slide(snapshot, slide_texts.GALLERY, texts.NO_COHORT)
@@ -355,6 +357,14 @@ class FailuresPart(DeskPart):
         self._panel.show_progress("", is_running=False)
         left = [line for line in lines if line is not None and line.failures is None]
         self._say_left_out(left if self._scope is Scope.ALL else [])
+
+    def _has_other_regions(self) -> bool:
+        """Return whether another region than the one shown may have failures to show."""
+        if self.around is None or self.around.session.snapshot is None:
+            return False
+        session, here = self.around.session, self.around.session.snapshot.region.name
+        lines = [session.summaries.get(at) for at in self._wanted_lines() if at[0] != here]
+        return any(line is None or line.failures is not None for line in lines)
 
     def _wanted_lines(self) -> list[tuple[str, str]]:
         if self.around is None:
