@@ -126,7 +126,7 @@ class TestLinks:
         cause = str(CAUSES[int(table.model.rows.values["cause"][table.model.order[0]])])
         table.menu("cause").uncheck(cause)
         assert table.model.rowCount() < count
-        assert table.behind_text() == "✕ Epithelial → missed"
+        assert table.behind_text() == "✕ Epithelial → FN"
 
 
 class TestNarrowWindow:
