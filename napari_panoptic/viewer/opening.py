@@ -335,12 +335,7 @@ def may_follow(parent: QWidget | None, message: str) -> bool:
     box.setIcon(QMessageBox.Icon.Question)
     box.setWindowTitle("Links out of the cohort")
     box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setText(
-        shown(
-            f"{message}\n\nFollow them only if you know who made this cohort, or made the links "
-            "yourself."
-        )
-    )
+    box.setText(shown(f"{message}\n\nOnly follow links in cohorts you trust."))
     follow = box.addButton("Follow them", QMessageBox.ButtonRole.AcceptRole)
     leave = box.addButton("Leave them out", QMessageBox.ButtonRole.RejectRole)
     box.setDefaultButton(leave)

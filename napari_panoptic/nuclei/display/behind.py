@@ -18,7 +18,7 @@ _EVERY_STATUS_BUT_IGNORED = frozenset(str(s) for s in Status if s is not Status.
 _MATCHED = frozenset({str(Status.TP), str(Status.MISCLASSIFIED)})
 
 
-MISSED, INVENTED = "missed", "invented"
+_FN, _FP = str(Status.FN), str(Status.FP)
 """What the empty sides of the confusion matrix are called."""
 
 _FIGURE_TITLES = {
@@ -29,6 +29,9 @@ _FIGURE_TITLES = {
     "balanced_accuracy": "balanced accuracy: matched pairs",
     "mean_iou": "mean IoU: matched pairs",
     "mean_hausdorff_px": "mean HD: matched pairs",
+    "matched": "matched pairs",
+    "invented": _FP,
+    "missed": _FN,
 }
 
 
@@ -41,9 +44,9 @@ def behind_cell(reference: str, prediction: str) -> ObjectFilter:
         Its row and column; ``none`` for the empty side.
     """
     if reference == NONE_WORD:
-        title = f"{INVENTED} → {prediction}"
+        title = f"{_FP} → {prediction}"
     else:
-        title = f"{reference} → {MISSED if prediction == NONE_WORD else prediction}"
+        title = f"{reference} → {_FN if prediction == NONE_WORD else prediction}"
     sides = _PREDICTION if reference == NONE_WORD else _REFERENCE
     return ObjectFilter(sides=sides, pairs=frozenset({(reference, prediction)}), title=title)
 
@@ -53,7 +56,7 @@ def behind_row(reference: str, class_names: Sequence[str]) -> ObjectFilter:
     everything = (*class_names, NONE_WORD)
     pairs = {(reference, other) for other in everything} - {(NONE_WORD, NONE_WORD)}
     is_empty = reference == NONE_WORD
-    title = INVENTED if is_empty else f"annotated as {reference}"
+    title = _FP if is_empty else f"annotated as {reference}"
     sides = _PREDICTION if is_empty else _REFERENCE
     return ObjectFilter(sides=sides, pairs=frozenset(pairs), title=title)
 
@@ -63,7 +66,7 @@ def behind_column(prediction: str, class_names: Sequence[str]) -> ObjectFilter:
     everything = (*class_names, NONE_WORD)
     pairs = {(other, prediction) for other in everything} - {(NONE_WORD, NONE_WORD)}
     is_empty = prediction == NONE_WORD
-    title = MISSED if is_empty else f"predicted as {prediction}"
+    title = _FN if is_empty else f"predicted as {prediction}"
     sides = _REFERENCE if is_empty else _PREDICTION
     return ObjectFilter(sides=sides, pairs=frozenset(pairs), title=title)
 

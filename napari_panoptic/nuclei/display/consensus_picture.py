@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Status
 
 SEVERAL = 2
-"""Number of teams from which an invented object is worth a look."""
+"""Number of teams from which a place with FPs is worth a look."""
 
 _ANCHORS: tuple[Rgb, ...] = (
     (255, 255, 120),

@@ -32,7 +32,7 @@ STATUS_MEANINGS: Mapping[Status, str] = {
     Status.FP: "False positive: a predicted object that matches no reference object.",
     Status.FN: "False negative: a reference object that no prediction matches.",
     Status.MISCLASSIFIED: "Found, but with another class than the annotation.",
-    Status.IGNORED: "Excluded from all figures because of an ambiguous area.",
+    Status.IGNORED: "Excluded from all metrics because of an ambiguous area.",
 }
 
 FIGURE_MEANINGS: Mapping[str, str] = {name: text.meaning for name, text in METRIC_TEXTS.items()}
@@ -89,7 +89,7 @@ COUNT_MEANINGS: Mapping[str, str] = {
     "matched": "Nuclei that a prediction matches, whatever its class.",
     "invented": "Predictions that match no nucleus (FP).",
     "missed": "Nuclei that no prediction matches (FN).",
-    "ignored": "Nuclei and predictions that the ambiguous policy excludes from all figures.",
+    "ignored": "Nuclei and predictions that the ambiguous policy excludes from all metrics.",
 }
 
 FINDING_WORDS: Mapping[FindingKind, str] = {

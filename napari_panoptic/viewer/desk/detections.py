@@ -82,7 +82,7 @@ WORKSPACES = (
 )
 FOLLOW_MS = 40
 """How long after a change lists and the curve follow; colours and the title follow at once."""
-NO_FAILURE = "No failure in this frame: nothing is missed (FN) or invented (FP)."
+NO_FAILURE = "No failure in this frame: no FN and no FP."
 ONLY_FAILURE = "No other failure in this frame."
 
 
@@ -425,7 +425,7 @@ class DetectionDesk(DeskShell):
             side = self.scene.side_edited() if selection is None else selection[0]
         if session.points(side) is None:
             whose = "annotation" if side is Side.REFERENCE else "team"
-            show_info(f"this {whose} has no usable file of this frame: there is nothing to edit")
+            show_info(f"Cannot edit: the {whose} has no usable file for this frame.")
         row = selection[1] if selection is not None and selection[0] is side else None
         self.scene.take_tool(side, tool, row)
         self._show_tool()

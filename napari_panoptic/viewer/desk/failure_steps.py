@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 LAST = "This is the last failure of the cohort. Shift+N goes back."
 FIRST = "This is the first failure of the cohort. N goes on."
 STILL_COMING = "The other regions are still being evaluated."
-NONE_LISTED = (
-    "No failure is listed in any region: press “failures” above the object table to list them."
-)
+NONE_LISTED = "All failures are hidden by the filters: press “Failures” above the object table."
 NONE = "No failures: nothing is FN, FP or misclassified in any region."
 
 IsWanted = Callable[[FailureName], bool]

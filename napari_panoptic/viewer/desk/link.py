@@ -56,11 +56,10 @@ IDLE_MS = 500
 """How long after loading layers out of sight are filled."""
 PREPARING = "Preparing (first start) …"
 """Shown while kernels are compiled: nothing else takes long before the first region."""
-READING = "The region is being read. Its figures and objects follow in a moment."
+READING = "Loading the region. Its metrics and objects follow in a moment."
 """What the empty panels say before the first region."""
 FIRST_START = (
-    "On its first start the program prepares itself; on a slow machine that takes a minute. "
-    "The first region comes then."
+    "First start: compiling, up to a minute on a slow machine. The region opens when it is done."
 )
 PREPARING_MS = 500
 """How long after the start it is looked whether that is so."""
@@ -428,9 +427,8 @@ class Link:
         is_whole = not snapshot.pending
         if is_whole and any(too_many_objects(at) for at in snapshot.predictions.values()):
             show_warning(
-                f"{snapshot.region.name} has more objects than can have a colour each "
-                f"({count_text(MAX_OBJECTS)}); the others have wrong colours, "
-                "but figures and table are right"
+                f"{snapshot.region.name} has more than {count_text(MAX_OBJECTS)} objects: colours "
+                "beyond that are wrong; metrics and table are correct."
             )
 
     def _add_summaries(self, snapshot: RegionSnapshot) -> None:

@@ -55,7 +55,7 @@ WORKSPACES = (
         CASES_DOCK,
     ),
 )
-NOT_READ = "This case cannot be read; the panel of the raters says why."
+NOT_READ = "Could not read this case; see the Raters panel."
 """What the panels say of such a case."""
 RATED_KEYS: tuple[Shortcut, ...] = (
     Shortcut("j", "next case", "next_case"),
@@ -352,7 +352,7 @@ class RatedDesk(DeskShell):
             parts.append(f"Dice {ratio(view.comparison.score(settings))}")
             parts.append(f"at {settings.levels[level]:g}: {ratio(float(dice[level]))}")
         elif view.raters is None:
-            parts.append("figures are being computed …")
+            parts.append("computing metrics …")
         if view.prediction is not None and view.prediction.state in (MISSING, UNREADABLE):
             parts.append(f"prediction {view.prediction.state}: counted as background")
         if view.images.findings:

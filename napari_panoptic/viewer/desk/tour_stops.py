@@ -54,8 +54,8 @@ def tour_stops(window: QMainWindow, strip: QWidget, panels: Panels, start: QWidg
         ),
         Stop(
             "Metrics",
-            "The figures of this region and team; rest on one for its meaning. Click a figure or "
-            "a cell of the matrix to list the objects behind it.",
+            "The metrics of this region and team; hover over one for its meaning. Click one, or a "
+            "cell of the matrix, to list only the objects behind it.",
             panels.metrics,
         ),
         Stop(
@@ -68,7 +68,7 @@ def tour_stops(window: QMainWindow, strip: QWidget, panels: Panels, start: QWidg
     if image is not None:
         seen = Stop(
             "The image",
-            "Click a nucleus to select it, rest on it for its figures, drag and scroll to move. "
+            "Click a nucleus to select it, hover over it for its metrics, drag and scroll to move. "
             "A second click at the same place selects the object beneath.",
             image,
         )

@@ -39,9 +39,8 @@ NEW_OBJECT_KEY = "M"
 """That of napari for a new label."""
 
 FLATTENED = (
-    "Overlaps cannot be kept while a region is edited: a stroke gives a pixel to one object. So "
-    "every pixel of this region goes to the uppermost object, and its figures are those of "
-    "“overlaps: flatten”, until the edits are discarded or undone."
+    "Editing flattens overlaps: each pixel belongs to the uppermost object, as with “Shared "
+    "pixels: Object on top”. Discard or undo the edits to restore the overlaps."
 )
 """Said once for each region with objects that keep shared pixels."""
 
@@ -604,8 +603,8 @@ class LiveEdits:
             if session.is_drawn(side) and self._labels(side) is not None:
                 scene.restore_objects(side, session.team)
                 show_warning(
-                    f"The layer '{watch.layer.name}' shows a working copy: nothing is lost by "
-                    "deleting it, so it was made again. Discard the edits to be rid of them."
+                    f"The layer '{watch.layer.name}' holds edits and was restored. Use Discard to "
+                    "remove the edits."
                 )
         if gone:
             self.watch()
@@ -622,7 +621,7 @@ class LiveEdits:
     def _why_not(self) -> str:
         labels = [self._labels(side) for side in Side]
         if any(at is not None and too_many_objects(at) for at in labels):
-            return "This region has more objects than a layer can number (65,534) for editing."
+            return "This region has too many objects to edit (limit 65,534)."
         return (
             "There is nothing to edit here: choose a region with an annotation, and a team "
             "with a prediction."

@@ -26,9 +26,9 @@ DRAWING_MS = 10
 LONGEST_DRAWING_S = 2.0
 """How long the other teams wait at most while the one that is looked at is drawn."""
 ABANDONED_AFTER_MS = 1000
-"""How long a newer request waits at most for the reading of an outdated one, as from a network."""
+"""Maximum wait of a newer request for the reading of an outdated one."""
 MOST_ABANDONED = 3
-"""The largest number of outdated workers that are left to finish unattended."""
+"""Maximum number of abandoned workers."""
 LONGEST_HOLD_S = 5.0
 """How long the background pauses at most for work that the user waits for."""
 

@@ -23,6 +23,8 @@ _MARGIN_PX = 12
 """Beside the longest text of a column."""
 _ARROW_PX = 14
 """Of the arrow beside the heading of the column that is sorted by."""
+_ICON_PX = 22
+"""Of the icon of a cell, with its margin."""
 _LEAST_PX = 40
 """Of a column that shares the room left by others."""
 
@@ -54,6 +56,9 @@ class Column:
     stretch
         Whether the column shares the room that the others leave; then all columns are as wide
         as the table.
+    is_whole
+        Whether a column that shares the room is never narrower than its texts; the table scrolls
+        instead.
     is_cut_at_end
         Whether a text that is too long loses its end; else its middle.
     """
@@ -69,6 +74,7 @@ class Column:
     key: str | None = None
     instead: Mapping[int, str] = field(default_factory=dict)
     stretch: bool = False
+    is_whole: bool = False
     is_cut_at_end: bool = False
 
     def cell(self, row: int) -> str:
@@ -233,6 +239,7 @@ class ArrayTable(SortableView):
             self._is_synchronising = False
         for number, column in enumerate(columns if is_new else ()):
             self.setColumnWidth(number, column.width)
+        self._show_heading_lines()
         self._fit_columns()
 
     def update_rows(
@@ -297,7 +304,11 @@ class ArrayTable(SortableView):
         self._fit_columns()
 
     def _fit_columns(self) -> None:
-        """Fit columns to their texts; stretched ones share the room, the longest takes the rest."""
+        """Fit columns to their texts; stretched ones share the room.
+
+        Whole ones are equally wide if there is room, otherwise as wide as their texts. Of others,
+        the longest takes the rest.
+        """
         columns = self._model.columns
         if not any(column.stretch for column in columns):
             return
@@ -307,19 +318,38 @@ class ArrayTable(SortableView):
         for k in range(len(columns)):
             if k not in stretched:
                 self.setColumnWidth(k, needed[k])
-                room -= needed[k]
+                room -= self.columnWidth(k)
+        if all(columns[k].is_whole for k in stretched):
+            self._share_equally(stretched, needed, room)
+            return
         for place, k in enumerate(stretched, start=1):
             share = room // (len(stretched) - place + 1)
             is_last = place == len(stretched)
             self.setColumnWidth(k, max(share if is_last else min(share, needed[k]), _LEAST_PX))
             room -= self.columnWidth(k)
 
+    def _share_equally(self, stretched: Sequence[int], needed: Sequence[int], room: int) -> None:
+        """Share the room among columns, the widest first; cut none."""
+        for left, k in zip(range(len(stretched), 0, -1), reversed(stretched), strict=True):
+            width = max(needed[k], room // left)
+            self.setColumnWidth(k, width)
+            room -= width
+
+    def _show_heading_lines(self) -> None:
+        """Show headings of two lines in full: Qt cuts them as if they were one line."""
+        horizontal = self.horizontalHeader()
+        if horizontal is not None:
+            has_lines = any("\n" in title for title in self.titles())
+            mode = Qt.TextElideMode.ElideNone if has_lines else Qt.TextElideMode.ElideRight
+            horizontal.setTextElideMode(mode)
+
     def _needed_px(self, number: int) -> int:
         """Return the width of a column's longest text, or of its heading."""
         column, metrics = self._model.columns[number], self.fontMetrics()
-        heading = metrics.horizontalAdvance(column.title)
+        heading = max(map(metrics.horizontalAdvance, column.title.split("\n")))
         heading += _ARROW_PX if number == self.sorted_by else 0
-        return max(metrics.horizontalAdvance(column.widest()), heading) + _MARGIN_PX
+        text = metrics.horizontalAdvance(column.widest()) + (_ICON_PX if column.colour else 0)
+        return max(text, heading) + _MARGIN_PX
 
     def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if current.isValid() and not self._is_synchronising:

@@ -102,9 +102,8 @@ class FilterMenu(QToolButton):
 
     def _show_state(self) -> None:
         chosen = self.checked()
-        self.setText(
-            self._title if chosen is None or not self._words else f"{self._title} ({len(chosen)})"
-        )
+        title = self._title.capitalize()
+        self.setText(title if chosen is None or not self._words else f"{title} ({len(chosen)})")
 
 
 class Choice(Protocol):

@@ -121,8 +121,8 @@ GALLERY_KEYS: tuple[Shortcut, ...] = (
 )
 
 FIGURE_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("Enter", "list the objects behind the figure; again: all"),
-    Shortcut("Space", "list the objects behind the figure; again: all"),
+    Shortcut("Enter", "list only the objects behind it; again: all"),
+    Shortcut("Space", "list only the objects behind it; again: all"),
 )
 """Keys of figures and of cells that can be clicked."""
 
@@ -195,7 +195,7 @@ def key_sections(
         ("In the object table and other lists", TABLE_KEYS),
         ("In the filter of the regions", FILTER_KEYS),
         ("In the Failures panel", GALLERY_KEYS),
-        ("On a figure or a cell of a matrix", FIGURE_KEYS),
+        ("On a metric or a cell of a matrix", FIGURE_KEYS),
         ("On a slider", SLIDER_KEYS),
         ("In the fields of the review", FIELD_KEYS),
         ("In the tour", TOUR_KEYS),

@@ -255,7 +255,7 @@ class ElidedLabel(PlainLabel):
         self.setToolTip("\n".join(line for line in lines if line))
 
 
-LINK_HINT = "Click to list the objects behind it, again to list all."
+LINK_HINT = "Click to show only these objects; click again to show all."
 """Second line of the tooltip of every figure that can be clicked."""
 _PRESS_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
 

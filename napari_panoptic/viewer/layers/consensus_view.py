@@ -37,7 +37,7 @@ from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.stand_in import Pointed
 
 CONSENSUS_LAYER = "consensus of the teams"
-INVENTED_LAYER = "invented by several teams"
+INVENTED_LAYER = "FP in several teams"
 """Names and roles of the layers."""
 
 

@@ -104,7 +104,7 @@ def shows(data: Any, values: LayerValues, labels: LabelImage) -> bool:
 class ClassChange(EmptyStep):
     """An object that got another class, as an entry of a layer's history.
 
-    Layers know of no classes: to napari it is a change of no pixel.
+    napari's history knows only pixels: a class change is an edit of zero pixels.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ _COUNTS = tuple(_COUNT_TITLES)
 _UNFOLDED_PX, _MARGINS_PX = 645, 16
 
 EMPTY = (
-    "No figures to show. Without a cohort: open one. Otherwise this region has no prediction of "
+    "No metrics to show. Without a cohort: open one. Otherwise this region has no prediction of "
     "this team, or no annotation: choose another region or team, or see the notes above the image."
 )
 
@@ -92,7 +92,7 @@ class MetricsPanel(QScrollArea):
         self._message = PlainLabel(EMPTY)
         self._message.setWordWrap(True)
         self._content, self._details = QWidget(), QWidget()
-        self.fold = FoldButton("", "Show or hide all figures.", self._details)
+        self.fold = FoldButton("", "Show or hide all metrics.", self._details)
         self._line = FlowBar(self.fold, *map(self._figure, (*_HEADLINES, *_COUNTS)))
         self._lay_out()
         self.show_evaluation(None)
@@ -269,12 +269,12 @@ class MetricsPanel(QScrollArea):
         names = ["none", *evaluation.counts.class_names]
         counts = evaluation.counts.confusion.tolist()
         shown = [*names[1:], names[0]]
-        header = [Cell("annotated as ↓", "Rows: annotation. Columns: prediction.")]
+        header = [Cell("Reference ↓", "Rows: reference. Columns: prediction.")]
         classes = names[1:]
         header += [
             Cell(
-                _short(name, "missed"),
-                _long(name, "not found"),
+                _short(name, "FN"),
+                _long(name, "FN: no prediction matches."),
                 target=behind_column(name, classes),
             )
             for name in shown
@@ -287,8 +287,8 @@ class MetricsPanel(QScrollArea):
             colour = colours.get(name)
             cells = [
                 Cell(
-                    "invented" if name == names[0] else name,
-                    _long(name, "no nucleus"),
+                    "FP" if name == names[0] else name,
+                    _long(name, "FP: no reference object matches."),
                     colour,
                     target=behind_row(name, classes),
                 )
@@ -338,9 +338,9 @@ def _long(name: str, none: str) -> str:
 def _sentence(reference: str, prediction: str, count: int, none: str) -> str:
     objects = f"{count_text(count)} object{'' if count == 1 else 's'}"
     if reference == none:
-        return f"{objects} predicted as {prediction} but not annotated (FP)."
+        return f"{objects} {prediction} predicted, but not annotated (FP)."
     if prediction == none:
-        return f"{objects}: {reference} not found (FN)."
+        return f"{objects}: {reference} annotated, but not predicted (FN)."
     if reference == prediction:
-        return f"{objects}: {reference} found with the right class (TP)."
-    return f"{objects}: {reference} taken for {prediction} (misclassified)."
+        return f"{objects}: {reference} predicted with the right class (TP)."
+    return f"{objects}: {reference} predicted as {prediction} (misclassified)."

@@ -160,7 +160,7 @@ class PlaceNavigator(QWidget):
         return [name for name, own in self._patients.items() if own == patient]
 
     def _on_place(self, name: str) -> None:
-        """Choose a place; of a patient the one with the lowest figure."""
+        """Choose a place; of a patient the one with the lowest value."""
         if self.by_patient.isChecked():
             names = self._of_patient(name)
             figures = self.place_figures(names)[0].values
@@ -176,7 +176,7 @@ class PlaceNavigator(QWidget):
         return [patient_column("The patient that it is of.", patients), column]
 
     def _patient_columns(self, patients: Sequence[str]) -> list[Column]:
-        meaning = f"Choose a patient to show the {self._place} with the lowest figure."
+        meaning = f"Choose a patient to show the {self._place} with the lowest value."
         counted = Counter(self._patients.values())
         return [
             patient_column(meaning, patients),

@@ -304,7 +304,7 @@ class TeamPart(SeenPart, Generic[T]):
         snapshot = session.snapshot
         is_slide = snapshot is not None and snapshot.is_slide
         if snapshot is not None and team in snapshot.pending and not is_slide:
-            self._latest.drop()  # of what was shown before; this team is about to come
+            self._latest.drop()  # stale: the new evaluation is on its way
             self._asked = None
             return
         known = None if team is None else material(session, teams=(team,))

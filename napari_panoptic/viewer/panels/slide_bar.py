@@ -7,7 +7,7 @@ from qtpy.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QSizePolicy, 
 
 from napari_panoptic.viewer.kit.shown import RichLabel
 
-STOP, EVALUATE = "stop", "evaluate"
+STOP, EVALUATE = "Stop", "Evaluate"
 _STEPS = 1000
 
 

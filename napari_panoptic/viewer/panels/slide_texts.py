@@ -7,12 +7,12 @@ from napari_panoptic.nuclei.snapshots import RegionSnapshot
 _TOO_LARGE = "This is a whole slide, too large to be held in memory. "
 
 GALLERY = _TOO_LARGE + (
-    "Instead of crops, go through its failures one by one: N goes to the next one, "
-    "Shift+N back, and a double click in the table to any object."
+    "Instead of crops, step through its failures with N and Shift+N, or double-click a row of the "
+    "object table."
 )
 TEAMS = _TOO_LARGE + (
     "Teams are shown side by side on smaller regions only. Choose one team after another above: "
-    "each is evaluated once, and the Cohort panel keeps the PQ of all."
+    "each is evaluated once, and the Regions panel keeps the PQ of all."
 )
 GROUPS = _TOO_LARGE + (
     "Instead of groups, filter the table by cause: split, merged, fragment, merger and duplicate "
@@ -24,10 +24,10 @@ AUDIT = _TOO_LARGE + (
 )
 REVIEW = (
     "No verdicts on whole slides: they are too large to be held in memory. Choose a smaller region "
-    "in the Cohort panel, or add the part in question to the cohort as a region of its own."
+    "in the Regions panel, or add the part in question to the cohort as a region of its own."
 )
 EDITS = _TOO_LARGE + (
-    "It cannot be edited: choose a smaller region in the Cohort panel, or add the part in "
+    "It cannot be edited: choose a smaller region in the Regions panel, or add the part in "
     "question to the cohort as a region of its own."
 )
 CURVE = _TOO_LARGE + (
@@ -35,8 +35,8 @@ CURVE = _TOO_LARGE + (
     "it in the settings and see the metrics."
 )
 STOPPED = (
-    "No figures yet: this team has not been evaluated on this slide. Press “evaluate” above the "
-    "picture."
+    "No metrics yet: this team has not been evaluated on this slide. Press “Evaluate” above the "
+    "image."
 )
 
 OVERLAPS = _TOO_LARGE + (
@@ -61,6 +61,6 @@ def waiting(saying: str, share: float) -> str:
         How much of all is done, from 0 to 1.
     """
     return (
-        f"This slide is being evaluated: {saying}, {share:.0%}. Figures and objects come when all "
-        "of it has been evaluated; the picture can be looked at meanwhile."
+        f"This slide is being evaluated: {saying}, {share:.0%}. Metrics and objects follow when "
+        "all of it has been evaluated; the image can be viewed meanwhile."
     )

@@ -75,7 +75,7 @@ class Preferences:
     @look.setter
     def look(self, look: Look) -> None:
         self._set("desk", "colour_by", str(look.colour_by))
-        # An image without objects would be a riddle on the next day.
+        # Do not start with everything hidden.
         if look.display is not Display.HIDDEN:
             self._set("desk", "display", str(look.display))
         self._set("desk", "fill_opacity", look.fill_opacity)

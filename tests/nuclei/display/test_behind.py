@@ -77,7 +77,7 @@ def test_the_title_does_not_make_another_filter():
     assert behind_cell("Round", "Long") == ObjectFilter(
         sides=frozenset({"ref"}), pairs=frozenset({("Round", "Long")})
     )
-    assert behind_cell("Round", NONE_WORD).title == "Round → missed"
+    assert behind_cell("Round", NONE_WORD).title == "Round → FN"
 
 
 @pytest.mark.parametrize(

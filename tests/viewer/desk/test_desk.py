@@ -159,7 +159,7 @@ class TestManners:
         smaller = replace(cohort, name="smaller", teams=cohort.teams[:1])
         first = desk.session
         desk.show_cohort(smaller)
-        assert "being read" in desk.panels.metrics.message_text()
+        assert "Loading the region" in desk.panels.metrics.message_text()
         wait_until(lambda: desk.is_settled)
         assert len(first.region_changed) == 0
         assert [layer.name for layer in viewer.layers] == ["image", "reference", "careful"]

@@ -289,7 +289,7 @@ def test_of_a_large_case_the_picture_comes_before_its_figures(desk, show, wait_u
         wait_until(lambda: desk.is_settled)
     (first, told, picture), (last, _, same) = seen
     assert first == "\N{EN DASH}"
-    assert "figures are being computed" in told
+    assert "computing metrics" in told
     assert last == ratio(desk.view.comparison.score(desk.cohort.settings))
     assert same is picture  # not drawn again
 
@@ -424,7 +424,7 @@ def test_a_case_that_cannot_be_read_shows_nothing_of_the_one_before(desk, show, 
         assert [row[1] for row in desk.levels.table.texts()] == [UNDEFINED] * 5
         assert desk.raters.note.text() == desk.title.text()
         assert "expected masks, found noise" in desk.raters.note.text()
-        assert "the panel of the raters says why" in desk.levels.average.toolTip()
+        assert "see the Raters panel" in desk.levels.average.toolTip()
         assert "rater 01" not in desk.legend.text()
         assert desk.raters.pairs.isHidden()
         assert desk.view is None

@@ -118,7 +118,7 @@ class TestLinks:
         QCoreApplication.sendEvent(cells.viewport(), move)
         assert cells.is_link_under_mouse(index)
         assert cells.viewport().cursor().shape() == Qt.CursorShape.PointingHandCursor
-        assert "list the objects" in cells.item(0, 1).toolTip()
+        assert "show only these objects" in cells.item(0, 1).toolTip()
 
     def test_a_filter_menu_narrows_what_stands_behind_a_figure(self, desk, table):
         desk.panels.metrics.behind_wanted.emit(behind_cell("Epithelial", "none"))
@@ -126,7 +126,7 @@ class TestLinks:
         cause = str(CAUSES[int(table.model.rows.values["cause"][table.model.order[0]])])
         table.menu("cause").uncheck(cause)
         assert table.model.rowCount() < count
-        assert table.behind_text() == "✕ Epithelial → missed"
+        assert table.behind_text() == "✕ Epithelial → FN"
 
 
 class TestNarrowWindow:

@@ -88,7 +88,7 @@ def test_filters_are_counted_and_undone(table):
 def test_a_filter_menu_filters(table):
     table.menu("class").uncheck("Round")
     assert set(shown(table, "class")) == {"Long"}
-    assert table.menu("class").text() == "class (1)"
+    assert table.menu("class").text() == "Class (1)"
 
 
 def test_hints_say_what_to_do(table):

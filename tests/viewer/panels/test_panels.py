@@ -87,7 +87,7 @@ class TestMetricsPanel:
         assert panel.confusion_texts() == [
             ["Round", "1", "1", "0"],
             ["Long", "0", "0", "1"],
-            ["invented", "0", "1", ""],
+            ["FP", "0", "1", ""],
         ]
 
     def test_it_is_a_line_until_it_is_unfolded_and_remembers_that(self, qtbot):

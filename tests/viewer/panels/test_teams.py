@@ -128,7 +128,7 @@ class TestTeamsTable:
         team = "ensemble of five folds, seed 12"
         evaluation = SimpleNamespace(metrics=SimpleNamespace(pq=0.5))
         heading = teams_columns._heading(SimpleNamespace(evaluations={team: evaluation}), team)
-        assert heading == "ensemb…seed 12\n0.500"
+        assert heading == "ensemble of…lds, seed 12\n0.500"
 
     def test_cells_tell_the_status_of_each_team(self, desk, teams):
         table, evaluations = teams.widget.table, desk.session.snapshot.evaluations

@@ -61,7 +61,7 @@ class AtypiaPanel(QWidget):
         self.table = ArrayTable()
         self.table.row_chosen.connect(self._on_row)
         self.table.centre_wanted.connect(self._on_row)
-        self.all_teams = QCheckBox("all teams")
+        self.all_teams = QCheckBox("All teams")
         self.all_teams.setToolTip("List the scores of all teams, not only of the one shown.")
         self.all_teams.toggled.connect(self._on_toggled)
         layout = QVBoxLayout(self)
@@ -95,7 +95,7 @@ class AtypiaPanel(QWidget):
             names = sorted(scores.team_names, key=lambda team: scores.ranks.get(team, last))
         self.teams.show_rows(names, [] if scores is None else _team_columns(scores, names))
         self.teams.setFixedHeight(ROW_HEIGHT * (2 + min(len(names), _TEAM_ROWS)))
-        self._note.setText("reading the scores …" if scores is None else f"{POINTS_RULE}.")
+        self._note.setText("Reading the scores …" if scores is None else f"{POINTS_RULE}.")
 
     def _fill_rows(self, session: DetectionSession, frame: str) -> None:
         scores = session.scores

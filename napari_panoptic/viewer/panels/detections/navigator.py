@@ -54,9 +54,9 @@ class DetectionNavigator(PlaceNavigator):
         self._fill_teams(session, current)
         self.show_progress(session.n_known, len(session.cohort.frames), "frames")
         if is_paused:
-            self.show_stop("Go on", "Compute the figures of the other frames.")
+            self.show_stop("Continue", "Compute the metrics of the other frames.")
         else:
-            self.show_stop("Stop", "Stop computing the figures of the other frames.")
+            self.show_stop("Stop", "Stop computing the metrics of the other frames.")
 
     def place_figures(self, names: Sequence[str]) -> list[Column]:
         """Make the columns with the figures of frames."""

@@ -60,8 +60,8 @@ _STEPS = 1000
 SIDE_WORDS = {Side.REFERENCE: "annotated", Side.PREDICTION: "detected"}
 NOTHING_SELECTED = "Click a point to see its outcome; N: next failure."
 _TOOL_HINTS = {
-    Tool.ADD: "Click the image to add {} points; the button again stops.",
-    Tool.MOVE: "Drag {} points, Delete removes them; the button again stops.",
+    Tool.ADD: "Click the image to add {} points; press the button again to stop.",
+    Tool.MOVE: "Drag {} points, Delete removes them; press the button again to stop.",
 }
 
 
@@ -102,7 +102,7 @@ class DetectionFigures(QWidget):
         header = [
             Cell(""),
             Cell("this frame", "Of the frame and team shown."),
-            Cell(frames, "Summed over all frames, then computed: the challenge's figures."),
+            Cell(frames, "Summed over all frames, then computed: the challenge's metrics."),
         ]
         rows = []
         for name, title in (("f_measure", "F-measure"), ("precision", ""), ("recall", "")):
@@ -133,7 +133,7 @@ class PointTable(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.table = ArrayTable()
-        self.only_failures = QCheckBox("only failures")
+        self.only_failures = QCheckBox("Only failures")
         self._n_reference = 0
         self._failures: list[bool] = []
         self.table.row_chosen.connect(self._on_row)

@@ -30,8 +30,8 @@ NO_COHORT = "No failures to show. Open a cohort, or choose a region and team wit
 NO_FAILURES = "No failures here: nothing is FN, FP or misclassified. J goes to the next region."
 NONE_YET = "No failures yet: the regions are being evaluated."
 NONE_AT_ALL = "No failures: nothing is FN, FP or misclassified in any region."
-ALL_HIDDEN = "None of the listed objects is a failure. Press “list all” to see every failure."
-FILTERED = "No failure passes the filters. Press “all” to see every failure again."
+ALL_HIDDEN = "None of the listed objects is a failure. Press “List all” to see every failure."
+FILTERED = "No failure passes the filters. Press “List all” to see every failure again."
 SLIDER_PX = 90
 
 
@@ -87,8 +87,8 @@ class FailuresPanel(QWidget):
         self.status = FilterMenu("status", [str(status) for status in styles.FAILURES])
         self.cause = FilterMenu("cause", [str(cause) for cause in CAUSES])
         self.export = _button("Export…", "Save the failures shown as a table and as pictures.")
-        self.everything = _button("✕ list all", "List all objects again, and all failures.")
-        self.halt = _button("stop", "")
+        self.everything = _button("✕ List all", "List all objects again, and all failures.")
+        self.halt = _button("Stop", "")
         self.closer = _button("+", "Show less around each object. Also Ctrl+wheel.")
         self.wider = _button("−", "Show more around each object. Also Ctrl+wheel.")
         self.crop_size = QSlider(Qt.Orientation.Horizontal)
@@ -124,7 +124,7 @@ class FailuresPanel(QWidget):
         self.progress.set_text(text, tooltip=tooltip)
         self.progress.setVisible(bool(text))
         self.halt.setVisible(bool(text))
-        self.halt.setText("stop" if is_running else "continue")
+        self.halt.setText("Stop" if is_running else "Continue")
         self.halt.setToolTip(
             "Stop evaluating the cohort." if is_running else "Evaluate the other regions."
         )

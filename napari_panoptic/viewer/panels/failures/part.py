@@ -529,7 +529,7 @@ class FailuresPart(DeskPart):
             return
         reader = CropReader(session.cohort, session.settings, session.source)
         size = CropSize(self._field_px, self._crops.size.size_px)
-        self._panel.export.setText("stop export")
+        self._panel.export.setText("Stop export")
         self._export.start(lambda *_job: save_failures(folder, failures, rows, reader, size))
 
     def _on_exported(self, so_far: Export) -> None:

@@ -41,8 +41,7 @@ EMPTY = (
     "no prediction of this team: choose another region or team."
 )
 NO_GROUPS = (
-    "This team splits, merges or doubles no object here. Choose another region, or look over the "
-    "whole cohort below."
+    "No splits, mergers or duplicates here. Choose another region, or press “Over the cohort”."
 )
 _ALL = "all kinds"
 
@@ -60,8 +59,8 @@ class GroupsPanel(ListPanel):
         super().__init__(parent)
         self.members = ArrayTable()
         self.kind = QComboBox()
-        self.compute = QPushButton("over the cohort")
-        self.stop = QPushButton("stop")
+        self.compute = QPushButton("Over the cohort")
+        self.stop = QPushButton("Stop")
         self.cohort = FigureTable()
         self._progress = QProgressBar()
         self._headline, self._what_if = RichLabel(), RichLabel()
@@ -138,10 +137,10 @@ class GroupsPanel(ListPanel):
         self._note.show()
         header = [
             Cell("Kind", "What went wrong."),
-            Cell("groups", "How many groups of this kind."),
-            Cell("pooled PQ", "PQ of the counts summed over the cohort, not a mean over patients."),
-            Cell("if one", "The same with every group of this kind merged or cut as it should be."),
-            Cell("lost", "The difference: what these groups cost."),
+            Cell("Groups", "How many groups of this kind."),
+            Cell("Pooled PQ", "PQ of the counts summed over the cohort, not a mean over patients."),
+            Cell("If one", "The same with every group of this kind merged or cut as it should be."),
+            Cell("Lost", "The difference: what these groups cost."),
         ]
         rows = []
         for loss in so_far.losses:

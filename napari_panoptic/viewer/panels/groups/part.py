@@ -26,8 +26,8 @@ from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 GROUP_LAYER = "failure group"
 SHARED_PIXELS = (
-    "Here objects keep the pixels that they share, and groups use objects that share none. "
-    "Set Overlaps to flatten in the settings to see the groups."
+    "Groups need objects that share no pixels: choose “Object on top” for “Shared pixels” in the "
+    "settings."
 )
 _RING_ON_SCREEN_PX = 3.0
 

@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.session import Session
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 
-NOTHING = "No objects are listed. Choose a region and a team with objects, or press “all”."
+NOTHING = "No objects are listed. Choose a region and a team with objects, or press “All”."
 
 
 def export_listed(table: ObjectTable, session: Session) -> None:

@@ -48,7 +48,7 @@ ID_MARGIN_PX = 16
 """Beside an id, for the edges of its cell and the larger letters of some themes."""
 LONGEST_TITLE_PX = 300
 """Longest description of what is listed; names of classes may be long."""
-ALL_HIDDEN = "No object passes the filters. Press “all” to see every object again."
+ALL_HIDDEN = "No object passes the filters. Press “All” to see every object again."
 
 
 class _View(SortableView):
@@ -320,8 +320,8 @@ class ObjectTable(QWidget):
             menu = FilterMenu(name, choices)
             menu.changed.connect(self._on_filter)
             self._menus[name] = menu
-        failures, everything = QPushButton("failures"), QPushButton("all")
-        unreviewed = QPushButton("unreviewed")
+        failures, everything = QPushButton("Failures"), QPushButton("All")
+        unreviewed = QPushButton("Unreviewed")
         unreviewed.setToolTip("List only the failures without a verdict of yours.")
         unreviewed.clicked.connect(lambda _=False: self.set_filter(_UNREVIEWED_ONLY))
         failures.setToolTip("List only the failures: FN, FP and misclassified.")
@@ -329,7 +329,7 @@ class ObjectTable(QWidget):
         failures.clicked.connect(lambda _=False: self.set_filter(_FAILURES_ONLY))
         everything.clicked.connect(lambda _=False: self._show_all())
         columns = QToolButton()
-        columns.setText("columns")
+        columns.setText("Columns")
         columns.setToolTip("Which columns to show; also by a right click on the header.")
         columns.setMenu(self._columns)
         opens_menu(columns)
@@ -412,9 +412,7 @@ class ObjectTable(QWidget):
             f"✕ {title}", Qt.TextElideMode.ElideMiddle, LONGEST_TITLE_PX
         )
         self._behind.setText(shown(words))
-        self._behind.setToolTip(
-            shown(f"The objects behind this figure are listed: {title}. A click lists all.")
-        )
+        self._behind.setToolTip(shown(f"Filtered: {title}. Click to show all objects."))
         self._behind.setVisible(bool(title))
         self.listed_changed.emit()
 

@@ -75,7 +75,7 @@ _PROTOCOL_MEANINGS = {
     f"{CHALLENGE_PROTOCOL}+absent-class-fp": "Predictions of classes that a region lacks count.",
     f"{CHALLENGE_PROTOCOL}+per-patient": "Regions of a patient are summed before dividing.",
     CORRECTED_PROTOCOL: "All three errors corrected.",
-    DEFAULT_PROTOCOL: "Class-blind matching, figures per patient.",
+    DEFAULT_PROTOCOL: "Class-blind matching, metrics per patient.",
 }
 
 
@@ -296,7 +296,7 @@ class RankingPanel(QWidget):
         """Show PQ averaged in every way, with what that does to the ranking."""
         header = [
             Cell("PQ averaged over", "What counts are summed over before PQ is computed."),
-            Cell("classes", "How the classes become one figure."),
+            Cell("classes", "How the classes are combined."),
             *(Cell(team) for team in table.teams),
         ]
         rows = []
@@ -330,7 +330,7 @@ class RankingPanel(QWidget):
         teams = next(iter(found.values())).comparison.teams
         header = [
             Cell("Metric", "Mean over patients with 95 % bootstrap interval, (rank)."),
-            Cell("n", "Patients with a figure of every team: those the tests compare."),
+            Cell("n", "Patients with a value for every team: those the tests compare."),
             Cell("p", "Friedman test: is there any difference between teams?"),
             *(Cell(team) for team in teams),
         ]

@@ -66,7 +66,7 @@ NO_TEAMS = (
     "There are no predictions yet: add a folder per team, TEAM/CASE/STRUCTURE.nii.gz, or name "
     "files.predictions in the cohort.toml. The raters can be compared without them."
 )
-COMPUTING = "The figures are being computed …"
+COMPUTING = "Computing the metrics …"
 _SHOWN_MEANINGS = {
     Shown.RATERS: "The outline of each rater's mask, in a colour of their own.",
     Shown.REFERENCE: "Where the share of raters who marked a pixel reaches the level.",
@@ -216,7 +216,7 @@ class LevelsPanel(QWidget):
             figures.addWidget(figure)
         self.table = FigureTable()
         self.table.chosen.connect(self._on_level)
-        self.only = QCheckBox("draw the chosen level only")
+        self.only = QCheckBox("Draw the chosen level only")
         self.only.setChecked(True)
         self.only.toggled.connect(self.only_chosen.emit)
         self.boxes = {what: QCheckBox(str(what)) for what in Shown}

@@ -23,13 +23,8 @@ SHORT_WORDS: Mapping[Status, str] = {**styles.STATUS_WORDS, Status.MISCLASSIFIED
 """Statuses in narrow columns; the tooltip has the whole sentence."""
 
 
-LONGEST_NAME = 14
+LONGEST_NAME = 24
 """Letters that the heading of a team's column has room for; longer names lose their middle."""
-
-
-def _team_width(team: str) -> int:
-    """Leave room for a name of usual length."""
-    return min(max(62, 8 * len(team) + 10), 118)
 
 
 def _heading(comparison: Comparison, team: str) -> str:
@@ -86,7 +81,8 @@ def _team_column(comparison: Comparison, number: int, order: NDArray[np.intp]) -
         text=lambda code: SHORT_WORDS[STATUSES[code]],
         tooltip=tooltip,
         colour=lambda row: styles.STATUS_COLOURS[STATUSES[codes[row]]],
-        width=_team_width(team),
+        stretch=True,
+        is_whole=True,
         is_text=True,
         key=team,
     )
@@ -114,7 +110,8 @@ def place_columns(comparison: Comparison, places: Sequence[InventedPlace]) -> li
             numbers[:, k],
             text=lambda value: count_text(int(value)) if value else "",
             colour=_place_colour(numbers[:, k]),
-            width=_team_width(team),
+            stretch=True,
+            is_whole=True,
             is_text=True,
             key=team,
         )
@@ -132,21 +129,12 @@ def object_sentence(result: Consensus, row: int) -> str:
     own = result.reference
     words: dict[str, list[str]] = {}
     for team, code in zip(result.teams, result.status[row], strict=True):
-        words.setdefault(_FATES[str(STATUSES[code])], []).append(team)
-    fates = "; ".join(f"{fate} {', '.join(teams)}" for fate, teams in words.items())
-    return f"Reference {own.ids[row]} · {result.class_names[own.class_index[row] - 1]}: {fates}."
-
-
-_FATES = {
-    "TP": "found by",
-    "FN": "missed by",
-    "misclassified": "misclassified by",
-    "ignored": "not judged for",
-    "FP": "invented by",
-}
+        words.setdefault(styles.STATUS_WORDS[STATUSES[code]], []).append(team)
+    fates = " · ".join(f"{status}: {', '.join(teams)}" for status, teams in words.items())
+    return f"Reference {own.ids[row]} · {result.class_names[own.class_index[row] - 1]} · {fates}"
 
 
 def place_sentence(place: InventedPlace) -> str:
     """Return which teams have an FP at a place."""
     y, x = place.centroid_yx_px
-    return f"Nothing is annotated at ({y:.0f}, {x:.0f}) px: invented by {', '.join(place.teams)}."
+    return f"Nothing is annotated at ({y:.0f}, {x:.0f}) px · FP: {', '.join(place.teams)}"

@@ -20,9 +20,9 @@ from napari_panoptic.viewer.panels.seen_part import Material
 class ViewMode(StrEnum):
     """What the canvas shows."""
 
-    ONE = "one team"
-    GRID = "side by side"
-    CONSENSUS = "consensus"
+    ONE = "One team"
+    GRID = "Side by side"
+    CONSENSUS = "Consensus"
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import (
     QButtonGroup,
     QComboBox,
-    QGridLayout,
     QHBoxLayout,
     QProgressBar,
     QPushButton,
@@ -35,6 +34,7 @@ from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.choice_menus import TickMenu
+from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, opens_menu
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS
@@ -51,17 +51,17 @@ EMPTY = (
     "no team has a prediction here: choose another region, or see the notes above the image."
 )
 ONE_TEAM = "Only one team has a prediction here: add a second team's folder to compare them."
-NONE_LISTED = "No object of this kind here. Press “all” to see every annotated object."
-NONE_ANNOTATED = "Nothing is annotated here. Press “invented by 2+”, or choose another region."
+NONE_LISTED = "No object of this kind here. Press “All” to see every annotated object."
+NONE_ANNOTATED = "Nothing is annotated here. Press “FP in 2+ teams”, or choose another region."
 
 
 class Listed(StrEnum):
     """Which rows the table lists."""
 
-    ALL = "all"
-    MISSED = "missed by all"
-    ONE_ONLY = "found by one only"
-    INVENTED = "invented by 2+"
+    ALL = "All"
+    MISSED = "FN in all teams"
+    ONE_ONLY = "TP in one team only"
+    INVENTED = "FP in 2+ teams"
 
 
 _MODE_MEANINGS: Mapping[ViewMode, str] = {
@@ -72,19 +72,19 @@ _MODE_MEANINGS: Mapping[ViewMode, str] = {
     ),
     ViewMode.CONSENSUS: (
         "One picture of all teams: how many found each annotated nucleus, and where several "
-        "invent one (Shift+U)."
+        "have an FP (Shift+U)."
     ),
 }
 _LISTED_MEANINGS: Mapping[Listed, str] = {
     Listed.ALL: "Every annotated object, those found by the fewest teams first.",
-    Listed.MISSED: "Annotated objects missed by every team that is judged on them.",
-    Listed.ONE_ONLY: "Annotated objects that exactly one team found with the right class.",
-    Listed.INVENTED: "Places where two or more teams predict an object that is not annotated.",
+    Listed.MISSED: "Annotated objects that are FN in every team evaluated on them.",
+    Listed.ONE_ONLY: "Annotated objects that exactly one team found with the right class (TP).",
+    Listed.INVENTED: "Places where two or more teams have an FP.",
 }
 _COUNT_WORDS: Mapping[Count, str] = {
-    Count.FOUND: "found by",
-    Count.MISSED: "missed by",
-    Count.MISNAMED: "misclassified by",
+    Count.FOUND: "TP in",
+    Count.MISSED: "FN in",
+    Count.MISNAMED: "Misclassified in",
 }
 
 
@@ -109,9 +109,8 @@ class TeamsPanel(QWidget):
         self._hint.setWordWrap(True)
         self._legend = RichLabel()
         self._legend.setToolTip(
-            "Colours go from light (no team) to dark (all teams); outlines are the heavier the "
-            "fewer teams found the object, and places that several teams invent are hatched, the "
-            "closer the more teams."
+            "Colours go from light (no team) to dark (all teams). Outlines get thicker the fewer "
+            "teams found the object; hatching gets denser the more teams have an FP there."
         )
         self._legend.setWordWrap(True)
         self._sentence = PlainLabel()
@@ -281,8 +280,8 @@ class TeamsPanel(QWidget):
             _chip(colour, str(number)) for colour, number in zip(colours, numbers, strict=True)
         )
         self._legend.set_rich(
-            f"{ladder} of {teams} teams · heavier: found by fewer · "
-            f"{_chip(INVENTED_COLOUR, '▨')} invented by {SEVERAL}+"
+            f"{ladder} of {teams} teams · thicker: found by fewer · "
+            f"{_chip(INVENTED_COLOUR, '▨')} FP in {SEVERAL}+ teams"
         )
 
     def _lay_out(self) -> None:
@@ -302,17 +301,14 @@ class TeamsPanel(QWidget):
         opens_menu(self._teams)
         self._teams.setToolTip(f"Which teams are compared: up to {MAX_TEAMS}.")
         views.addWidget(self._teams)
-        lists = QGridLayout()
-        lists.setSpacing(3)
         own = QButtonGroup(self)
-        for place, listed in enumerate(Listed):
+        for listed in Listed:
             button = self._lists[listed] = QPushButton(listed.value)
             button.setCheckable(True)
             button.setChecked(listed is Listed.ALL)
             button.setToolTip(_LISTED_MEANINGS[listed])
             button.clicked.connect(lambda _=False, chosen=listed: self.choose_list(chosen))
             own.addButton(button)
-            lists.addWidget(button, place // 2, place % 2)
         for count in Count:
             self._count.addItem(_COUNT_WORDS[count], count.value)
         self._count.setStyleSheet(COMPACT_COMBO)
@@ -330,7 +326,7 @@ class TeamsPanel(QWidget):
         legend.addWidget(self._count)
         legend.addWidget(self._legend, 1)
         layout.addLayout(legend)
-        layout.addLayout(lists)
+        layout.addWidget(FlowBar(*self._lists.values()))
         layout.addWidget(self._hint)
         layout.addWidget(self.table, 1)
         layout.addWidget(self._sentence)

@@ -139,7 +139,7 @@ class TeamsPart(SeenPart):
             return
         snapshot = around.session.snapshot
         if snapshot is not None and snapshot.pending and not snapshot.is_slide:
-            self._latest.drop()  # of what was shown before; the other teams are about to come
+            self._latest.drop()  # stale: the other teams are on their way
             return
         known = material(around.session, teams=self._panel.chosen_teams())
         if known is None:
