@@ -31,6 +31,7 @@ from napari_panoptic.nuclei.display.styles import (
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.list_panel import ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable
@@ -258,24 +259,31 @@ class AuditPanel(ListPanel):
         self._sentence.set_rich("<br>".join(lines))
 
     def _lay_out(self) -> None:
-        menus = QHBoxLayout()
-        menus.setSpacing(3)
+        layout = self._rows
+        layout.addWidget(self._menus())
+        layout.addWidget(self._headline)
+        layout.addWidget(self.effect)
+        layout.addWidget(self._switches())
+        layout.addWidget(self._hint)
+        layout.addWidget(self.table, 1)
+        layout.addWidget(self._sentence)
+        layout.addStretch(0)
+        self.table.row_chosen.connect(self._on_row)
+        self.table.centre_wanted.connect(lambda _row: self.centre_wanted.emit())
+
+    def _menus(self) -> FlowBar:
+        pairs = []
         for word, menu, meaning in (
             ("Compare", self.first, "The first policy."),
             ("with", self.second, "The second policy."),
         ):
-            menu.setStyleSheet(COMPACT_COMBO)
-            for policy in AmbiguousPolicy:
-                menu.addItem(str(policy))
-                menu.setItemData(
-                    menu.count() - 1, SETTING_MEANINGS[policy], Qt.ItemDataRole.ToolTipRole
-                )
+            _offer_policies(menu)
             menu.setToolTip(f"{meaning} Open the menu and rest on a policy to read what it does.")
             menu.currentIndexChanged.connect(lambda _index: self.policies_chosen.emit())
-            menus.addWidget(PlainLabel(word))
-            menus.addWidget(menu, 1)
-        lists = QHBoxLayout()
-        lists.setSpacing(3)
+            pairs.append(_beside(PlainLabel(word), menu))
+        return FlowBar(*pairs)
+
+    def _switches(self) -> FlowBar:
         group = QButtonGroup(self)
         for listed in Listed:
             button = self._lists[listed] = QPushButton(listed.value)
@@ -284,27 +292,32 @@ class AuditPanel(ListPanel):
             button.setToolTip(_LISTED_MEANINGS[listed])
             button.clicked.connect(lambda _=False, chosen=listed: self.choose_list(chosen))
             group.addButton(button)
-            lists.addWidget(button)
-        lists.addStretch(1)
         self.marked.setChecked(True)
         self.marked.setToolTip("Draw black and white dashes around the listed objects.")
         self.marked.toggled.connect(lambda _on: self.marks_changed.emit())
-        lists.addWidget(self.marked)
-        layout = self._rows
-        layout.addLayout(menus)
-        layout.addWidget(self._headline)
-        layout.addWidget(self.effect)
-        layout.addLayout(lists)
-        layout.addWidget(self._hint)
-        layout.addWidget(self.table, 1)
-        layout.addWidget(self._sentence)
-        layout.addStretch(0)
-        self.table.row_chosen.connect(self._on_row)
-        self.table.centre_wanted.connect(lambda _row: self.centre_wanted.emit())
+        return FlowBar(*self._lists.values(), self.marked)
 
     def _on_row(self, row: int, _column: int) -> None:
         self.object_chosen.emit(*self._shown[row])
         self._show_sentence(row)
+
+
+def _offer_policies(menu: QComboBox) -> None:
+    menu.setStyleSheet(COMPACT_COMBO)
+    for place, policy in enumerate(AmbiguousPolicy):
+        menu.addItem(str(policy))
+        menu.setItemData(place, SETTING_MEANINGS[policy], Qt.ItemDataRole.ToolTipRole)
+
+
+def _beside(*widgets: QWidget) -> QWidget:
+    """Keep widgets together in a line that may be broken."""
+    pair = QWidget()
+    line = QHBoxLayout(pair)
+    line.setContentsMargins(0, 0, 0, 0)
+    line.setSpacing(3)
+    for widget in widgets:
+        line.addWidget(widget)
+    return pair
 
 
 def _differs(record: dict[Hashable, Any]) -> bool:
