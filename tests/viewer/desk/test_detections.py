@@ -443,7 +443,7 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(desk_module, "show_info", told.append)
             desk.settings.add_detections.click()
-        assert "nothing to edit" in told[0]
+        assert "Cannot edit" in told[0]
         assert not desk.settings.add_detections.isChecked()
     desk._on_team("careful")
     desk._show_lists()

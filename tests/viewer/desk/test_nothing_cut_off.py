@@ -117,7 +117,7 @@ def beyond_the_window(panel):
     return max(place.right() - window.width(), -place.left(), 0)
 
 
-NOT_YET = {"Ambiguous", "Edits", "Review"}
+NOT_YET = {"Edits"}
 """Panels of which some words are still too long."""
 
 

@@ -405,7 +405,7 @@ class TestOtherWays:
         viewer.layers.remove(layer)
         wait_until(lambda: desk.link.scene.object_layer(Side.PREDICTION, "careful") is not None)
         follows()
-        assert "nothing is lost" in capture_warnings()[0]
+        assert "was restored" in capture_warnings()[0]
         again = layer_of(desk, Side.PREDICTION)
         assert again is not layer
         assert again.editable
