@@ -18,6 +18,7 @@ from napari.settings import NapariSettings
 from qtpy.QtCore import QCoreApplication, QEvent, QEventLoop
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.viewer import opening  # noqa: F401 - tells desks how to open cohorts
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.editing import autosaving
