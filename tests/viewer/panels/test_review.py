@@ -32,7 +32,7 @@ from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.watch import Watch
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import jobs
-from napari_panoptic.viewer.panels.review import adjudicating, presenter, writing
+from napari_panoptic.viewer.panels.review import adjudicating, going_on, presenter, writing
 from napari_panoptic.viewer.panels.review.dialogs import THIRD_NEEDED, TOO_FEW
 from napari_panoptic.viewer.panels.review.history import (
     LAST_VERDICTS,
@@ -74,7 +74,7 @@ def open_desk(qapp, review_cohort, wait_until, napari_application):  # noqa: ARG
 def told(monkeypatch):
     """Collect notifications instead of showing them."""
     told = []
-    for module in (presenter, writing, adjudicating):
+    for module in (presenter, going_on, writing, adjudicating):
         for name in ("show_info", "show_error", "show_warning"):
             monkeypatch.setattr(module, name, told.append, raising=False)
     monkeypatch.setattr(jobs, "show_error", told.append)
@@ -338,16 +338,25 @@ class TestVerdicts:
 
 
 class TestGoingThrough:
-    def test_every_failure_comes_once_and_then_it_says_so(self, desk, part, panel, canvas):
+    def test_every_failure_comes_once_and_then_the_next_region(
+        self, desk, part, panel, canvas, wait_until
+    ):
         desk.raise_part(part)
         desk.session.set_team("careful")
         _, total = part.reviewing.judged.counts()
         press(canvas, Qt.Key.Key_N)
         for _ in range(total):
             press(canvas, Qt.Key.Key_1, ALT)
-        assert part.reviewing.judged.counts() == (total, total)
         assert len(stored(desk)) == total
-        assert panel.verdicts.end_text() == presenter.REGION_DONE
+        # The first region is done: the review goes on in the next one.
+        wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
+        assert panel.verdicts.end_text() == ""
+        done, _ = part.reviewing.judged.counts()
+        assert done == 0
+        assert part.reviewing.judged.record(*_place(desk.session.selection)) is None
+        desk.link.go_to(FIRST)
+        wait_until(lambda: desk.session.snapshot.region.name == FIRST and desk.is_settled)
+        assert part.reviewing.judged.counts() == (total, total)
         assert panel.region_progress.format() == f"Region: {total} of {total} failures reviewed"
 
     def test_unreviewed_lists_what_is_left(self, desk, canvas):
@@ -571,7 +580,7 @@ class TestAdjudication:
         assert "0 of 2" in panel.adjudication_text()
         press(canvas, Qt.Key.Key_2, ALT)
         press(canvas, Qt.Key.Key_4, ALT)
-        assert panel.verdicts.end_text() == presenter.ALL_DECIDED
+        assert panel.verdicts.end_text() == going_on.ALL_DECIDED
         # The table and the figures follow the consensus: what both agree on, and the decisions.
         found = {at: r.verdict for at, r in part.reviewing.judged.records.items()}
         assert len(found) == 4

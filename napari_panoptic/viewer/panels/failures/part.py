@@ -128,6 +128,7 @@ class FailuresPart(DeskPart):
             (session.team_changed, self._on_team),
             (session.summary_changed, self._on_summary),
             (session.selection_changed, self._show_selection),
+            (link.failures.chosen_changed, self._on_several),
             (link.summary.progressed, self._on_cohort),
             (link.panels.objects.listed_changed, self._on_listed),
             (link.state.events.order, self._on_order),
@@ -180,6 +181,7 @@ class FailuresPart(DeskPart):
         self._resize_crops()
         self._say()
         self._show_selection(self.around.session.selection)
+        self.around.link.failures.choose(self.selected_failures())  # some may be gone
         # While results come in, most of the time belongs to the user.
         took_ms = 1000 * (time.perf_counter() - begin)
         self._rest.setInterval(max(REST_MS, round(REST_PER_WORK * took_ms)))
@@ -313,6 +315,8 @@ class FailuresPart(DeskPart):
             button.setEnabled(count > 0)
         words = f"{styles.count_text(count)} failure{'' if count == 1 else 's'}"
         text = f"{words} · each crop {self._width_text()} wide" if count else ""
+        if (chosen := len(self.selected_failures())) > 1:
+            text = f"{styles.count_text(chosen)} of {words} selected"
         panel.line.set_text(text, tooltip=self._scope.meaning)
         self._show_progress()
 
@@ -453,6 +457,12 @@ class FailuresPart(DeskPart):
             row = self.failures.find(name)
         self._panel.view.select(row)
 
+    def _on_several(self, names: tuple[FailureName, ...]) -> None:
+        """Select no longer several failures here once the user has gone elsewhere."""
+        if not names and self.around is not None and len(self.selected_failures()) > 1:
+            self._panel.view.deselect()
+            self._show_selection(self.around.session.selection)
+
     # What the user does.
 
     def _on_sort(self, order: WorstFirst) -> None:
@@ -464,7 +474,12 @@ class FailuresPart(DeskPart):
             self.around.link.state.queue = queue
 
     def _on_selection_moved(self) -> None:
-        self.selection_changed.emit(self.selected_failures())
+        """Choose what is selected here for a verdict."""
+        names = self.selected_failures()
+        self.selection_changed.emit(names)
+        if self.around is not None:
+            self.around.link.failures.choose(names)
+            self._say()
 
     def _on_chosen(self, row: int) -> None:
         name = self.failures.name(row)
