@@ -114,3 +114,18 @@ def test_the_user_may_go_elsewhere_but_only_within_the_queue():
     assert queue.step(stops, 1) == Stop(0, Side.REFERENCE, 2)
     assert queue.stand_at(Stop(0, Side.REFERENCE, 1), stops)
     assert queue.step(stops, 1) == Stop(0, Side.REFERENCE, 2)
+
+
+@given(orders, st.sampled_from((1, -1)), st.data())
+def test_around_the_end_the_next_wanted_one_follows(order, step, data):
+    stops, queue = stops_of(order), FailureQueue()
+    wanted = np.array(data.draw(st.lists(st.booleans(), min_size=len(order), max_size=len(order))))
+    if order:
+        here = data.draw(st.integers(0, len(order) - 1))
+        queue.stand_at(stop_of(order[here]), stops)
+        others = [order[(here + step * k) % len(order)] for k in range(1, len(order))]
+    else:
+        others = []
+    found = queue.step(stops, step, wanted=wanted.astype(bool), wraps=True)
+    expected = [at for at in others if wanted[order.index(at)]]
+    assert found == (stop_of(expected[0]) if expected else None)

@@ -315,9 +315,11 @@ class FailuresPart(DeskPart):
             button.setEnabled(count > 0)
         words = f"{styles.count_text(count)} failure{'' if count == 1 else 's'}"
         text = f"{words} · each crop {self._width_text()} wide" if count else ""
+        tooltip = self._scope.meaning
         if (chosen := len(self.selected_failures())) > 1:
             text = f"{styles.count_text(chosen)} of {words} selected"
-        panel.line.set_text(text, tooltip=self._scope.meaning)
+            tooltip = "A verdict of the review applies to all of them."
+        panel.line.set_text(text, tooltip=tooltip)
         self._show_progress()
 
     def _width_text(self) -> str:

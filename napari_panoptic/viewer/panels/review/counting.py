@@ -113,7 +113,7 @@ class ReviewCounting:
         here = self._lines.lines.get(self._region)
         if self._session.evaluation is None:
             here = None
-        cohort = Share(sum(line.done for line in lines), sum(line.total for line in lines))
+        cohort = Share(*self._verdicts.counts())
         self._panel.show_progress(
             None if here is None else Share(here.done, here.total),
             cohort if lines else None,

@@ -130,6 +130,7 @@ class ReviewPresenter:
             (objects.rows_selected, self._on_rows_selected),
             (failures.chosen_changed, self._on_failures_chosen),
             (failures.ended, self._going_on.report_end),
+            (self.reviewing.touched, self.counting.forget),
             (self.reviewing.changed, self.refresh),
             (self.reviewing.failed, self._on_failed),
             (self.reviewing.noticed, self._on_noticed),
@@ -370,7 +371,6 @@ class ReviewPresenter:
 
     def _on_changed_elsewhere(self, regions: tuple[str, ...]) -> None:
         if regions:
-            self.counting.forget(regions)
             self._adjudicating.read_again()
             self._settle.start()
         # Without changes, only what the window has read already is looked through.
