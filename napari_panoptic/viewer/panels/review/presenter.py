@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from qtpy.QtCore import QTimer
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.display.glossary import VERDICT_WORDS
-from napari_panoptic.nuclei.display.object_rows import GivenVerdicts
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.session import EditedEvaluation, Selection
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
+from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
-from napari_panoptic.review.file import may_be_there
-from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing, usual_place
-from napari_panoptic.review.verdicts import ReviewRecord, Role
+from napari_panoptic.review.verdicts import ReviewRecord
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
-from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.review.adjudicating import Adjudicating
@@ -30,12 +26,12 @@ from napari_panoptic.viewer.panels.review.counting import ReviewCounting
 from napari_panoptic.viewer.panels.review.details import ReviewDetails
 from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
 from napari_panoptic.viewer.panels.review.going_on import GoingOn
-from napari_panoptic.viewer.panels.review.history import LAST_COUNT, object_name
-from napari_panoptic.viewer.panels.review.panel import NOTHING_TO_JUDGE, ReviewPanel
+from napari_panoptic.viewer.panels.review.history import LAST_COUNT, verdict_text
+from napari_panoptic.viewer.panels.review.panel import ReviewPanel
 from napari_panoptic.viewer.panels.review.places import ReviewPlaces
+from napari_panoptic.viewer.panels.review.showing import ReviewShowing
 from napari_panoptic.viewer.panels.review.watching import FileWatch
 from napari_panoptic.viewer.panels.review.writing import ReviewWriting
-from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 DRAFT_KEPT = "tags and note are a draft: they are saved with the verdict"
@@ -107,7 +103,15 @@ class ReviewPresenter:
             around, panel, self.reviewing, self.verdicts, self._adjudicating, self._chosen
         )
         self._saved: ReviewRecord | None = None
-        self._shown: tuple[object, ...] = ()
+        self._showing = ReviewShowing(
+            around,
+            panel,
+            self.reviewing,
+            self.verdicts,
+            self._adjudicating,
+            self._chosen,
+            self._details,
+        )
         panel.goes_on.setChecked(PREFERENCES.goes_on)
         self.say("")
 
@@ -122,12 +126,12 @@ class ReviewPresenter:
         objects, failures, go_to = link.panels.objects, link.failures, self._going_on.go_to
         return [
             (session.region_changed, self._on_region),
-            (session.team_changed, self._on_team),
+            (session.team_changed, self.reviewing.refresh),
             (session.edited, self._on_edited),
             (session.selection_changed, self._on_selection),
             (session.selected_again, self._on_selected_again),
             (session.summary_changed, self._on_summary),
-            (objects.rows_selected, self._on_rows_selected),
+            (objects.rows_selected, self._showing.show_object),
             (failures.chosen_changed, self._on_failures_chosen),
             (failures.ended, self._going_on.report_end),
             (self.reviewing.touched, self.counting.forget),
@@ -176,12 +180,12 @@ class ReviewPresenter:
 
     def refresh(self) -> None:
         """Show verdicts as they are now; place and figures once the panel is seen."""
-        self._show_table()
-        self._show_object()
+        self._showing.show_table()
+        self._showing.show_object()
         self.counting.take(self.reviewing.judged)
         if self._is_seen():
-            self._show_place()
-            self._show_history()
+            self._showing.show_place()
+            self._showing.show_history()
             self._panel.history.show_last(self.reviewing.recent(LAST_COUNT))
         self._settle.start()
 
@@ -199,10 +203,10 @@ class ReviewPresenter:
         to go on to, pressing the key again changes nothing.
         """
         if not self._is_ready():
-            self._show_object()  # the button that was clicked is checked
+            self._showing.show_object()  # the button that was clicked is checked
             return
         if self._going_on.is_refused:
-            self._show_object()
+            self._showing.show_object()
             self.say(NOT_NEWLY_SELECTED)
             show_info(NOT_NEWLY_SELECTED)
             return
@@ -211,7 +215,7 @@ class ReviewPresenter:
         records = self._save({name: (verdict, *texts) for name, texts in details.items()})
         if not records:
             self.say(f"NOT saved: {VERDICT_WORDS[verdict]}", saved=False)
-            self._show_object()
+            self._showing.show_object()
             return
         self._going_on.refuse()
         if PREFERENCES.goes_on:
@@ -228,7 +232,7 @@ class ReviewPresenter:
             return
         self._going_on.allow()
         self._adjudicating.read_again()
-        self.say(f"undone: {_verdict_text(records)}")
+        self.say(f"undone: {verdict_text(records)}")
         self._going_on.go_to(records[-1])
         self._return_keys()
 
@@ -241,7 +245,7 @@ class ReviewPresenter:
         if record is not None:
             self._going_on.allow()
             self._adjudicating.read_again()
-            self.say(f"withdrawn: {_verdict_text([record])}")
+            self.say(f"withdrawn: {verdict_text([record])}")
             self._return_keys()
 
     def go_on(self) -> None:
@@ -278,7 +282,7 @@ class ReviewPresenter:
             self._details.forget(given)
             self._details.offer_again(tags)
             when = f"{records[-1].given_at.astimezone():%H:%M:%S}"
-            self.say(f"saved {when}: {_verdict_text(records)}", saved=True)
+            self.say(f"saved {when}: {verdict_text(records)}", saved=True)
             self._saved = records[0] if len(records) == 1 else None
             self._adjudicating.take(records)
         return records
@@ -343,27 +347,22 @@ class ReviewPresenter:
         self.reviewing.refresh()
         self._going_on.arrive()
 
-    def _on_team(self, _name: str) -> None:
-        self.reviewing.refresh()
-
     def _on_edited(self, _edited: EditedEvaluation) -> None:
         self._settle.start()
 
     def _on_selection(self, _selection: Selection | None) -> None:
         self._going_on.follow_selection()
-        self._show_object()
-        self._show_history()
+        self._showing.show_object()
+        if self._is_seen():
+            self._showing.show_history()
 
     def _on_selected_again(self, _selection: Selection) -> None:
         self._going_on.allow()
-        self._show_object()
+        self._showing.show_object()
 
     def _on_failures_chosen(self, _names: tuple[FailureName, ...]) -> None:
         self._going_on.follow_selection()
-        self._show_object()
-
-    def _on_rows_selected(self) -> None:
-        self._show_object()
+        self._showing.show_object()
 
     def _on_summary(self, _summary: object) -> None:
         if not self._settle.isActive():
@@ -384,7 +383,7 @@ class ReviewPresenter:
         is_here = (self._region, self._session.team) == (record.region, record.team)
         if is_here and self.reviewing.find(record) is None:
             return  # it was edited meanwhile
-        self.say(CHANGED_ELSEWHERE.format(_verdict_text([record])))
+        self.say(CHANGED_ELSEWHERE.format(verdict_text([record])))
 
     def _on_settled(self) -> None:
         """Follow edits and background figures, and count the regions with verdicts."""
@@ -408,78 +407,7 @@ class ReviewPresenter:
     def _on_noticed(self, finding: Finding) -> None:
         show_warning(finding.message)
 
-    # What is shown.
-
-    def _show_place(self) -> None:
-        reviewing, panel = self.reviewing, self._panel
-        panel.show_reviewer(reviewing.reviewer, previous=PREFERENCES.reviewer)
-        panel.show_place(reviewing.path, is_there=may_be_there(reviewing.path))
-        problem = reviewing.problem
-        if problem is None:
-            panel.show_problem("")
-        else:
-            panel.show_problem(problem.message, suggestion=problem.suggestion)
-        panel.undo.setEnabled(reviewing.may_undo())
-        panel.compare.setEnabled(reviewing.store is not None)
-
-    def _show_history(self) -> None:
-        """List the verdicts on the selected object, once the panel is seen."""
-        if not self._is_seen():
-            return
-        selection = self._session.selection
-        entries = [] if selection is None else self.reviewing.history(selection.side, selection.row)
-        self._panel.history.show_object(entries)
-
-    def _show_table(self) -> None:
-        judged = self.reviewing.judged
-        given = {} if judged is None else verdicts_by_id(judged)
-        self._around.link.panels.objects.show_verdicts(given)
-
-    def _show_object(self) -> None:
-        session, names, selection = self._session, self._chosen.names(), self._session.selection
-        one = selection if len(names) == 1 else None
-        self._adjudicating.show(None if one is None else self.reviewing.subject(one.side, one.row))
-        if not names:
-            hint = None
-            if session.evaluation is None:
-                hint = on_slide(session.snapshot, slide_texts.REVIEW, NOTHING_TO_JUDGE)
-            self._panel.show_object(None, None, hint=hint)
-            self._shown = ()
-            return
-        records = [self.verdicts.record(name) for name in names]
-        shown = (self.reviewing.reviewer, *names)
-        if is_fresh := shown != self._shown:
-            self._details.write()  # the drafts of the objects before
-        verdicts = {None if record is None else record.verdict for record in records}
-        self._panel.show_object(
-            self._chosen.title(names),
-            self._own(records[0]) if len(names) == 1 else None,
-            verdict=verdicts.pop() if len(verdicts) == 1 else None,
-            fresh=is_fresh,
-            draft=self._details.draft(names[0]) if len(names) == 1 else None,
-        )
-        self._shown = shown
-
-    def _own(self, record: ReviewRecord | None) -> ReviewRecord | None:
-        """Return a verdict if it is the user's own; a decision shows others' as well."""
-        role = Role.REVIEWER if self.reviewing.adjudicates is None else Role.ADJUDICATOR
-        return record if record is not None and record.role is role else None
-
     @property
     def _region(self) -> str:
         snapshot = self._session.snapshot
         return "" if snapshot is None else snapshot.region.name
-
-
-def verdicts_by_id(judged: Judged) -> dict[Side, GivenVerdicts]:
-    """Return the verdicts as the object table wants them."""
-    outcomes = judged.evaluation.outcomes
-    return {side: GivenVerdicts(outcomes.side(side).ids, judged.codes[side]) for side in Side}
-
-
-def _verdict_text(records: Sequence[ReviewRecord]) -> str:
-    verdicts = {VERDICT_WORDS[record.verdict] for record in records}
-    words = verdicts.pop() if len(verdicts) == 1 else "verdicts"
-    if len(records) > 1:
-        return f"{words} on {len(records)} objects"
-    return f"{words} on {object_name(records[0])}"
