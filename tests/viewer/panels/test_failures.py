@@ -527,6 +527,37 @@ class TestQueue:
         assert set(found) == wanted
         assert len(found) == len(wanted)
 
+    def test_going_on_looks_into_each_region_that_is_not_evaluated_once(self, desk, wait_until):
+        desk.link.summary.stop()
+        desk.session.clear_summaries()
+        shown, ended = [], []
+
+        def note(snapshot):
+            if snapshot.region.name not in shown[-1:]:  # teams may come in two steps
+                shown.append(snapshot.region.name)
+
+        def note_end():
+            ended.append(desk.session.snapshot.region.name)
+
+        desk.session.region_changed.connect(note)
+        desk.link.failures.ended.connect(note_end)
+        desk.link.failures.go_on(lambda _at: False)
+        wait_until(lambda: ended and desk.is_settled)
+        desk.session.region_changed.disconnect(note)
+        desk.link.failures.ended.disconnect(note_end)
+        assert shown == [region.name for region in desk.session.cohort.regions][1:]
+        assert ended == shown[-1:]
+        desk.link.summary.start()
+        wait_until(lambda: desk.is_settled)
+
+    def test_going_on_begins_again_after_the_last(self, desk, failures, wait_until):
+        names = [failures.failures.name(row) for row in range(len(failures.failures))]
+        first = next(name for name in names if name.region == FIRST)
+        desk.link.go_to(SECOND)
+        wait_until(lambda: desk.is_settled and desk.session.snapshot.region.name == SECOND)
+        desk.link.failures.go_on(lambda at: at == first)
+        wait_until(lambda: selected(desk) == (first.region, first.side, first.id))
+
     def test_the_menus_of_table_and_panel_are_one_choice(self, desk, failures, table):
         failures.panel.queue.choose(Queue.COHORT)
         assert desk.link.state.queue is Queue.COHORT
