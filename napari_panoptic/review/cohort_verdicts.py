@@ -133,6 +133,7 @@ class CohortVerdicts:
         """Keep the verdicts on what is shown, also for later, when another region is shown."""
         snapshot, team = self._session.snapshot, self._session.team
         if judged is None or snapshot is None or team is None:
+            self._taken = None
             return
         if judged.evaluation is not self._session.evaluation:
             return  # the session is ahead: they come again with the next look
