@@ -32,6 +32,7 @@ from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.watch import Watch
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import jobs
+from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.review import adjudicating, going_on, presenter, writing
 from napari_panoptic.viewer.panels.review.dialogs import THIRD_NEEDED, TOO_FEW
 from napari_panoptic.viewer.panels.review.history import (
@@ -511,7 +512,7 @@ class TestFailuresOfTheGallery:
     @pytest.fixture
     def gallery(self, desk, canvas, wait_until):
         """Show the gallery of all regions."""
-        found = next(part for part in desk.parts if part.title == "Failures")
+        found = desk.presenter(FailuresPresenter)
         press(canvas, Qt.Key.Key_G)
         wait_until(lambda: desk.is_settled and len(found.panel.view.items.rows))
         yield found
