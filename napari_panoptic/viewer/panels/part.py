@@ -122,6 +122,11 @@ class Presenter(ABC, Generic[PanelT]):
         """Return whether another cohort may be shown; asks where something would be lost."""
         return True
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether files are being written that are to be reported even after `close`."""
+        return False
+
     def begin(self) -> None:
         """Do what needs all connections."""
 
@@ -185,8 +190,9 @@ class PanelPart(DeskPart, Generic[PresenterT]):
         """Let go of the cohort."""
         super().detach()
         self._call(self._kind.close)
-        # What it is still writing is reported when it is done.
-        self._ending = self.presenter if self.is_busy else None
+        # Kept until it has reported what it writes.
+        is_writing = self.presenter is not None and self.presenter.is_writing
+        self._ending = self.presenter if is_writing else None
         self.presenter = None
 
     def _call(self, action: Callable[[Any], None]) -> None:

@@ -1,5 +1,8 @@
 """Parts of the desk: a widget that stays, and a presenter for as long as a cohort is shown."""
 
+import gc
+import weakref
+
 import pytest
 from psygnal import Signal
 from qtpy.QtWidgets import QWidget
@@ -29,7 +32,7 @@ class Notes(Presenter[Panel]):
 
     def __init__(self, around, panel):
         super().__init__(around, panel)
-        self.told, self.works = [], False
+        self.told, self.works, self.writes = [], False, False
 
     @classmethod
     def shortcuts(cls):
@@ -38,8 +41,13 @@ class Notes(Presenter[Panel]):
 
     @property
     def is_busy(self):
-        """Whether something is written."""
+        """Whether it works."""
         return self.works
+
+    @property
+    def is_writing(self):
+        """Whether it writes."""
+        return self.writes
 
     def connections(self):
         """Listen to the panel."""
@@ -115,3 +123,16 @@ def test_every_cohort_has_a_presenter_of_its_own_on_the_same_panel(part):
     assert not part.is_busy
     assert part.presenter.panel is widget is part.widget
     assert part.presenter.told == ["refreshed", "connected", "begun"]
+
+
+def test_a_presenter_that_still_writes_lives_until_the_next_one_has_gone(part):
+    part.attach(Cohort())
+    known = weakref.ref(part.presenter)
+    part.presenter.writes = True
+    part.detach()
+    gc.collect()
+    assert known() is not None  # its report is still to come
+    part.attach(Cohort())
+    part.detach()
+    gc.collect()
+    assert known() is None

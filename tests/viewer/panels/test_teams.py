@@ -430,6 +430,21 @@ class TestSideBySide:
         assert seen == [ViewMode.GRID, ViewMode.CONSENSUS, ViewMode.ONE]
 
 
+def test_the_workspace_for_teams_shows_the_view_that_was_chosen_last(desk, wait_until):
+    teams, state = desk.presenter(TeamsPresenter), desk.state
+    desk.show_workspace("Inspect")
+    for expected in (ViewMode.GRID, ViewMode.CONSENSUS, ViewMode.ONE):
+        teams.next_mode()
+        assert state.mode is expected
+    desk.show_workspace("Teams")
+    assert (state.mode, state.team_view) == (ViewMode.CONSENSUS, ViewMode.CONSENSUS)
+    teams.next_mode()
+    assert (state.mode, state.team_view) == (ViewMode.ONE, ViewMode.ONE)
+    desk.show_workspace("Inspect")
+    state.team_view = ViewMode.GRID
+    wait_until(lambda: desk.is_settled)
+
+
 class TestConsensus:
     mode = ViewMode.CONSENSUS
 

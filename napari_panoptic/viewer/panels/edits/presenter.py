@@ -62,7 +62,12 @@ class EditsPresenter(Presenter[EditsPanel]):
     def is_busy(self) -> bool:
         """Whether something is still to be compared or saved."""
         waits = self.edits.is_busy or self.shapes.is_busy or self._later.isActive()
-        return waits or self.files.is_busy
+        return waits or self.is_writing
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether files are being written or read."""
+        return self.files.is_busy
 
     @property
     def is_autosaving(self) -> bool:

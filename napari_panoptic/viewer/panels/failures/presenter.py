@@ -21,7 +21,6 @@ from napari_panoptic.nuclei.crops import (
     bounded_field_px,
 )
 from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.describe import ObjectFacts, hover_html
 from napari_panoptic.nuclei.display.failure_sections import (
     GroupBy,
     let_through,
@@ -30,7 +29,6 @@ from napari_panoptic.nuclei.display.failure_sections import (
 )
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.explain.cohort_failures import (
-    NO_ID,
     Block,
     CohortFailures,
     FailureName,
@@ -38,7 +36,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
 )
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.summary import RegionSummary
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.replacing import may_replace
@@ -82,7 +80,6 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self._is_stale = True
         self._rest = single_shot(REST_MS, self.refresh)
         self._export: Stream[Export] = Stream(self._on_exported, ended=self._on_export_end)
-        panel.view.items.describe = self._tooltip
         panel.sort.show_choice(self.link.state.order)
         panel.queue.show_choice(self.link.state.queue)
 
@@ -135,7 +132,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
 
     def close(self) -> None:
         """Stop: there is nothing to cut crops from any more."""
-        self._crops.stop()
+        self._crops.close()
         self._export.close()
         stop_timers(self._rest)
 
@@ -352,28 +349,6 @@ class FailuresPresenter(Presenter[FailuresPanel]):
             f"{before} · {regions} region{plural} left out" if before else "",
             tooltip="\n".join(("Left out:", *reasons)),
         )
-
-    def _tooltip(self, row: int) -> str:
-        failures = self.failures
-        columns, place, side = failures.columns, failures.place(row), failures.side(row)
-        names = ("", *failures.class_names)
-        partner_id = int(columns["partner_id"][row])
-        hausdorff = float(columns["hausdorff_px"][row])
-        facts = ObjectFacts(
-            side=side,
-            side_name="reference" if side is Side.REFERENCE else place.team,
-            id=int(columns["id"][row]),
-            class_name=names[int(columns["class"][row])],
-            status=STATUSES[int(columns["status"][row])],
-            cause=CAUSES[int(columns["cause"][row])],
-            partner_id=None if partner_id == NO_ID else partner_id,
-            partner_class=names[int(columns["partner_class"][row])] or None,
-            iou=float(columns["iou"][row]),
-            hausdorff_px=hausdorff,
-            hausdorff_um=hausdorff * (place.failures.mpp or float("nan")),
-            area_px=int(columns["area_px"][row]),
-        )
-        return hover_html(facts)
 
     # What happens elsewhere.
 

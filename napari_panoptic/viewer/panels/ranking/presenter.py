@@ -115,7 +115,12 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
     def is_busy(self) -> bool:
         """Whether something is being computed or written."""
         drawing = any(slot.work.is_busy for slot in self._slots)
-        return self._work.is_busy or drawing or self._writing.is_busy
+        return self._work.is_busy or drawing or self.is_writing
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a report is being written."""
+        return self._writing.is_busy
 
     def connections(self) -> Connections:
         """Listen to session and panel."""

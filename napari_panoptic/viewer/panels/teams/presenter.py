@@ -163,8 +163,12 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         self.link.panels.legend.show_instead(key)
 
     def _choose_mode(self, mode: ViewMode) -> None:
-        """Show a view, now and whenever the workspace for teams is shown."""
-        self._state.team_view = mode
+        """Show a view, now and whenever the workspace for teams is shown.
+
+        Being back at one team in another workspace says nothing about that for teams.
+        """
+        if mode is not ViewMode.ONE or self._state.workspace == self.title:
+            self._state.team_view = mode
         self.set_mode(mode)
 
     def _on_workspace(self, name: str) -> None:
