@@ -104,6 +104,21 @@ def run_for_task(options: argparse.Namespace) -> int:
     return int(getattr(module, options.command)(options))
 
 
+def check_task(options: argparse.Namespace, task: Task) -> None:
+    """Check that a command suits a cohort.
+
+    Raises
+    ------
+    SettingsError
+        If the cohort is about another task.
+    """
+    from napari_panoptic.io.cohorts.tasks import task_of
+
+    found = task_of(options.cohort)
+    if found is not task:
+        raise SettingsError(f"there is no '{options.command}' for {found}", path=options.cohort)
+
+
 def _given(options: argparse.Namespace) -> dict[str, object]:
     """Return the options whose values are not the defaults."""
     return {

@@ -25,10 +25,10 @@ def readable_image(path: Path | None, item: str | None = None) -> SlideImage | N
         return None
 
 
-def jpeg(picture: Image.Image) -> bytes:
+def jpeg(picture: Image.Image, *, quality: int = _QUALITY) -> bytes:
     """Encode a picture. Colours are not subsampled, since outlines are thin."""
     target = io.BytesIO()
-    picture.convert("RGB").save(target, "JPEG", quality=_QUALITY, subsampling=0, optimize=True)
+    picture.convert("RGB").save(target, "JPEG", quality=quality, subsampling=0, optimize=True)
     return target.getvalue()
 
 
