@@ -44,7 +44,7 @@ class TaskCommands:
 TASKS: Mapping[Task, TaskCommands] = {
     Task.NUCLEI: TaskCommands(
         "napari_panoptic.cli.nuclei",
-        ("evaluate", "report", "convert"),
+        ("evaluate", "report", "convert", "package"),
         options=(
             *("protocol", "correct", "source", "restoration", "radius", "matching"),
             *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
@@ -102,21 +102,6 @@ def run_for_task(options: argparse.Namespace) -> int:
             )
     module = import_module(TASKS[task].module)
     return int(getattr(module, options.command)(options))
-
-
-def check_task(options: argparse.Namespace, task: Task) -> None:
-    """Check that a command suits a cohort.
-
-    Raises
-    ------
-    SettingsError
-        If the cohort is about another task.
-    """
-    from napari_panoptic.io.cohorts.tasks import task_of
-
-    found = task_of(options.cohort)
-    if found is not task:
-        raise SettingsError(f"there is no '{options.command}' for {found}", path=options.cohort)
 
 
 def _given(options: argparse.Namespace) -> dict[str, object]:

@@ -17,13 +17,13 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.region import HeldRegion
 from napari_panoptic.nuclei.snapshots import read_picture
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from napari_panoptic.report.pictures import jpeg
 from napari_panoptic.review.judged import Subjects, judged_as_one
+from napari_panoptic.review.package.choosing import Reading
 from napari_panoptic.review.package.contents import Item, Target
-from napari_panoptic.review.package.importing import SETTINGS
 from napari_panoptic.review.package.plan_rows import Question
 
 LARGEST_PX = 512
@@ -38,8 +38,8 @@ CLOSE_UP = 2.2
 """Width that is shown first, in widths of the object."""
 ITEM_BYTES = 58_000
 """Most bytes of an item's picture and outlines: 300 of them, in base64, stay below 25 MB."""
-TILE_PX = 128
-"""Width of a background tile."""
+TILE_PX = 64
+"""Width of a background tile: those of a plan are a grid from the region's first pixel."""
 _QUALITIES = (92, 88, 84, 80, 72, 60)
 _MARGIN_PX = 2
 
@@ -75,7 +75,7 @@ class Drawn:
     close_up
         x, y and width of the part that is shown first, or of the tile to count in.
     outlines
-        Side -> outlines; without the prediction for background tiles.
+        Side -> outlines.
     mpp
         Micrometres per pixel of the image, or None.
     classes
@@ -96,13 +96,13 @@ class Drawn:
     iou: float = float("nan")
 
 
-def drawn(cohort: Cohort, questions: Sequence[Question], source: Source | None) -> Iterator[Drawn]:
+def drawn(cohort: Cohort, questions: Sequence[Question], reading: Reading) -> Iterator[Drawn]:
     """Look up and draw the items of a package.
 
     Parameters
     ----------
-    cohort, source
-        The cohort, and the form of its predictions.
+    cohort, reading
+        The cohort, and how its objects are read.
     questions
         What is asked.
 
@@ -121,50 +121,51 @@ def drawn(cohort: Cohort, questions: Sequence[Question], source: Source | None) 
         own = [question for question in questions if question.region == region.name]
         if not own:
             continue
-        held = HeldRegion(cohort, region, SETTINGS, held_up_to_px=HELD_UP_TO_PX)
+        held = HeldRegion(cohort, region, reading.settings, held_up_to_px=HELD_UP_TO_PX)
         image, _ = read_picture(region)
         try:
-            tiles = [question for question in own if question.object_id is None]
-            if tiles:
-                yield from _tiles(tiles, held, image)
-            for team in dict.fromkeys(q.team for q in own if q.object_id is not None):
-                evaluation = held.evaluate(team, SETTINGS, source).evaluation
-                of_team = [q for q in own if q.team == team and q.object_id is not None]
-                yield from _objects(of_team, evaluation, image)
+            for team in dict.fromkeys(question.team for question in own):
+                of_team = [question for question in own if question.team == team]
+                evaluation = _evaluation(held, region.name, team, reading)
+                crops = CropSource(
+                    image,
+                    evaluation.pair.reference,
+                    evaluation.pair.prediction,
+                    evaluation.outcomes,
+                )
+                subjects = Subjects(evaluation, region=region.name, team=team)
+                for question in of_team:
+                    if question.object_id is None:
+                        yield _tile(question, crops)
+                    else:
+                        yield _object(question, subjects, crops)
         finally:
             if image is not None:
                 image.close()
 
 
-def _objects(
-    questions: Sequence[Question], evaluation: Evaluation | None, image: SlideImage | None
-) -> Iterator[Drawn]:
+def _evaluation(held: HeldRegion, region: str, team: str, reading: Reading) -> Evaluation:
+    evaluation = held.evaluate(team, reading.settings, reading.source).evaluation
     if evaluation is None:
         raise PanopticError(
-            f"team {questions[0].team} cannot be evaluated here, but the plan asks for it; "
-            f"'napari-panoptic evaluate' names the reason",
-            region=questions[0].region,
+            f"team {team} cannot be evaluated here, but the package needs it; "
+            f"'napari-panoptic evaluate' reports the reason",
+            region=region,
         )
-    pair, outcomes = evaluation.pair, evaluation.outcomes
-    crops = CropSource(image, pair.reference, pair.prediction, outcomes)
-    subjects = Subjects(evaluation, region=questions[0].region, team=questions[0].team)
-    for question in questions:
-        side = question.side or Side.REFERENCE
-        row = outcomes.side(side).row_of(question.object_id or 0)
-        if row is None:
-            raise PanopticError(
-                f"the {side} of team {question.team} has no such object, but the plan asks for "
-                f"it; write the plan again, for this cohort as it is now",
-                region=question.region,
-                object_id=question.object_id,
-            )
-        yield _object(question, subjects, crops, side, row)
+    return evaluation
 
 
-def _object(
-    question: Question, subjects: Subjects, crops: CropSource, side: Side, row: int
-) -> Drawn:
+def _object(question: Question, subjects: Subjects, crops: CropSource) -> Drawn:
     outcomes = crops.outcomes
+    side = question.side or Side.REFERENCE
+    row = outcomes.side(side).row_of(question.object_id or 0)
+    if row is None:
+        raise PanopticError(
+            f"the {side} of team {question.team} has no such object, but the plan asks for it; "
+            f"write the plan again, for this cohort as it is now",
+            region=question.region,
+            object_id=question.object_id,
+        )
     own = outcomes.side(side)
     y0, x0, y1, x1 = (int(value) for value in own.bbox[row])
     extent = max(y1 - y0, x1 - x0)
@@ -172,6 +173,7 @@ def _object(
     corner = (y0 + y1 - field) // 2, (x0 + x1 - field) // 2
     wide = corner[0] - _MARGIN_PX, corner[1] - _MARGIN_PX
     windows, concerned = windows_around(crops, side, row, wide, field + 2 * _MARGIN_PX)
+    concerned = {which: labels[labels > 0] for which, labels in concerned.items()}
     outlines = {which: _outlined(windows[which], concerned[which]) for which in Side}
     close_up = min(max(round(CLOSE_UP * extent), SMALLEST_FIELD_PX // 3), field)
     subject = subjects.of(*judged_as_one(subjects.evaluation, side, row))
@@ -190,25 +192,22 @@ def _object(
     )
 
 
-def _tiles(
-    questions: Sequence[Question], held: HeldRegion, image: SlideImage | None
-) -> Iterator[Drawn]:
-    labels = held.reference_labels(SETTINGS)
-    field = 2 * TILE_PX
-    for question in questions:
-        corner = round(question.y_px - TILE_PX), round(question.x_px - TILE_PX)
-        outlines = {}
-        if labels is not None:
-            outlines[Side.REFERENCE] = _outlined(_padded(labels.index, corner, field), np.zeros(0))
-        yield Drawn(
-            item=Item(question.item, question.team, question.region, None),
-            jpeg=_tissue(image, corner, field, _length(outlines)),
-            field_px=field,
-            close_up=(TILE_PX // 2, TILE_PX // 2, TILE_PX),
-            outlines=outlines,
-            mpp=held.mpp,
-            classes={},
-        )
+def _tile(question: Question, crops: CropSource) -> Drawn:
+    y0, x0 = (int(at // TILE_PX) * TILE_PX for at in (question.y_px, question.x_px))
+    field = SMALLEST_FIELD_PX
+    room = (field - TILE_PX) // 2
+    corner = y0 - room, x0 - room
+    sides = {which: _padded(crops.labels(which).index, corner, field) for which in Side}
+    outlines = {which: _outlined(window, np.zeros(0)) for which, window in sides.items()}
+    return Drawn(
+        item=Item(question.item, question.team, question.region, None),
+        jpeg=_tissue(crops.image, corner, field, _length(outlines)),
+        field_px=field,
+        close_up=(room, room, TILE_PX),
+        outlines=outlines,
+        mpp=crops.outcomes.mpp,
+        classes={},
+    )
 
 
 def _padded(index: NDArray[np.int32], corner: tuple[int, int], field_px: int) -> NDArray[np.int32]:

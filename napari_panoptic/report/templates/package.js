@@ -5,6 +5,7 @@
   const byId = (id) => document.getElementById(id);
   const data = JSON.parse(byId("data").textContent);
   const SIDES = ["annotation", "prediction"];
+  const QUESTIONS = { annotation: "annotated nucleus", prediction: "predicted nucleus" };
   const STORAGE_KEY = `napari-panoptic ${data.package}`;
   const answers = new Map(); // item -> {verdict, count, note, given_at}
   const shown = { annotation: true, prediction: true };
@@ -254,7 +255,7 @@
     const size = { width: item.field, height: item.field, preserveAspectRatio: "none" };
     const name = panels().length > 1 ? "AB"[at] : "";
     const picture = drawing(
-      "svg", { role: "img", "aria-label": `Picture ${name || item.item}` },
+      "svg", { role: "img", class: isTile(item) ? "tile" : "", "aria-label": `Picture ${name || item.item}` },
       drawing("image", { href, ...size }),
       ...SIDES.filter((side) => item.paths[side]).map((side) => outlines(side, item.paths[side])),
       ...(isTile(item) ? square(item.close) : []),
@@ -365,8 +366,8 @@
     byId("previous").disabled = place === 0;
     byId("next").disabled = place === data.questions.length - 1;
     byId("question").textContent = isTile(item)
-      ? "How many nuclei with their centre in the square does the annotation lack?"
-      : `Who is right about the ${isPair ? `nucleus in ${"AB"[panel]}` : `outlined ${item.side}`}?`;
+      ? "How many nuclei with their centre in the square have no outline?"
+      : `Who is right about the ${QUESTIONS[item.side]}${isPair ? ` in ${"AB"[panel]}` : ""}?`;
     byId("verdicts").hidden = isTile(item);
     byId("counter").hidden = !isTile(item);
     for (const button of byId("verdicts").children) {

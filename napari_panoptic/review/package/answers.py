@@ -38,8 +38,8 @@ class Answer:
     verdict
         Who is right; None for a counted background tile.
     count
-        Number of nuclei that the annotation lacks in a background tile; None for objects and
-        for tiles that cannot be judged.
+        Number of nuclei without an outline in a background tile; None for objects and for
+        tiles that cannot be judged.
     note
         A remark, or empty.
     given_at

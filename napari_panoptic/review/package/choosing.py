@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,15 +21,31 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, unreadable
 from napari_panoptic.nuclei.region import HeldRegion
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.review.package.importing import SETTINGS
 from napari_panoptic.review.package.plan_rows import Question
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the objects of a cohort are read and matched.
+
+    Parameters
+    ----------
+    settings
+        The settings.
+    source
+        The form of the predictions; None for the usual one.
+    """
+
+    settings: EvaluationSettings
+    source: Source | None
 
 
 def failures_of(
     cohort: Cohort,
     teams: Sequence[str],
-    source: Source | None,
+    reading: Reading,
     *,
     on_region: Callable[[], object] = lambda: None,
 ) -> tuple[CohortFailures, tuple[Finding, ...]]:
@@ -37,7 +53,7 @@ def failures_of(
 
     Parameters
     ----------
-    cohort, teams, source
+    cohort, teams, reading
         What to evaluate.
     on_region
         Called after each region.
@@ -53,13 +69,13 @@ def failures_of(
     findings: list[Finding] = []
     for region in cohort.regions:
         try:
-            held = HeldRegion(cohort, region, SETTINGS, held_up_to_px=HELD_UP_TO_PX)
+            held = HeldRegion(cohort, region, reading.settings, held_up_to_px=HELD_UP_TO_PX)
         except (PanopticError, OSError) as error:
             findings.append(unreadable(error, region=region.name))
             on_region()
             continue
         for team in teams:
-            found = held.evaluate(team, SETTINGS, source)
+            found = held.evaluate(team, reading.settings, reading.source)
             findings += [f for f in found.findings if f not in findings]
             if found.evaluation is not None:
                 failures = region_failures(found.evaluation)
@@ -77,23 +93,26 @@ def worst(failures: CohortFailures, number: int) -> list[Question]:
 def worst_pairs(
     failures: CohortFailures, teams: tuple[str, str], number: int
 ) -> list[tuple[Question, Question]]:
-    """Return annotated objects that one of two teams failed, once for each team.
+    """Return annotated objects with different outcomes for two teams, once for each team.
 
     Failures of predictions are left out: the other team has no such object.
     """
     evaluated = {team: {b.region for b in failures.blocks if b.team == team} for team in teams}
     both = evaluated[teams[0]] & evaluated[teams[1]]
-    names = map(failures.name, worst_first(failures, WorstFirst.IOU).tolist())
-    objects = dict.fromkeys((name.region, name.id) for name in names if name.side is Side.REFERENCE)
+    status, cause = failures.columns["status"], failures.columns["cause"]
+    # The outcomes of the teams that failed an object; the worst failures come first.
+    outcomes: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for row in worst_first(failures, WorstFirst.IOU).tolist():
+        name = failures.name(row)
+        if name.side is Side.REFERENCE and name.region in both:
+            found = outcomes.setdefault((name.region, name.id), [])
+            found.append((int(status[row]), int(cause[row])))
+    different = [at for at, found in outcomes.items() if len(found) == 1 or found[0] != found[1]]
     first, second = (
-        [
-            _question(FailureName(team, region, Side.REFERENCE, id_))
-            for region, id_ in objects
-            if region in both
-        ][:number]
+        [_question(FailureName(team, region, Side.REFERENCE, id_)) for region, id_ in different]
         for team in teams
     )
-    return list(zip(first, second, strict=True))
+    return list(zip(first, second, strict=True))[:number]
 
 
 def pairs_in(questions: Sequence[Question], teams: tuple[str, str]) -> list[tuple[Question, ...]]:

@@ -45,10 +45,10 @@ class Item:
     item
         Its number in the plan or, without a plan, in the package.
     team, region
-        Where it is; a background tile may have no team.
+        Where it is.
     target
         The object to judge; None for a background tile, in which the reviewer counts the
-        nuclei that the annotation lacks.
+        nuclei without an outline.
     """
 
     item: str

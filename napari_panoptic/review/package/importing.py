@@ -195,7 +195,7 @@ def _all_of(subjects: Subjects) -> list[Subject]:
 def _check_names(cohort: Cohort, contents: Contents) -> None:
     regions = {region.name for region in cohort.regions}
     wanted = dict.fromkeys(item.region for item in contents.items)
-    teams = dict.fromkeys(item.team for item in contents.items if item.target is not None)
+    teams = dict.fromkeys(item.team for item in contents.items)
     unknown = [f"region {name}" for name in wanted if name not in regions]
     unknown += [f"team {name}" for name in teams if name not in cohort.team_names]
     if unknown:

@@ -35,7 +35,7 @@ class Question:
     side, object_id
         The object; None for a background tile.
     y_px, x_px
-        Centre of a background tile; not used for objects.
+        A point in a background tile; not used for objects.
     """
 
     item: str
@@ -98,7 +98,7 @@ def _question(row: Mapping[str, str | None], line: int, cohort: Cohort, path: Pa
     region = _known(cells["region"], [region.name for region in cohort.regions])
     team = _known(cells["team"], cohort.team_names)
     is_tile = not cells["id"]
-    if region is None or (team is None and not (is_tile and not cells["team"])):
+    if region is None or team is None:
         name = f"region '{cells['region']}'" if region is None else f"team '{cells['team']}'"
         raise UnreadableFileError(
             f"line {line}: this cohort has no {shortened(name, 200)}; choose the cohort that the "
@@ -115,7 +115,7 @@ def _question(row: Mapping[str, str | None], line: int, cohort: Cohort, path: Pa
             f"line {line} is no item of a plan ({shortened(str(error), 80)}); write the plan again",
             path=path,
         ) from error
-    return Question(cells["item"], team or "", region, side, object_id, y_px, x_px)
+    return Question(cells["item"], team, region, side, object_id, y_px, x_px)
 
 
 def _known(name: str, names: Sequence[str]) -> str | None:
