@@ -9,7 +9,6 @@ from napari_panoptic.cli.console import chosen_teams, progress_bar, report_findi
 from napari_panoptic.common.errors import PanopticError, SettingsError, checked_name
 from napari_panoptic.common.text import visible
 from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.report.package.drawing import drawn
 from napari_panoptic.report.package.page import write_package
 from napari_panoptic.review.package.choosing import (
     Reading,
@@ -20,8 +19,6 @@ from napari_panoptic.review.package.choosing import (
     worst,
     worst_pairs,
 )
-from napari_panoptic.review.package.contents import Contents
-from napari_panoptic.review.package.importing import fingerprints_of
 from napari_panoptic.review.package.plan_rows import Question, read_plan
 
 _MEBIBYTE = 2**20
@@ -43,26 +40,18 @@ def write(options: argparse.Namespace, cohort: Cohort, reading: Reading) -> int:
     groups = shuffled(groups, options.seed, order=is_blind and plan is None)
     if plan is None:
         groups = numbered(groups)
-    questions = [question for group in groups for question in group]
-    report_findings(cohort.findings, None)
-    found = {each.item.item: each for each in drawn(cohort, questions, reading)}
-    regions = dict.fromkeys(question.region for question in questions)
-    contents = Contents(
-        cohort=visible(cohort.name, longest=200),
-        source=None if reading.source is None else str(reading.source),
-        plan=plan,
-        images=fingerprints_of([cohort.region(name) for name in regions], cohort.root),
-        items=tuple(found[question.item].item for question in questions),
-    )
     write_package(
         options.output,
-        contents,
-        [[found[question.item] for question in group] for group in groups],
+        cohort,
+        groups,
+        reading,
+        plan=plan,
         is_blind=is_blind,
         reviewer=options.reviewer,
     )
     size = options.output.stat().st_size / _MEBIBYTE
-    print(visible(f"{len(questions)} items written to {options.output} ({size:.1f} MiB)"))
+    number = sum(map(len, groups))
+    print(visible(f"{number} items written to {options.output} ({size:.1f} MiB)"))
     return 0
 
 

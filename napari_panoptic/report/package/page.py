@@ -12,13 +12,17 @@ from typing import Any
 from napari_panoptic.common.text import visible
 from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.nuclei.palette import STATUS_COLOURS, hex_colour
+from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status, Verdict
-from napari_panoptic.report.package.drawing import Drawn
+from napari_panoptic.report.package.drawing import Drawn, drawn
 from napari_panoptic.report.page import TEMPLATES, content_hash, rendered, trusted, write_page
 from napari_panoptic.report.text import ratio
 from napari_panoptic.report.writing import MADE_WITH
 from napari_panoptic.review.package.answers import FORMAT, MOST_COUNTED, VERSION
+from napari_panoptic.review.package.choosing import Reading
 from napari_panoptic.review.package.contents import Contents, package_id, seal
+from napari_panoptic.review.package.importing import fingerprints_of
+from napari_panoptic.review.package.plan_rows import Question
 
 COLOURS = {
     Side.REFERENCE: hex_colour(STATUS_COLOURS[Status.FN]),
@@ -81,20 +85,47 @@ def package_page(
 
 def write_package(
     path: Path,
-    contents: Contents,
-    groups: Sequence[Sequence[Drawn]],
+    cohort: Cohort,
+    groups: Sequence[Sequence[Question]],
+    reading: Reading,
     *,
-    is_blind: bool,
+    plan: str | None = None,
+    is_blind: bool = False,
     reviewer: str = "",
 ) -> Path:
-    """Write the page completely or not at all; see `package_page`.
+    """Write a package completely or not at all.
+
+    Parameters
+    ----------
+    path
+        The file.
+    cohort, reading
+        The cohort, and how its objects are read.
+    groups
+        The items; those of one group are shown together, in this order.
+    plan
+        SHA-256 of the plan that the items are from, if there is one.
+    is_blind, reviewer
+        As for `package_page`.
 
     Raises
     ------
     PanopticError
-        If it cannot be written.
+        If an item cannot be drawn, or the file cannot be written.
     """
-    return write_page(path, package_page(contents, groups, is_blind=is_blind, reviewer=reviewer))
+    questions = [question for group in groups for question in group]
+    found = {each.item.item: each for each in drawn(cohort, questions, reading)}
+    regions = dict.fromkeys(question.region for question in questions)
+    contents = Contents(
+        cohort=visible(cohort.name, longest=200),
+        source=None if reading.source is None else str(reading.source),
+        plan=plan,
+        images=fingerprints_of([cohort.region(name) for name in regions], cohort.root),
+        items=tuple(found[question.item].item for question in questions),
+    )
+    pictures = [[found[question.item] for question in group] for group in groups]
+    page = package_page(contents, pictures, is_blind=is_blind, reviewer=reviewer)
+    return write_page(path, page)
 
 
 def _questions(groups: Sequence[Sequence[Drawn]], *, is_blind: bool) -> dict[str, Any]:
@@ -104,9 +135,9 @@ def _questions(groups: Sequence[Sequence[Drawn]], *, is_blind: bool) -> dict[str
     questions: list[list[int]] = []
     for group in groups:
         questions.append(list(range(len(items), len(items) + len(group))))
-        for drawn in group:
-            picture = pictures.setdefault(drawn.jpeg, len(pictures))
-            items.append(_item(drawn, picture, is_blind=is_blind))
+        for each in group:
+            picture = pictures.setdefault(each.jpeg, len(pictures))
+            items.append(_item(each, picture, is_blind=is_blind))
     written = [base64.b64encode(picture).decode() for picture in pictures]
     return {"pictures": written, "items": items, "questions": questions}
 

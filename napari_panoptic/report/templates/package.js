@@ -91,7 +91,7 @@
     if (!isKept) {
       say("This browser stores no progress. Save your verdicts before you close the page.", true);
     } else if (given().length) {
-      say(`Welcome back: ${given().length} answered items are still here.`);
+      say(`Welcome back. Your answers are still here: ${given().length} of ${data.items.length}.`);
     }
   }
 
@@ -265,7 +265,8 @@
       const button = element("button", { textContent: `Judge ${name}` });
       button.setAttribute("aria-pressed", String(at === panel));
       button.addEventListener("click", () => select(at));
-      caption.append(button, element("strong", { className: "given" }), " ");
+      const given = element("strong", { className: "given" });
+      caption.append(element("div", { className: "judge" }, button, given));
     }
     for (const [title, text] of item.facts) {
       caption.append(element("span", {}, `${title}: `, element("strong", { textContent: text })));
