@@ -23,6 +23,7 @@ from napari_panoptic.viewer.desk.failure_steps import LAST
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.crops import KEPT_BYTES, Crops
 from napari_panoptic.viewer.panels.failures.panel import ALL_HIDDEN, FILTERED, NO_FAILURES, Scope
+from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.failures.view import FailureView
 from napari_panoptic.viewer.state.preferences import Queue
 from tests.support.many_failures import many_failures
@@ -62,7 +63,7 @@ def canvas(desk):
 @pytest.fixture
 def failures(desk, canvas, wait_until):
     """Bring the panel to the front by its key, over all regions, and wait for its crops."""
-    part = next(part for part in desk.parts if part.title == "Failures")
+    part = desk.presenter(FailuresPresenter)
     panel = part.panel
     panel.clear_filters()
     panel.scope.choose(Scope.ALL)
@@ -580,7 +581,7 @@ class TestExport:
 
     def test_a_folder_that_cannot_be_written_is_reported(self, export, failures, tmp_path):
         (tmp_path / "crops").write_text("in the way")
-        with patch("napari_panoptic.viewer.panels.failures.part.show_error") as told:
+        with patch("napari_panoptic.viewer.panels.failures.presenter.show_error") as told:
             export()
         assert "crops" in told.call_args[0][0]
         assert failures.panel.export.text() == "Export…"
