@@ -216,6 +216,18 @@ def convert(options: argparse.Namespace) -> int:
     return 0
 
 
+def package(options: argparse.Namespace) -> int:
+    """Write the package of a review."""
+    from napari_panoptic.cli import review_package
+    from napari_panoptic.review.package.choosing import Reading
+
+    check_report(options.output, options.cohort)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    settings = EvaluationSettings().replaced(**_restoration_from(options), distances=False)
+    reading = Reading(settings, _source_from(options, cohort, cohort.team_names))
+    return review_package.write(options, cohort, reading)
+
+
 def cohort_from(options: argparse.Namespace) -> Cohort:
     """Open the cohort, or make one of the two files given in its place."""
     if options.reference is None:
