@@ -17,7 +17,8 @@ from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.statistics.teams import TeamStatistics, team_statistics
 
-_LOWER_IS_BETTER = ("mean_hausdorff_px",)
+LOWER_IS_BETTER = ("mean_hausdorff_px",)
+"""Metrics of which lower ones are better."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,7 @@ def statistics_of(evaluation: CohortEvaluation) -> dict[str, TeamStatistics]:
             for team in teams
         }
         compared[name] = team_statistics(
-            figures, evaluation.cohort.patients, higher_is_better=name not in _LOWER_IS_BETTER
+            figures, evaluation.cohort.patients, higher_is_better=name not in LOWER_IS_BETTER
         )
     return compared
 

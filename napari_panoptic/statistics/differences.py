@@ -77,7 +77,8 @@ class PairedDifference:
     @property
     def differences(self) -> NDArray[np.float64]:
         """float64 (n,): new minus old of each patient."""
-        return self.figures.values[1] - self.figures.values[0]
+        apart: NDArray[np.float64] = self.figures.values[1] - self.figures.values[0]
+        return apart
 
     @property
     def old(self) -> float:
@@ -178,9 +179,7 @@ def paired_differences(
     return tuple(replace(one, holm_p=p) for one, p in zip(found, corrected, strict=True))
 
 
-def decide(
-    difference: PairedDifference, margin: float, *, alpha: float = SIGNIFICANCE
-) -> Decision:
+def decide(difference: PairedDifference, margin: float, *, alpha: float = SIGNIFICANCE) -> Decision:
     """Decide whether the new version is worse than the old one by more than a margin.
 
     The sign-flip test is shifted by the margin, and one-sided in either direction:
