@@ -60,7 +60,7 @@ def evaluate(options: argparse.Namespace) -> int:
     settings = settings_from(options)
     cohort = cohort_from(options)
     names = _team_names(cohort, options.teams)
-    source = _source_from(options, cohort, names)
+    source = source_from(options, cohort, names)
     with tables_in(options.output, TABLE_NAMES, cohort.root):
         evaluation = _evaluate_alone(options, settings, cohort, names, source)
     if evaluation is None:
@@ -127,7 +127,7 @@ def _results(
     """
     results: list[RegionResult] = []
     flattened: list[RegionResult] = []
-    with _Progress(cohort) as progress:
+    with RegionProgress(cohort) as progress:
         for found, *others in run_regions(
             cohort,
             work,
@@ -162,7 +162,7 @@ def report(options: argparse.Namespace) -> int:
         settings,
         options.protocol,
         names,
-        _source_from(options, cohort, names),
+        source_from(options, cohort, names),
         metadata,
         options.group,
         options.held_up_to,
@@ -182,7 +182,7 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
         remove_kept(store)
     remove_unfinished(options.output.parent, [options.output.name])
     try:
-        with _Progress(request.cohort, n_passes()) as progress:
+        with RegionProgress(request.cohort, n_passes()) as progress:
             found = cohort_report(
                 request,
                 jobs=options.jobs,
@@ -208,7 +208,7 @@ def convert(options: argparse.Namespace) -> int:
     if team is not None:
         team = checked_name("--team", team, cohort.checked_team)
     settings = EvaluationSettings().replaced(**_restoration_from(options))
-    source = _source_from(options, cohort, () if team is None else (team,))
+    source = source_from(options, cohort, () if team is None else (team,))
     form = conversion.form_to_write(options.to)
     work = conversion.Conversion(cohort, team, form, settings, source, options.force)
     report_findings(conversion.convert(work, options.output), None)
@@ -236,9 +236,7 @@ def _team_names(cohort: Cohort, wanted: str | None) -> tuple[str, ...]:
     return chosen_teams(wanted, usual, cohort.checked_team)
 
 
-def _source_from(
-    options: argparse.Namespace, cohort: Cohort, names: Sequence[str]
-) -> Source | None:
+def source_from(options: argparse.Namespace, cohort: Cohort, names: Sequence[str]) -> Source | None:
     """Return the requested form of predictions.
 
     Raises
@@ -306,7 +304,7 @@ def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
     return settings.replaced(corrections=settings.corrections | frozenset(words(options.correct)))
 
 
-class _Progress:
+class RegionProgress:
     """A progress bar, and a note on regions reused from an interrupted run."""
 
     def __init__(self, cohort: Cohort, n_passes: int = 1) -> None:

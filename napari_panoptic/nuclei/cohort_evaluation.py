@@ -153,10 +153,10 @@ class InputWatch:
         self._cohort, self._teams = cohort, tuple(team_names)
         self._before = file_stamps(input_files(cohort, self._teams))
 
-    def noted(self, evaluation: CohortEvaluation) -> CohortEvaluation:
-        """Return the evaluation with a finding for each file that has changed."""
+    def findings(self) -> tuple[Finding, ...]:
+        """Return a finding for each file that has changed."""
         now = file_stamps(input_files(self._cohort, self._teams))
-        changed = tuple(
+        return tuple(
             Finding(
                 FindingKind.CHANGED,
                 f"{path.name} was {_became(now[path])} while the cohort was being evaluated; the "
@@ -166,6 +166,10 @@ class InputWatch:
             for path, before in self._before.items()
             if now[path] != before
         )
+
+    def noted(self, evaluation: CohortEvaluation) -> CohortEvaluation:
+        """Return the evaluation with a finding for each file that has changed."""
+        changed = self.findings()
         if not changed:
             return evaluation
         cohort = evaluation.cohort

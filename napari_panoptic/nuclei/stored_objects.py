@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from napari_panoptic.common.errors import LabelError
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, count
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
@@ -73,9 +74,15 @@ def outcomes_of_rows(objects: pd.DataFrame, class_names: Sequence[str]) -> Outco
         own = rows[side]
         partner = np.full(len(own), NO_PARTNER, np.int32)
         matched = own["partner_id"].notna().to_numpy()
-        partner[matched] = np.searchsorted(
-            ids[other], own["partner_id"][matched].to_numpy(np.int64)
-        )
+        wanted = pd.Index(own["partner_id"][matched].to_numpy(np.int64))
+        partner[matched] = pd.Index(ids[other]).get_indexer(wanted)
+        if (partner[matched] == NO_PARTNER).any():
+            lost = wanted[partner[matched] == NO_PARTNER][0]
+            raise LabelError(
+                f"expected a {other} object {lost}, the partner of a {side} object, found none; "
+                "evaluate again",
+                region=str(own["region"].iloc[0]),
+            )
         n = len(own)
         return SideOutcomes(
             side=side,

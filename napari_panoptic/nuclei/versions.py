@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
+from napari_panoptic.io.evaluation_tables import EvaluationTables
 from napari_panoptic.nuclei.cohort_evaluation import LOWER_IS_BETTER
 from napari_panoptic.nuclei.conditions import Condition
 from napari_panoptic.nuclei.experiment import Experiment
@@ -32,7 +33,7 @@ from napari_panoptic.nuclei.reading import TooLargeError
 from napari_panoptic.nuclei.region import HeldRegion
 from napari_panoptic.nuclei.results import RegionResult, unreadable_region, with_figures
 from napari_panoptic.nuclei.run import THREADS, RegionDone, run_regions
-from napari_panoptic.nuclei.stored_objects import RegionCounts
+from napari_panoptic.nuclei.stored_objects import RegionCounts, counts_of_rows
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Scoring
 from napari_panoptic.statistics.differences import (
@@ -45,6 +46,11 @@ from napari_panoptic.statistics.differences import (
 
 MARGIN = 0.01
 """By how much a new version may be worse, unless the user says otherwise."""
+
+_NO_OBJECTS = (
+    "versions are compared object by object, which the challenge's scoring does not do: choose "
+    "another protocol"
+)
 
 Place = tuple[str, str]
 
@@ -364,10 +370,7 @@ def compare_teams_of(
     """
     check_metric(metric, margin)
     if settings.scoring is Scoring.CHALLENGE:
-        raise SettingsError(
-            "versions are compared object by object, which the challenge's scoring does not do: "
-            "choose another protocol"
-        )
+        raise SettingsError(_NO_OBJECTS)
     work = _VersionWork((old, new), (Condition("versions", settings, source),))
     if held_up_to_px is not None:
         work = replace(work, held_up_to_px=held_up_to_px)
@@ -426,3 +429,97 @@ def _without_pixels(regions: Sequence[str]) -> Finding:
         "are paired as discs of their areas at their centroids, not by their pixels"
     )
     return Finding(FindingKind.FALLBACK, message, count=len(regions))
+
+
+# --- from the tables of evaluations -----------------------------------------------------------
+
+
+def compare_evaluations(
+    old: EvaluationTables,
+    new: EvaluationTables,
+    teams: tuple[str, str],
+    *,
+    names: tuple[str, str] | None = None,
+    metric: str = "pq",
+    margin: float = MARGIN,
+    iou_step: float = IOU_STEP,
+) -> VersionComparison:
+    """Compare a team of an evaluation with one of another, or of the same.
+
+    There are no pixels: FPs are paired as discs, see `disc_pairs`.
+
+    Parameters
+    ----------
+    old, new
+        The evaluations.
+    teams
+        The team in either.
+    names
+        Names of the versions; those of the teams if None.
+    metric, margin, iou_step
+        See `compare_versions`.
+
+    Raises
+    ------
+    SettingsError
+        As `compare_teams_of`.
+    PanopticError
+        If settings or classes differ, or as `compare_versions`.
+    """
+    check_metric(metric, margin)
+    _check_comparable(old, new)
+    names = teams if names is None else names
+    both = zip((old, new), teams, names, strict=True)
+    versions = [_stored_version(tables, team, name) for tables, team, name in both]
+    findings = [
+        finding
+        for tables, team in zip((old, new), teams, strict=True)
+        for finding in tables.findings
+        if finding.team in (None, team)
+    ]
+    return compare_versions(
+        versions[0],
+        versions[1],
+        old.class_names,
+        metric=metric,
+        margin=margin,
+        iou_step=iou_step,
+        findings=list(dict.fromkeys(findings)),
+    )
+
+
+def _stored_version(tables: EvaluationTables, team: str, name: str) -> Version:
+    objects = tables.objects[tables.objects["team"] == team].reset_index(drop=True)
+    places = tables.places[tables.places["team"] == team]
+    counted = {
+        (one.patient, one.region): one for one in counts_of_rows(objects, tables.class_names)
+    }
+    empty = Counts.zero(tables.class_names)
+    regions = [
+        counted.get((patient, region), RegionCounts(patient, region, empty))
+        for patient, region in zip(places["patient"], places["region"], strict=True)
+    ]
+    return Version(name, objects, regions)
+
+
+def _check_comparable(old: EvaluationTables, new: EvaluationTables) -> None:
+    """Check that two evaluations differ in their predictions only."""
+    if old.settings.get("scoring") == str(Scoring.CHALLENGE):
+        raise SettingsError(_NO_OBJECTS, path=old.folder)
+    names = {*old.settings, *new.settings} - {"distances"}
+    differing = sorted(n for n in names if old.settings.get(n) != new.settings.get(n))
+    if differing:
+        found = english_list(
+            [f"{n} {old.settings.get(n)} and {new.settings.get(n)}" for n in differing]
+        )
+        raise PanopticError(
+            f"expected two evaluations with the same settings, found {found}; evaluate both with "
+            "the same settings",
+            path=new.folder,
+        )
+    if old.class_names != new.class_names:
+        raise PanopticError(
+            f"expected the classes {english_list(old.class_names)} in both evaluations, found "
+            f"{english_list(new.class_names)}; evaluate both on the same cohort",
+            path=new.folder,
+        )

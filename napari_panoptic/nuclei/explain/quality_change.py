@@ -23,8 +23,7 @@ FloatArray = NDArray[np.float64]
 class QualityChange:
     """The change of PQ, mean over patients, as a sum of parts.
 
-    ``total`` = ``sq`` + ``dq`` + ``classes_present`` = sum of ``of_row`` +
-    ``classes_present`` = sum of ``by_class`` + ``classes_present``.
+    ``total`` = ``sq`` + ``dq`` = sum of ``of_row`` = sum of ``by_class``.
 
     Parameters
     ----------
@@ -32,9 +31,6 @@ class QualityChange:
         New minus old PQ, mean over patients; NaN if no patient has a PQ of both versions.
     sq, dq
         The parts of outlines and of detection.
-    classes_present
-        The part of FPs of classes that a patient otherwise lacks: they change the number of
-        classes over which the patient's PQ is a mean.
     by_class
         Class -> its part.
     of_row
@@ -49,7 +45,6 @@ class QualityChange:
     total: float
     sq: float
     dq: float
-    classes_present: float
     by_class: Mapping[str, float]
     of_row: FloatArray
     cause: NDArray[np.object_]
@@ -73,7 +68,9 @@ def quality_change(diff: VersionDiff, class_names: Sequence[str]) -> QualityChan
     - S1/W1 - S0/W0 = (1/W0 + 1/W1)/2 (S1 - S0) - (S0 + S1)/(2 W0 W1) (W1 - W0), in which
       every object has its own share of S1 - S0 and of W1 - W0;
     - S/W = SQ DQ, with SQ = S / TP and DQ = TP / W;
-    - the sum of PQ over classes, times 1 / C.
+    - T1/C1 - T0/C0 = (1/C0 + 1/C1)/2 (T1 - T0) - (T0 + T1)/(2 C0 C1) (C1 - C0), with T the
+      sum of PQ over classes. C changes where FPs are the only objects of a class in one of
+      the versions; they share this part by weight, and it belongs to DQ, which is 0 there.
 
     A version without a TP of a class has no SQ of it; that of the other version stands in,
     so that the change belongs to DQ.
@@ -108,24 +105,26 @@ def quality_change(diff: VersionDiff, class_names: Sequence[str]) -> QualityChan
     share = np.where(used, _mean_inverse(n_classes), 0.0) / max(n, 1)
     per_iou = _mean_inverse(w)
     per_weight = _quotient(s.sum(axis=0), 2 * w.prod(axis=0))
+    # Classes that are present in one version only: PQ is a mean over more or fewer classes.
+    appeared = (w[1] > 0).astype(np.int64) - (w[0] > 0)
+    per_class = -_quotient(pq.sum(axis=2).mean(axis=0), n_classes.prod(axis=0)) / max(n, 1)
+    by_presence = np.where(used, per_class, 0.0)[:, np.newaxis] * appeared
     of_row = np.zeros(len(rows))
-    for sign, one in zip((-1, 1), entries, strict=True):
+    for sign, one, total in zip((-1, 1), entries, w, strict=True):
         at = patient[one.row], one.class_index
-        part = (per_iou[at] * one.iou - per_weight[at] * one.weight) * share[at[0]]
-        of_row += sign * np.bincount(one.row, part, len(rows))
+        part = sign * (per_iou[at] * one.iou - per_weight[at] * one.weight) * share[at[0]]
+        part += by_presence[at] * _quotient(one.weight, total[at])
+        of_row += np.bincount(one.row, part, len(rows))
     sq, dq = _quotient(s, tp), _quotient(tp, w)
     sq = np.where(tp > 0, sq, sq[::-1])
     sq_part = (sq[1] - sq[0]) * dq.mean(axis=0) * share[:, np.newaxis]
-    dq_part = (dq[1] - dq[0]) * sq.mean(axis=0) * share[:, np.newaxis]
-    inverse = _quotient(np.ones(n_classes.shape), n_classes)
-    rest = pq.sum(axis=2).mean(axis=0) * (inverse[1] - inverse[0])
-    means = pq.sum(axis=2)[:, used] * inverse[:, used]
-    by_class = ((pq[1] - pq[0]) * share[:, np.newaxis]).sum(axis=0)
+    dq_part = (dq[1] - dq[0]) * sq.mean(axis=0) * share[:, np.newaxis] + by_presence
+    means = _quotient(pq.sum(axis=2), n_classes)[:, used]
+    by_class = ((pq[1] - pq[0]) * share[:, np.newaxis] + by_presence).sum(axis=0)
     return QualityChange(
         total=float((means[1] - means[0]).mean()) if n else float("nan"),
         sq=float(sq_part.sum()),
         dq=float(dq_part.sum()),
-        classes_present=float(rest[used].sum() / max(n, 1)),
         by_class=dict(zip(class_names, by_class.tolist(), strict=True)),
         of_row=of_row,
         cause=_explaining(rows),
