@@ -281,7 +281,7 @@ def _too_few(n: int, needed: int | None, unit: str) -> str:
     """Describe that there are too few patients, and how many it would take."""
     least = f"cannot be decided with {n} {unit}{'' if n == 1 else 's'}"
     would = [f"at least {LEAST_PATIENTS} are needed"]
-    if needed is not None:
+    if needed is not None and needed > LEAST_PATIENTS:
         would.append(f"about {needed} for the observed difference")
     return f"{least}: {english_list(would)}"
 

@@ -70,6 +70,8 @@ class SignFlips:
 
     def p_two_sided(self, boundary: float = 0.0) -> float:
         """Return the p-value that the mean differs from a boundary: twice the smaller tail."""
+        if self.n == 0:
+            return math.nan
         return min(1.0, 2 * min(self.p_above(boundary), self.p_below(boundary)))
 
     def limits(self, alpha: float = SIGNIFICANCE) -> tuple[float, float]:
