@@ -21,7 +21,7 @@ from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
 
 RECORD, OBJECTS, REGIONS = "evaluation.json", "objects.csv", "regions.csv"
 _TEXTS = ("team", "patient", "region", "side", "class", "status", "cause", "partner_class")
-_WHOLE = {"id": "int64", "partner_id": "Int64", "area_px": "int64"}
+_WHOLE = ("id", "partner_id", "area_px")
 _NUMBERS = ("iou", "hausdorff_px", "centroid_y_px", "centroid_x_px")
 _PLACES = ("team", "patient", "region", "class")
 _MEAN = "mean"
@@ -79,7 +79,7 @@ def read_evaluation(folder: Path) -> EvaluationTables:
     """
     record = _record(folder / RECORD)
     objects = _table(folder / OBJECTS, _TEXTS, _WHOLE, _NUMBERS)
-    regions = _table(folder / REGIONS, _PLACES, {}, ())
+    regions = _table(folder / REGIONS, _PLACES, (), ())
     try:
         class_names = tuple(str(name) for name in record["classes"])
         settings, versions = dict(record["settings"]), dict(record["versions"])
@@ -132,22 +132,20 @@ def _record(path: Path) -> dict[str, Any]:
 
 
 def _table(
-    path: Path, texts: Sequence[str], whole: Mapping[str, str], numbers: Sequence[str]
+    path: Path, texts: Sequence[str], whole: Sequence[str], numbers: Sequence[str]
 ) -> pd.DataFrame:
     """Return the columns of a table; texts as they were before they were made inert."""
     check_file(path, "a table of an evaluation")
     check_length(path, "a table of an evaluation", TABLE_BYTES)
     columns = [*texts, *whole, *numbers]
-    kinds: dict[Any, Any] = {**dict.fromkeys(texts, str), **whole, **dict.fromkeys(numbers, float)}
     try:
-        table: pd.DataFrame = pd.read_csv(
-            path,
-            usecols=columns,
-            dtype=kinds,
-            keep_default_na=False,
-            na_values={name: [""] for name in (*whole, *numbers)},
-            float_precision="round_trip",
-        )
+        # As texts first: versions of pandas differ in the last digit of the numbers they read.
+        table: pd.DataFrame = pd.read_csv(path, usecols=columns, dtype=str, keep_default_na=False)
+        for name in numbers:
+            table[name] = table[name].replace("", "nan").astype(float)
+        for name in whole:
+            numbers_of = [int(cell) if cell else None for cell in table[name]]
+            table[name] = pd.array(numbers_of, dtype="Int64")
     except (OSError, ValueError, OverflowError) as error:
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnreadableFileError(
@@ -178,6 +176,10 @@ def _check_words(objects: pd.DataFrame, class_names: Sequence[str], path: Path) 
                 f"{english_list(unknown[:5])}; {_AGAIN}",
                 path=path,
             )
+    if objects[["id", "area_px"]].isna().any(axis=None):
+        raise UnreadableFileError(
+            f"expected an id and an area of each object, found an empty cell; {_AGAIN}", path=path
+        )
 
 
 def _finding(record: Mapping[str, Any]) -> Finding:
