@@ -49,6 +49,7 @@ from napari_panoptic.nuclei.values.settings import (
     Scoring,
     protocol,
 )
+from napari_panoptic.nuclei.versions import MARGIN, check_metric, compare_teams_of
 from napari_panoptic.report.nuclei.tables import TABLE_NAMES, remove_unfinished, write_tables
 from napari_panoptic.report.writing import RECORD
 
@@ -152,6 +153,7 @@ def report(options: argparse.Namespace) -> int:
     check_report(options.output, options.cohort or options.reference)
     cohort = cohort_from(options)
     names = tuple(_team_names(cohort, options.teams))
+    versions = _versions_from(options, cohort)
     metadata = (
         metadata_beside(cohort.root, cohort.patients)
         if options.metadata is None
@@ -170,10 +172,27 @@ def report(options: argparse.Namespace) -> int:
     store = options.output.with_name(f".{options.output.name}{_STORE}")
     lock = options.output.with_name(f".{options.output.name}{_LOCK}")
     with held_alone(lock, "a report", "choose another --output"):
-        return _report_alone(options, request, store)
+        return _report_alone(options, request, store, versions)
 
 
-def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Path) -> int:
+def _versions_from(options: argparse.Namespace, cohort: Cohort) -> tuple[str, str] | None:
+    """Return the names of the two versions that a report compares."""
+    if options.compare is None:
+        if options.margin is not None:
+            raise SettingsError("--margin is for --compare OLD NEW; give that as well")
+        return None
+    if options.margin is not None:
+        check_metric("pq", options.margin)
+    old, new = (checked_name("--compare", name, cohort.checked_team) for name in options.compare)
+    return old, new
+
+
+def _report_alone(
+    options: argparse.Namespace,
+    request: ReportRequest,
+    store: Path,
+    versions: tuple[str, str] | None,
+) -> int:
     """Write a report whose file is locked."""
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.nuclei.page import write_report
@@ -192,8 +211,21 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
             )
         if found is None:
             return 1
+        compared = None
+        if versions is not None:
+            compared = compare_teams_of(
+                request.cohort,
+                *versions,
+                request.detailed,
+                source=request.source,
+                margin=MARGIN if options.margin is None else options.margin,
+                jobs=options.jobs,
+                scheduler=options.scheduler,
+                held_up_to_px=request.held_up_to_px,
+            )
         report_findings(found.findings, "the report")
-        write_report(found, options.output, date=report_date(is_wanted=options.date))
+        date = report_date(is_wanted=options.date)
+        write_report(found, options.output, date=date, versions=compared)
     except KeyboardInterrupt:
         return _stopped()
     remove_kept(store)

@@ -81,14 +81,17 @@ class Change(StrEnum):
     GONE = "gone"  # prediction: an FP that the new version does not have
 
 
-REFERENCE_CHANGES = (
-    Change.BROKEN,
-    Change.FIXED,
-    Change.STILL_FAILING,
-    Change.RECLASSIFIED,
-    Change.STILL_RIGHT,
-)
-PREDICTION_CHANGES = (Change.NEW, Change.PERSISTENT, Change.GONE)
+CHANGE_MEANINGS: Mapping[Change, str] = {
+    Change.BROKEN: "A nucleus that only the old version finds, in its class.",
+    Change.FIXED: "A nucleus that only the new version finds, in its class.",
+    Change.STILL_FAILING: "A nucleus that both versions miss or misclassify.",
+    Change.RECLASSIFIED: "A nucleus that both versions misclassify, as different classes.",
+    Change.STILL_RIGHT: "A nucleus that both versions find, in its class.",
+    Change.NEW: "An FP of the new version only.",
+    Change.PERSISTENT: "An FP of both versions.",
+    Change.GONE: "An FP of the old version only.",
+}
+"""The explanation of each change for users."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.explain.quality_change import QualityChange
-from napari_panoptic.nuclei.explain.version_diff import VersionDiff, outcome_names
+from napari_panoptic.nuclei.explain.version_diff import (
+    CHANGE_MEANINGS,
+    Change,
+    VersionDiff,
+    outcome_names,
+)
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.versions import VersionComparison
-from napari_panoptic.report.columns import TableSpec, unshown
+from napari_panoptic.report.columns import (
+    Column,
+    TableSpec,
+    bounds,
+    name_column,
+    number,
+    table,
+    unshown,
+    whole,
+    words,
+)
+from napari_panoptic.report.page import Child, Html, element, note, paragraph, team_label
+from napari_panoptic.report.text import FIGURE_NAMES, count, counted, interval, p_value, signed
 from napari_panoptic.report.writing import provenance, write_set
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.statistics.differences import (
@@ -151,6 +169,144 @@ def write_comparison(
         The content of `comparison_record`.
     """
     return write_set(folder, {DIFF.file: diff_table(comparison)}, (COMPARE_RECORD, record))
+
+
+# --- a section of a report --------------------------------------------------------------------
+
+
+def versions_section(comparison: VersionComparison, teams: Sequence[str]) -> list[Child]:
+    """Show what a new version changed, how certainly, and for which objects.
+
+    Parameters
+    ----------
+    comparison
+        The two versions.
+    teams
+        All teams of the cohort, in its order, which decides their colours.
+    """
+    diff, decision = comparison.diff, comparison.decision
+    lead = paragraph(
+        "From ",
+        team_label(diff.old, teams),
+        " to ",
+        team_label(diff.new, teams),
+        f" in {counted(comparison.regions, 'region')}, {FIGURE_NAMES[comparison.metric]}: ",
+        element("b", str(decision.verdict)),
+        f" ({decision.reason}; {decision.level:.0%} limits of the sign-flip test "
+        f"{interval(decision.low, decision.high)}, margin {decision.margin:g}).",
+    )
+    method = note(
+        f"Differences are new minus old, means over patients. Intervals: {LEVEL:.0%} BCa bootstrap "
+        f"of patients. p: sign-flip test over patients, exact up to {EXACT_UP_TO}, corrected by "
+        f"Holm's method over the rows of the table. With fewer than {LEAST_PATIENTS} patients "
+        "nothing is decided."
+    )
+    left_out = [
+        paragraph(f"Evaluated for {which} only, and left out: {english_list(regions)}.")
+        for which, regions in ((diff.old, comparison.only_old), (diff.new, comparison.only_new))
+        if regions
+    ]
+    return [
+        lead,
+        method,
+        *left_out,
+        _differences("versions_metrics", "metric", comparison.metrics, FIGURE_NAMES),
+        _changes(comparison),
+        *(_matrix(diff, side) for side in Side if (diff.rows["side"] == str(side)).any()),
+        _parts(comparison),
+        _differences("versions_classes", "class", comparison.classes, {}),
+        _by_patient(comparison),
+    ]
+
+
+def _differences(
+    slug: str, key: str, found: Sequence[PairedDifference], names: Mapping[str, str]
+) -> Html:
+    frame = pd.DataFrame([{key: names.get(one.name, one.name), **_shown(one)} for one in found])
+    columns = [
+        name_column(key),
+        number("old"),
+        number("new"),
+        number("difference", "difference", signed),
+        bounds("low", "high", f"{LEVEL:.0%} interval"),
+        number("p", "p", p_value),
+        number("holm_p", "Holm p", p_value),
+        whole("patients"),
+        words("note", " "),
+    ]
+    caption = (
+        "Every metric in both versions." if key == "metric" else "PQ of each class, both versions."
+    )
+    return table(slug, caption, columns, frame)
+
+
+def _shown(difference: PairedDifference) -> dict[str, Any]:
+    record = difference_record(difference)
+    kept = ("difference", "low", "high", "p", "holm_p", "patients", "note")
+    return {
+        "old": difference.old,
+        "new": difference.new,
+        **{name: record[name] for name in kept},
+    }
+
+
+def _changes(comparison: VersionComparison) -> Html:
+    parts = comparison.change.grouped(comparison.diff.rows["change"])
+    rows = [
+        {
+            "change": str(change),
+            "meaning": CHANGE_MEANINGS[change],
+            "objects": n,
+            "delta_pq": parts.get(str(change), 0.0),
+        }
+        for change, n in comparison.diff.counts.items()
+    ]
+    columns = [words("change"), words("meaning"), whole("objects"), _part_column()]
+    flags = ", ".join(
+        f"{name.replace('_', ' ')} {count(n)}" for name, n in comparison.diff.flags.items()
+    )
+    caption = f"Objects by change. Of all: {flags}. FPs are recognised by {comparison.pairing}."
+    return table("versions_changes", caption, columns, pd.DataFrame(rows))
+
+
+def _matrix(diff: VersionDiff, side: Side) -> Html:
+    cells = diff.matrix(side)
+    columns = [words("before"), *(whole(str(after)) for after in cells.columns)]
+    what = "annotated nuclei" if side is Side.REFERENCE else "predictions without a match"
+    caption = f"Number of {what} by outcome: rows in the old version, columns in the new one."
+    return table(f"versions_{side}", caption, columns, cells.reset_index())
+
+
+def _parts(comparison: VersionComparison) -> Html:
+    change = comparison.change
+    groups = {
+        "quality": {"outlines (SQ)": change.sq, "detection (DQ)": change.dq},
+        "class": dict(change.by_class),
+        "cause": change.grouped(change.cause),
+    }
+    rows = [
+        {"by": by, "part": name, "delta_pq": part}
+        for by, parts in groups.items()
+        for name, part in parts.items()
+    ]
+    caption = (
+        f"The change of PQ, {signed(change.total, 4)}, split in three ways; each adds up to it."
+    )
+    columns = [words("by"), name_column("part"), _part_column()]
+    return table("versions_parts", caption, columns, pd.DataFrame(rows))
+
+
+def _by_patient(comparison: VersionComparison) -> Html:
+    frame = comparison.diff.by("patient")
+    parts = comparison.change.grouped(comparison.diff.rows["patient"])
+    frame["delta_pq"] = [parts.get(patient, 0.0) for patient in frame["patient"]]
+    changes = (whole(str(change), str(change).replace("-", " ")) for change in Change)
+    columns = [name_column("patient"), *changes, _part_column()]
+    return table("versions_patients", "Objects of each patient by change.", columns, frame)
+
+
+def _part_column() -> Column:
+    return number("delta_pq", "part of the change of PQ", lambda part: signed(part, 4))
 
 
 def _matrix_record(diff: VersionDiff, side: Side) -> dict[str, dict[str, int]]:
