@@ -57,6 +57,9 @@ def test_the_parts_add_up_to_the_difference_of_pq(seed: int, objects: int) -> No
         list(change.grouped(diff.rows["change"]).values()),
     ):
         assert np.sum(parts) == pytest.approx(expected, abs=1e-12)
+    of_change = {name: change.of_row[diff.rows["change"] == name] for name in ("fixed", "broken")}
+    assert (of_change["fixed"] >= 0).all()
+    assert (of_change["broken"] <= 0).all()
 
 
 @settings(max_examples=5, derandomize=True, deadline=None)
