@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from napari_panoptic import __version__
 from napari_panoptic.cli import (
+    compare,
     convert,
     demo,
     dump,
@@ -30,6 +31,7 @@ COMMANDS = {
     "report": report,
     "package": package,
     "import-verdicts": import_verdicts,
+    "compare": compare,
     "dump": dump,
     "convert": convert,
     "init": init,
