@@ -100,6 +100,29 @@ def stratified_z(family: SetFamily, is_failure: BoolArray, strata: IntArray) -> 
     return _z(family.counts(np.flatnonzero(is_failure)), expected, variance)
 
 
+def set_z(inside: BoolArray, is_failure: BoolArray, strata: IntArray) -> float:
+    """Return the statistic of `stratified_z` for one set.
+
+    Parameters
+    ----------
+    inside
+        bool (n,): which objects are in the set.
+    is_failure, strata
+        As in `stratified_z`.
+
+    Returns
+    -------
+    float
+        0 where the variance is 0: then the set cannot differ from its strata.
+    """
+    _, place = np.unique(strata, return_inverse=True)
+    n = np.bincount(place)
+    m, s = np.bincount(place, weights=is_failure), np.bincount(place, weights=inside)
+    found = np.count_nonzero(inside & is_failure)
+    variance = (s * (n - s) * m * (n - m) / (n**2 * np.maximum(n - 1, 1))).sum()
+    return float((found - (s * m / n).sum()) / np.sqrt(variance)) if variance > 0 else 0.0
+
+
 def max_t(
     family: SetFamily,
     is_failure: BoolArray,

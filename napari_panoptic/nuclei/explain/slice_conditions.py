@@ -131,12 +131,17 @@ def rounded_threshold(values: FloatArray, quantile: float) -> float:
 def slice_words(conditions: Sequence[Condition], side: Side = Side.REFERENCE) -> str:
     """Return conditions in words, such as "Lymphocytes under 80 px touching a neighbour"."""
     noun = "Nuclei" if side is Side.REFERENCE else "Predictions"
-    parts = []
+    parts: list[str] = []
     for condition in conditions:
         if condition.covariate == "class":
             noun = _plural(str(condition.value), noun)
         else:
             parts.append(condition_words(condition))
+    # "under 80 px touching a neighbour", but "with … and with …" and "under … and less than …".
+    if len(parts) == 2:
+        starts = [part.startswith("with ") for part in parts]
+        if starts[0] == starts[1] and not parts[1].endswith("touching a neighbour"):
+            parts.insert(1, "and")
     return " ".join([noun, *parts])
 
 

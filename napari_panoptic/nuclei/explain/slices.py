@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -20,6 +20,7 @@ from napari_panoptic.statistics.max_t import (
     SEED,
     SetFamily,
     max_t,
+    set_z,
     stratified_z,
 )
 
@@ -38,8 +39,10 @@ LEAST_EXPECTED = 1.0
 """Failures that a slice would have at least if it failed as its patients do."""
 ADDS_Z = 3.0
 """Least statistic of a slice beyond what is listed; less is a restatement."""
+NOMINATED_Z = 2.0
+"""Least statistic in half of the patients of what is tested in the other half."""
 MOST_LISTED = 10
-LEAST_PATIENTS = 8
+LEAST_PATIENTS = 6
 """Patients with failures and other objects that a confirmation needs, half of them held out."""
 SAME_SHARE = 0.5
 """Objects in common, of those in either, that make two slices the same finding."""
@@ -76,6 +79,8 @@ class Slice:
         How many of them fail.
     rate, rate_elsewhere
         Share of failures among them, and among all other objects.
+    rate_expected
+        Share of failures among them if they failed as their patients' objects do.
     z
         Mantel-Haenszel statistic within patients.
     p
@@ -85,7 +90,7 @@ class Slice:
         more often in the slice.
     confirmed
         Whether a search in half of the patients found it and the other half confirmed it; None
-        if there are too few patients.
+        if there are too few patients, or too few failures in the other half.
     """
 
     conditions: tuple[Condition, ...]
@@ -93,6 +98,7 @@ class Slice:
     failures: int
     rate: float
     rate_elsewhere: float
+    rate_expected: float
     z: float
     p: float
     patients: int
@@ -213,9 +219,10 @@ def search_slices(
         seed=seed,
         progress=progress.part(0, 0.6),
     )
-    work = _Search(family, slices, is_failure, strata)
+    held = {c: c.holds(covariates[c.covariate]) for part in alone for c in part.conditions}
+    work = _Search(family, slices, held, is_failure, strata)
     chosen = work.distinct(tested.z, np.flatnonzero(tested.p <= SIGNIFICANCE))
-    listed = [work.described(k, covariates, tested.z[k], tested.p[k]) for k in chosen]
+    listed = [work.described(k, tested.z[k], tested.p[k]) for k in chosen]
     if listed:
         halves = _halves(is_failure, strata, seed)
         if halves is not None:
@@ -308,80 +315,95 @@ class _Search:
 
     family: SetFamily
     slices: list[tuple[Condition, ...]]
+    held: Mapping[Condition, BoolArray]  # (n,): which objects meet the condition
     is_failure: BoolArray
     strata: IntArray
 
-    def rows(self, k: int) -> IntArray:
-        """Return the objects of a slice."""
-        cells = self.family.members[[k]].indices
-        return np.flatnonzero(np.isin(self.family.cells, cells).any(axis=1))
+    def part(self, rows: IntArray) -> _Search:
+        """Return the same slices of some of the objects."""
+        return _Search(
+            self.family.part(rows, np.arange(len(self.slices))),
+            self.slices,
+            {condition: held[rows] for condition, held in self.held.items()},
+            self.is_failure[rows],
+            self.strata[rows],
+        )
+
+    def inside(self, conditions: tuple[Condition, ...]) -> BoolArray:
+        """Return bool (n,): which objects are in a slice."""
+        first, *others = (self.held[condition] for condition in conditions)
+        return first & others[0] if others else first
 
     def distinct(self, z: FloatArray, candidates: IntArray) -> list[int]:
         """Return the slices that say something that those before them do not, the best first.
 
         A pair restates its single condition if that is a candidate, and the other condition
         adds nothing among the objects that meet it. A slice restates those listed before if it
-        does not stand out among the objects within, and among those outside, of each of them.
+        does not stand out among the objects within, and among those outside, of each of them;
+        or if it is one of them with other thresholds, and one of the two contains the other.
         """
-        ordered = candidates[np.argsort(-z[candidates], kind="stable")]
-        singles = {self.slices[k][0]: k for k in ordered if len(self.slices[k]) == 1}
+        if not len(candidates):
+            return []
+        ordered = candidates[np.argsort(-z[candidates], kind="stable")].tolist()
+        singles = {self.slices[k] for k in ordered if len(self.slices[k]) == 1}
+        # In a small family, less is significant already.
+        adds = min(ADDS_Z, float(z[candidates].min()))
         listed: list[int] = []
         beside = self.strata
-        for k in ordered.tolist():
-            own = np.array([k])
-            if len(listed) == MOST_LISTED:
-                break
-            if self._z(own, beside) < ADDS_Z:
-                continue
-            if any(
-                self._z(own, self.strata, self.rows(singles[condition])) < ADDS_Z
-                for condition in self.slices[k]
-                if len(self.slices[k]) > 1 and condition in singles
+        for k in ordered:
+            inside = self.inside(self.slices[k])
+            if (
+                set_z(inside, self.is_failure, beside) < adds
+                or any(self._nested(k, other) for other in listed)
+                or self._restates(k, singles, adds)
             ):
                 continue
             listed.append(k)
-            inside = np.zeros(len(beside), np.int64)
-            inside[self.rows(k)] = 1
+            if len(listed) == MOST_LISTED:
+                break
             _, beside = np.unique(2 * beside + inside, return_inverse=True)
         return listed
 
-    def _z(self, own: IntArray, strata: IntArray, rows: IntArray | None = None) -> float:
-        """Return the statistic of a slice among some objects; 0 where it cannot differ."""
-        among = np.arange(len(strata)) if rows is None else rows
-        z = stratified_z(self.family.part(among, own), self.is_failure[among], strata[among])
-        return float(np.nan_to_num(z[0]))
-
-    def described(self, k: int, covariates: Covariates, z: float, p: float) -> Slice:
-        """Return a slice with its figures."""
-        rows = self.rows(k)
-        inside = np.zeros(len(self.strata), np.bool_)
-        inside[rows] = True
-        n_patients = int(self.strata.max()) + 1
-        counts, failures = (
-            np.array(
-                [
-                    np.bincount(self.strata[part], weights, minlength=n_patients)
-                    for part, weights in (
-                        (inside, self.is_failure[inside] if of_failures else None),
-                        (~inside, self.is_failure[~inside] if of_failures else None),
-                    )
-                ]
-            )
-            for of_failures in (False, True)
+    def _restates(self, k: int, singles: Set[tuple[Condition, ...]], adds: float) -> bool:
+        """Return whether a pair adds nothing to one of its conditions alone."""
+        if len(self.slices[k]) == 1:
+            return False
+        inside = self.inside(self.slices[k])
+        return any(
+            set_z(inside[held], self.is_failure[held], self.strata[held]) < adds
+            for condition in self.slices[k]
+            if (condition,) in singles and (held := self.held[condition]).any()
         )
-        both = (counts > 0).all(axis=0)
-        rates = failures[:, both] / counts[:, both]
-        order = list(covariates)
+
+    def _nested(self, k: int, other: int) -> bool:
+        """Return whether two slices differ in thresholds alone, and one contains the other."""
+        covariates = ([c.covariate for c in self.slices[number]] for number in (k, other))
+        if len({tuple(names) for names in covariates}) > 1:
+            return False
+        one, two = self.inside(self.slices[k]), self.inside(self.slices[other])
+        return not (one & ~two).any() or not (two & ~one).any()
+
+    def described(self, k: int, z: float, p: float) -> Slice:
+        """Return a slice with its figures."""
+        inside = self.inside(self.slices[k])
+        n_patients = int(self.strata.max()) + 1
+        cells = 2 * self.strata + inside
+        objects = np.bincount(cells, minlength=2 * n_patients).reshape(-1, 2)
+        failures = np.bincount(cells, self.is_failure, 2 * n_patients).reshape(-1, 2)
+        both = (objects > 0).all(axis=1)
+        rates = failures[both] / objects[both]
+        expected = objects[:, 1] * failures.sum(axis=1) / objects.sum(axis=1)
         return Slice(
-            conditions=tuple(sorted(self.slices[k], key=lambda c: order.index(c.covariate))),
-            rows=rows,
-            failures=int(self.is_failure[inside].sum()),
-            rate=float(self.is_failure[inside].mean()),
-            rate_elsewhere=float(self.is_failure[~inside].mean()),
+            conditions=self.slices[k],
+            rows=np.flatnonzero(inside),
+            failures=int(failures[:, 1].sum()),
+            rate=float(failures[:, 1].sum() / objects[:, 1].sum()),
+            rate_elsewhere=float(failures[:, 0].sum() / objects[:, 0].sum()),
+            rate_expected=float(expected.sum() / objects[:, 1].sum()),
             z=float(z),
             p=float(p),
             patients=int(both.sum()),
-            patients_higher=int((rates[0] > rates[1]).sum()),
+            patients_higher=int((rates[:, 1] > rates[:, 0]).sum()),
         )
 
     def confirmed(
@@ -393,25 +415,34 @@ class _Search:
         progress: Progress,
     ) -> list[Slice]:
         """Search half of the patients again, test what is found in the other, and note it."""
-        searched, held_out = halves
-        among = self.family.part(searched, np.arange(len(self.family)))
-        z = stratified_z(among, self.is_failure[searched], self.strata[searched])
-        of_half = _Search(among, self.slices, self.is_failure[searched], self.strata[searched])
-        candidates = np.flatnonzero(np.nan_to_num(z) >= ADDS_Z)
-        best = np.array(of_half.distinct(z, candidates), np.int64)
+        searched, held_out = (self.part(rows) for rows in halves)
+        z = stratified_z(searched.family, searched.is_failure, searched.strata)
+        best = searched.distinct(z, np.flatnonzero(np.nan_to_num(z) >= NOMINATED_Z))
         tested = max_t(
-            self.family.part(held_out, best),
-            self.is_failure[held_out],
-            self.strata[held_out],
+            held_out.family.part(np.arange(len(halves[1])), np.array(best, np.int64)),
+            held_out.is_failure,
+            held_out.strata,
             permutations=permutations,
             seed=seed,
             progress=progress,
         )
-        seen = [self.rows(k) for k in best[tested.p <= SIGNIFICANCE].tolist()]
+        found = [
+            np.flatnonzero(self.inside(self.slices[k]))
+            for k, p in zip(best, tested.p, strict=True)
+            if p <= SIGNIFICANCE
+        ]
         return [
-            replace(own, confirmed=any(_overlap(own.rows, rows) >= SAME_SHARE for rows in seen))
+            replace(own, confirmed=any(_overlap(own.rows, rows) >= SAME_SHARE for rows in found))
+            if held_out.expected(own.conditions) >= LEAST_EXPECTED
+            else own
             for own in listed
         ]
+
+    def expected(self, conditions: tuple[Condition, ...]) -> float:
+        """Return how many objects of a slice would fail if it failed as its patients do."""
+        _, place = np.unique(self.strata, return_inverse=True)
+        rate = np.bincount(place, self.is_failure) / np.bincount(place)
+        return float(rate[place][self.inside(conditions)].sum())
 
 
 def _overlap(a: IntArray, b: IntArray) -> float:
