@@ -113,14 +113,14 @@ def set_z(inside: BoolArray, is_failure: BoolArray, strata: IntArray) -> float:
     Returns
     -------
     float
-        0 where the variance is 0: then the set cannot differ from its strata.
+        NaN where the variance is 0: then the set cannot differ from its strata.
     """
     _, place = np.unique(strata, return_inverse=True)
     n = np.bincount(place)
     m, s = np.bincount(place, weights=is_failure), np.bincount(place, weights=inside)
     found = np.count_nonzero(inside & is_failure)
     variance = (s * (n - s) * m * (n - m) / (n**2 * np.maximum(n - 1, 1))).sum()
-    return float((found - (s * m / n).sum()) / np.sqrt(variance)) if variance > 0 else 0.0
+    return float((found - (s * m / n).sum()) / np.sqrt(variance)) if variance > 0 else np.nan
 
 
 def max_t(

@@ -26,7 +26,9 @@ MOST_VALUES = 20
 _SHIFT = 0.01
 _CELL_NAMES = ("cyte", "phil", "phage", "blast", "cell", "clast")
 _GENERIC = CovariateText(
-    "with {name} under {high}", "with {name} of {low} or more", "with {name} from {low} to {high}"
+    "with {name} under {high}",
+    "with {name} of {low} or more",
+    "with {name} from {low} to under {high}",
 )
 
 

@@ -353,7 +353,7 @@ class _Search:
         for k in ordered:
             inside = self.inside(self.slices[k])
             if (
-                set_z(inside, self.is_failure, beside) < adds
+                not set_z(inside, self.is_failure, beside) >= adds  # or undefined
                 or any(self._nested(k, other) for other in listed)
                 or self._restates(k, singles, adds)
             ):
@@ -368,12 +368,21 @@ class _Search:
         """Return whether a pair adds nothing to one of its conditions alone."""
         if len(self.slices[k]) == 1:
             return False
-        inside = self.inside(self.slices[k])
+        one, other = self.slices[k]
         return any(
-            set_z(inside[held], self.is_failure[held], self.strata[held]) < adds
-            for condition in self.slices[k]
-            if (condition,) in singles and (held := self.held[condition]).any()
+            (single,) in singles and not self._adds(second, single, adds)
+            for single, second in ((one, other), (other, one))
         )
+
+    def _adds(self, second: Condition, single: Condition, adds: float) -> bool:
+        """Return whether a second condition adds something to a single one."""
+        held = self.held[single]
+        z = set_z(self.held[second][held], self.is_failure[held], self.strata[held])
+        if not np.isnan(z):
+            return z >= adds
+        # A value of whole patients: does the single condition stand out in the others too?
+        rest = ~self.held[second]
+        return not set_z(held[rest], self.is_failure[rest], self.strata[rest]) >= NOMINATED_Z
 
     def _nested(self, k: int, other: int) -> bool:
         """Return whether two slices differ in thresholds alone, and one contains the other."""
