@@ -120,7 +120,7 @@ def null_cohort(
     numbers = rng.random((objects, covariates - 1))
     rates, shares = np.full(patients, USUAL_RATE), np.tile(CLASS_SHARES, (patients, 1))
     if drift:
-        numbers += rng.normal(0, 0.5, (patients, covariates - 1))[who]
+        numbers += rng.normal(0, 1.0, (patients, covariates - 1))[who]
         rates = rng.uniform(0.03, 0.4, patients)
         shares = rng.dirichlet(np.full(len(CLASSES), 2.0), patients)
     place = (rng.random(objects)[:, None] > np.cumsum(shares, axis=1)[who]).sum(axis=1)

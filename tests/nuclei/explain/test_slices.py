@@ -117,13 +117,10 @@ def test_pure_noise_is_reported_as_rarely_as_promised(drift: bool) -> None:
 
 def test_a_test_that_neglects_patients_would_report_drift() -> None:
     # The simulation can tell: without patients, the same cohorts are full of slices.
-    reported = 0
-    for seed in range(10):
-        cohort = null_cohort(seed, drift=True, objects=800, covariates=4, patients=6)
-        alone = np.zeros(800, np.int64)
-        found = search_slices(cohort.covariates, cohort.is_failure, alone, permutations=99)
-        reported += bool(found.slices)
-    assert reported >= 8
+    for seed in range(4):
+        cohort = null_cohort(seed, drift=True, objects=2000, covariates=4, patients=6)
+        alone = np.zeros(2000, np.int64)
+        assert search_slices(cohort.covariates, cohort.is_failure, alone, permutations=99).slices
 
 
 def test_the_planted_slice_is_the_first_of_ours_and_of_sliceline() -> None:
