@@ -62,12 +62,12 @@ class Condition:
     def as_formula(self) -> str:
         """Return the condition for programs, such as ``area_px < 80``."""
         if self.value is not None:
-            return f"{self.covariate} = {_number(self.value)}"
+            return f"{self.covariate} = {number_text(self.value)}"
         if np.isinf(self.low):
-            return f"{self.covariate} < {_number(self.high)}"
+            return f"{self.covariate} < {number_text(self.high)}"
         if np.isinf(self.high):
-            return f"{self.covariate} >= {_number(self.low)}"
-        return f"{_number(self.low)} <= {self.covariate} < {_number(self.high)}"
+            return f"{self.covariate} >= {number_text(self.low)}"
+        return f"{number_text(self.low)} <= {self.covariate} < {number_text(self.high)}"
 
 
 def conditions_on(name: str, values: NDArray[Any], *, broad: bool = True) -> tuple[Condition, ...]:
@@ -153,7 +153,7 @@ def condition_words(condition: Condition) -> str:
     plain, unit = (name[:-3], "µm") if name.endswith("_um") else (name, "px")
     text = TEXTS.get(name) or TEXTS.get(f"{plain}_px") or _GENERIC
     if condition.value is not None:
-        word = shortened(_number(condition.value), LONGEST_WORD)
+        word = shortened(number_text(condition.value), LONGEST_WORD)
         return text.values.get(word, f"with {name.replace('_', ' ')} {word}")
     wording = text.between
     if np.isinf(condition.low):
@@ -162,8 +162,8 @@ def condition_words(condition: Condition) -> str:
         wording = text.from_
     return wording.format(
         name=name.replace("_", " "),
-        low=_number(condition.low),
-        high=_number(condition.high),
+        low=number_text(condition.low),
+        high=number_text(condition.high),
         unit=unit,
         square="²" if unit == "µm" else "",
     )
@@ -174,7 +174,7 @@ def _plural(class_name: str, noun: str) -> str:
     return f"{name}s" if name.endswith(_CELL_NAMES) else f"{name} {noun.lower()}"
 
 
-def _number(value: str | float | None) -> str:
+def number_text(value: str | float | None) -> str:
     """Return a number without needless digits; words as they are."""
     if not isinstance(value, float):
         return str(value)
