@@ -18,6 +18,7 @@ from napari_panoptic.cli import (
     package,
     report,
     sample,
+    slices,
     view,
 )
 from napari_panoptic.cli.output import readers_may_end
@@ -32,6 +33,7 @@ COMMANDS = {
     "package": package,
     "import-verdicts": import_verdicts,
     "compare": compare,
+    "slices": slices,
     "dump": dump,
     "convert": convert,
     "init": init,

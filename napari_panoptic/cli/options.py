@@ -119,6 +119,11 @@ def add_teams_and_protocol(parser: argparse.ArgumentParser) -> None:
         help="names of teams, separated by commas (default: all; the annotation's own "
         "colour-coded version only if it is named)",
     )
+    add_protocol(parser)
+
+
+def add_protocol(parser: argparse.ArgumentParser) -> None:
+    """Add the protocol, and the form of the predictions."""
     parser.add_argument(
         "--protocol",
         metavar="NAME",
