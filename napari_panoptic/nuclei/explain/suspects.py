@@ -283,10 +283,21 @@ def _proposals(several: Sequence[Evaluation]) -> tuple[IntArray, FloatArray]:
     inside = (group_of[i] >= 0) & (group_of[i] == group_of[j])
     summed = np.bincount(group_of[i][inside], iou[inside], len(found))
     size = (members != NO_MEMBER).sum(axis=1)
-    order = np.lexsort((members[:, ::-1] + 1).T) if len(found) else np.zeros(0, np.int64)
+    order = _in_reading_order(several, members)
     pairs = size * (size - 1) / 2
     mean = np.divide(summed, pairs, out=np.full(len(found), np.nan), where=pairs > 0)
     return members[order], mean[order]
+
+
+def _in_reading_order(several: Sequence[Evaluation], members: IntArray) -> IntArray:
+    """Return an order of proposals that does not depend on that of the teams."""
+    corner = np.full((len(members), 4), np.iinfo(np.int32).max, np.int64)
+    for own, evaluation in zip(members.T, several, strict=True):
+        there = own != NO_MEMBER
+        box = evaluation.outcomes.prediction.bbox[own[there]]
+        corner[there] = np.minimum(corner[there], box)
+    order: IntArray = np.lexsort(corner[:, ::-1].T)
+    return order
 
 
 def _touching(
@@ -380,6 +391,8 @@ def find_suspects(regions: Sequence[Agreement]) -> tuple[Suspect, ...]:
     tuple of Suspect
         All with a score above 0, by descending score, then by region, kind and id.
     """
+    if not regions:
+        return ()
     reliability = _reliabilities(regions)
     class_reliability = _class_reliabilities(regions)
     typical_iou = _typical_iou(regions)
@@ -428,7 +441,7 @@ def _class_reliabilities(regions: Sequence[Agreement]) -> list[FloatArray]:
         float64 (n, C) per region: the reliability of each class for each reference object; 0 if
         no team predicts it, and halved if only one does.
     """
-    n_classes = len(regions[0].class_names) if regions else 0
+    n_classes = len(regions[0].class_names)
     states, hits = [], []
     for region in regions:
         votes = region.votes[:, np.newaxis, :]
@@ -485,7 +498,7 @@ def _say(teams: Sequence[str], alone: str, together: str) -> str:
 
 
 def _highest(found: Sequence[Suspect]) -> list[Suspect]:
-    """Return the suspects that have the highest score of those of one object."""
+    """Return the suspects that have the highest score of those of one object; ties: the first."""
     best: dict[int, Suspect] = {}
     for suspect in found:
         for id_ in (suspect.id, *suspect.other_ids):
@@ -512,7 +525,7 @@ class _RegionSuspects:
 
     def all(self) -> list[Suspect]:
         """Return the suspects of all kinds."""
-        outlines = _highest([*self._badly_located(), *self._split(), *self._merged()])
+        outlines = _highest([*self._split(), *self._merged(), *self._badly_located()])
         return [*self._overlooked(), *outlines, *self._wrong_class()]
 
     def _overlooked(self) -> list[Suspect]:

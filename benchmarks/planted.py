@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,6 +89,17 @@ def _grown(image: NDArray[np.int64], own: NDArray[np.bool_]) -> NDArray[np.bool_
 
 
 @dataclass(frozen=True)
+class Ranked:
+    """A suspect in a list; `id` is that of a reference object, None if one is overlooked."""
+
+    region: str
+    kind: SuspectKind
+    score: float
+    id: int | None
+    centroid_yx_px: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class Found:
     """How well planted errors are found.
 
@@ -103,14 +114,29 @@ class Found:
     auroc: float
 
 
+def ranked(suspects: Iterable[Suspect]) -> list[Ranked]:
+    """Return suspects as entries of a list."""
+    return [
+        Ranked(
+            found.region,
+            found.kind,
+            found.score,
+            found.id if found.side is Side.REFERENCE else None,
+            found.centroid_yx_px,
+        )
+        for found in suspects
+    ]
+
+
 def rate(
     planted: Mapping[str, Planted],
-    suspects: Sequence[Suspect],
+    suspects: Sequence[Ranked],
     kinds: Sequence[SuspectKind] = KINDS,
 ) -> Found:
     """Compare a list of suspects with the errors planted in each region.
 
-    With only some kinds, errors of the other kinds are left out.
+    With only some kinds, errors of the other kinds are left out, and suspects of the other kinds
+    too.
     """
     scores: dict[tuple[str, object], float] = {}
     truth: dict[tuple[str, object], bool] = {}
@@ -118,20 +144,23 @@ def rate(
         for id_ in own.labels.ids.tolist():
             if own.errors.get(id_, kinds[0]) in kinds:
                 truth[region, id_] = id_ in own.errors
-        truth |= {(region, id_): True for id_ in own.removed if KINDS[0] in kinds}
+        if SuspectKind.OVERLOOKED in kinds:
+            truth |= {(region, id_): True for id_ in own.removed}
     for suspect in suspects:
+        if len(kinds) == 1 and suspect.kind not in kinds:
+            continue
         unit: tuple[str, object] = suspect.region, suspect.id
-        if suspect.side is Side.PREDICTION:
+        if suspect.id is None:
             hit = _removed_at(planted[suspect.region], suspect.centroid_yx_px)
-            unit = suspect.region, hit or ("place", *suspect.centroid_yx_px)
-            if hit is None:
-                truth[unit] = False
+            unit = suspect.region, suspect.centroid_yx_px if hit is None else hit
+            truth.setdefault(unit, False)
         if unit in truth:
             scores[unit] = max(scores.get(unit, 0.0), suspect.score)
     is_planted = np.array(list(truth.values()))
     values = np.array([scores.get(unit, 0.0) for unit in truth])
     k = int(is_planted.sum())
-    first = is_planted[np.argsort(-values, kind="stable")[:k]]
+    # Of equal scores, those without an error count first.
+    first = is_planted[np.lexsort((is_planted, -values))[:k]]
     return Found(k, float(first.mean()), auroc(values, is_planted))
 
 
