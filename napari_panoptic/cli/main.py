@@ -19,6 +19,7 @@ from napari_panoptic.cli import (
     report,
     sample,
     slices,
+    suspects,
     view,
 )
 from napari_panoptic.cli.output import readers_may_end
@@ -34,6 +35,7 @@ COMMANDS = {
     "import-verdicts": import_verdicts,
     "compare": compare,
     "slices": slices,
+    "suspects": suspects,
     "dump": dump,
     "convert": convert,
     "init": init,

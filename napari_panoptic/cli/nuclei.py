@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,7 +46,9 @@ from napari_panoptic.nuclei.explain.cohort_objects import (
     cohort_objects,
     common_slices,
 )
+from napari_panoptic.nuclei.explain.cohort_suspects import CohortSuspects, cohort_suspects
 from napari_panoptic.nuclei.explain.slices import SliceSearch
+from napari_panoptic.nuclei.explain.suspects import SuspectKind
 from napari_panoptic.nuclei.result_store import PartStore
 from napari_panoptic.nuclei.results import ObjectsFile, RegionResult
 from napari_panoptic.nuclei.run import RegionDone, run_regions
@@ -70,6 +73,7 @@ from napari_panoptic.report.nuclei.slices import (
     slice_sentence,
     write_slices,
 )
+from napari_panoptic.report.nuclei.suspects import SUSPECTS_NAMES, SUSPECTS_RECORD, write_suspects
 from napari_panoptic.report.nuclei.tables import (
     TABLE_NAMES,
     input_fingerprints,
@@ -335,6 +339,53 @@ def _print_slices(found: SliceSearch, about: SearchRecord) -> None:
         print(visible(f"{place}. {slice_sentence(own, about.side, about.cause)}"))
     if not found.slices:
         print(NOTHING)
+
+
+def suspects(options: argparse.Namespace) -> int:
+    """List the suspect annotations of a cohort."""
+    # Teams draw borders over objects, and outlines are compared here.
+    chosen = {"restoration": Restoration.BORDER_DILATED} | _restoration_from(options)
+    if options.ambiguous is not None:
+        chosen["ambiguous"] = options.ambiguous
+    settings = EvaluationSettings().replaced(**chosen)
+    cohort = cohort_from(options)
+    names = _team_names(cohort, options.teams)
+    if len(names) < 2:
+        raise SettingsError(
+            f"suspects are found where two or more teams agree; found {number(len(names), 'team')}"
+        )
+    source = source_from(options, cohort, names)
+    with (
+        tables_in(options.output, SUSPECTS_NAMES, cohort.root),
+        progress_bar(len(cohort.regions), "region") as bar,
+    ):
+        found = cohort_suspects(cohort, names, settings, source, on_region=bar.update)
+        report_findings(found.findings, SUSPECTS_RECORD if found.regions else None)
+        if not found.regions:
+            print(
+                f"napari-panoptic: nothing could be compared in {visible(str(cohort.root))}: "
+                f"{_why_nothing(cohort, names)}",
+                file=sys.stderr,
+            )
+            return 1
+        about = {"cohort": cohort.name, "settings": settings.as_record(), "teams": list(names)}
+        write_suspects(found, options.output, about, input_fingerprints(cohort, names))
+    _print_suspects(found, options.output)
+    return 0
+
+
+_LIKELY = 0.5
+
+
+def _print_suspects(found: CohortSuspects, folder: Path) -> None:
+    counts = Counter(suspect.kind for suspect in found.suspects if suspect.score >= _LIKELY)
+    print_table(("suspect", "number"), [(kind, counts[kind]) for kind in SuspectKind])
+    print(
+        f"number: suspects with a score of at least {_LIKELY}, of "
+        f"{number(found.objects, 'annotated object')} in {number(found.regions, 'region')}; teams "
+        "can make the same errors"
+    )
+    print(visible(f"tables written to {folder}"))
 
 
 def convert(options: argparse.Namespace) -> int:

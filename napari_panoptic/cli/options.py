@@ -152,10 +152,15 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_restoration(parser: argparse.ArgumentParser) -> None:
+def add_restoration(
+    parser: argparse.ArgumentParser, *, default: Restoration = Restoration.BORDER_REMOVED
+) -> None:
     """Add how objects of colour-coded masks are recovered."""
-    meaning = "how objects of colour-coded masks are recovered"
-    add_choice(parser, "--restoration", Restoration, meaning)
+    parser.add_argument(
+        "--restoration",
+        choices=[member.value for member in Restoration],
+        help=f"how objects of colour-coded masks are recovered (default: {default})",
+    )
     parser.add_argument(
         "--radius",
         type=int,
