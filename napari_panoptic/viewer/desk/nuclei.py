@@ -90,7 +90,7 @@ WORKSPACES = (
     Workspace(
         "Teams",
         "Compare several teams",
-        Arrangement(bottom=Column(0.36, (Stack(("Teams",)),))),
+        Arrangement(bottom=Column(0.36, (Stack(("Teams", "Versions")),))),
         "Teams",
     ),
     Workspace(

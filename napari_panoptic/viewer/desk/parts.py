@@ -13,11 +13,13 @@ from napari_panoptic.viewer.panels.part import DeskPart, Presenter
 from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 from napari_panoptic.viewer.panels.review.part import ReviewPart
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
 
 PARTS: tuple[type[Presenter[Any]] | type[DeskPart], ...] = (
     ObjectPresenter,
     FailuresPresenter,
     TeamsPresenter,
+    VersionsPresenter,
     GroupsPresenter,
     AuditPresenter,
     EditsPresenter,
