@@ -24,6 +24,7 @@ from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.editing import autosaving
 from napari_panoptic.viewer.jobs import cohort_work
 from napari_panoptic.viewer.state.preferences import PREFERENCES, Preferences
+from tests.viewer.finding import close_viewer
 from tests.viewer.review_window import ReviewWindow
 
 PATIENCE_S = 240.0
@@ -160,6 +161,20 @@ def napari_application():
 
 
 @pytest.fixture(scope="module")
+def shared_viewer(qapp, napari_application):  # noqa: ARG001
+    """Open a window once for all tests of a module; each leaves it as it was."""
+    viewer = napari.Viewer()
+    viewer.window.resize(1280, 800)
+    # napari collects garbage for every layer that is removed, and this need not be visited.
+    gc.collect()
+    gc.freeze()
+    yield viewer
+    close_viewer(viewer)
+    qapp.processEvents()
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="module")
 def shown_cohort(cohort):
     """Give what a desk shared by a module shows; modules may give something else."""
     return cohort
@@ -172,24 +187,19 @@ def shown_parts():
 
 
 @pytest.fixture(scope="module")
-def open_desk(qapp, shown_cohort, shown_parts, wait_until, napari_application):  # noqa: ARG001
+def open_desk(shared_viewer, shown_cohort, shown_parts, wait_until):
     """Open a desk once for all tests of a module."""
     with patch("napari_panoptic.viewer.desk.nuclei.PARTS", shown_parts):
-        viewer = napari.Viewer()
-        viewer.window.resize(1280, 800)
-        desk = desk_of(viewer)
+        desk = desk_of(shared_viewer)
     desk.show_cohort(shown_cohort)
     wait_until(lambda: desk.is_settled)
     yield desk
     desk.close()
     wait_until(lambda: desk.is_settled)
-    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
-        viewer.close()
-    qapp.processEvents()
 
 
 @pytest.fixture(scope="module")
-def review_viewer(qapp, nuclei_sample, tmp_path_factory, wait_until, napari_application):  # noqa: ARG001
+def review_viewer(shared_viewer, nuclei_sample, tmp_path_factory, wait_until):
     """Open a window for reviews of a cohort of its own: two regions, one team, two panels."""
     folder = shutil.copytree(nuclei_sample, tmp_path_factory.mktemp("review") / "cohort")
     for place in [*folder.glob("*/careful")]:
@@ -199,14 +209,9 @@ def review_viewer(qapp, nuclei_sample, tmp_path_factory, wait_until, napari_appl
     cohort = replace(cohort, regions=cohort.regions[:2], teams=teams)
     parts = tuple(part for part in PARTS if part.title == "Review")
     with patch("napari_panoptic.viewer.desk.nuclei.PARTS", parts):
-        viewer = napari.Viewer()
-        viewer.window.resize(1280, 800)
-        window = ReviewWindow(viewer, cohort, wait_until)
+        window = ReviewWindow(shared_viewer, cohort, wait_until)
         yield window
         window.close()
-    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
-        viewer.close()
-    qapp.processEvents()
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from napari_panoptic.viewer.desk.nuclei import desk_in
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.layer_pair.dock import CompareLayers
 from napari_panoptic.viewer.layers.owned import is_own
+from tests.viewer.finding import close_viewer
 
 SHAPE = (90, 120)
 
@@ -103,13 +104,18 @@ def ordered(objects):
 
 
 @pytest.fixture
-def window(make_napari_viewer, wait_until):
-    """Open a window of a common size."""
-    viewer = make_napari_viewer(show=True)
-    viewer.window.resize(1280, 800)
+def window(shared_viewer, wait_until):
+    """Give the window of all tests, and empty it in the end."""
+    viewer = shared_viewer
     opened = Window(viewer, wait_until)
     yield opened
     opened.close()
+    viewer.layers.clear()
+    viewer.window.remove_dock_widget("all")
+    viewer.dims.reset()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert desk_in(viewer) is None
+    assert detection_desk_in(viewer) is None
 
 
 @pytest.fixture
@@ -615,8 +621,7 @@ def test_the_folder_is_removed_with_the_window(qapp, napari_application, wait_un
     opened.compare()
     folder = opened.session.cohort.root
     assert folder.exists()
-    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
-        viewer.close()
+    close_viewer(viewer)
     wait_until(lambda: not folder.exists())
 
 
