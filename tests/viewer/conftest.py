@@ -134,11 +134,31 @@ def close_desk():
 
 
 @pytest.fixture
-def desk(make_napari_viewer, close_desk, cohort, wait_until):
-    """Open the sample cohort on a desk and wait until everything is there."""
-    viewer = make_napari_viewer(show=True, strict_qt="raise")
-    viewer.window.resize(1280, 800)
-    desk = desk_of(viewer)
+def window(shared_viewer, qapp):
+    """Give the window that a module shares; what a test leaves in it is removed in the end."""
+
+    def orphans():
+        return {widget for widget in qapp.topLevelWidgets() if widget.parent() is None}
+
+    shared_viewer.window.resize(1280, 800)
+    initial = orphans()
+    yield shared_viewer
+    shared_viewer.layers.clear()
+    docked = [getattr(w, "native", w) for w in shared_viewer.window.dock_widgets.values()]
+    shared_viewer.window.remove_dock_widget("all")
+    for widget in docked:
+        widget.deleteLater()
+    shared_viewer.dims.reset()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    if orphans() - initial:
+        gc.collect()  # there may be wrappers that nobody holds
+    assert not orphans() - initial, "widgets without a parent were left behind"
+
+
+@pytest.fixture
+def desk(window, close_desk, cohort, wait_until):
+    """Open the sample cohort on a new desk and wait until everything is there."""
+    desk = desk_of(window)
     desk.show_cohort(cohort)
     wait_until(lambda: desk.is_settled)
     yield desk

@@ -104,18 +104,13 @@ def ordered(objects):
 
 
 @pytest.fixture
-def window(shared_viewer, wait_until):
-    """Give the window of all tests, and empty it in the end."""
-    viewer = shared_viewer
-    opened = Window(viewer, wait_until)
+def window(window, wait_until):
+    """Give the window of all tests, and close what they opened."""
+    opened = Window(window, wait_until)
     yield opened
     opened.close()
-    viewer.layers.clear()
-    viewer.window.remove_dock_widget("all")
-    viewer.dims.reset()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    assert desk_in(viewer) is None
-    assert detection_desk_in(viewer) is None
+    assert desk_in(window) is None
+    assert detection_desk_in(window) is None
 
 
 @pytest.fixture
