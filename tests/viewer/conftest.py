@@ -171,6 +171,8 @@ def napari_application():
 
     napari's fixture of this kind serves single tests only.
     """
+    _initialize_plugins.cache_clear()
+    init_qactions.cache_clear()
     application = NapariApplication("module_app")
     application.injection_store.namespace = _napari_names
     with patch.object(NapariApplication, "get_app_model", return_value=application):
