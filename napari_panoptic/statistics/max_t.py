@@ -134,7 +134,7 @@ def max_t(
 ) -> MaxT:
     """Test all sets for more failures than their strata have, with family-wise p-values.
 
-    Failures are assigned anew to the objects of each stratum, as many as there are, and the
+    The failures of each stratum are assigned to its objects at random again and again, and the
     largest statistic of all sets is noted (Westfall and Young, Resampling-based multiple
     testing, 1993: single step). The p-value of a set is the share of these assignments, and of
     the one that was found, whose largest statistic is at least that of the set. Sets overlap

@@ -67,7 +67,8 @@ from tests.support.small_cohort import write_cohort
 
 SECTIONS = (
     "summary", "settings", "data", "teams", "patients", "classes", "confusion", "protocols",
-    "aggregation", "statistics", "robustness", "overlaps", "size", "cause", "gallery", "methods",
+    "aggregation", "statistics", "robustness", "overlaps", "size", "cause", "slices", "gallery",
+    "methods",
 )  # fmt: skip
 VOID = {"meta", "img", "br"}
 
