@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,7 +46,9 @@ from napari_panoptic.nuclei.explain.cohort_objects import (
     cohort_objects,
     common_slices,
 )
+from napari_panoptic.nuclei.explain.cohort_suspects import CohortSuspects, cohort_suspects
 from napari_panoptic.nuclei.explain.slices import SliceSearch
+from napari_panoptic.nuclei.explain.suspects import SuspectKind
 from napari_panoptic.nuclei.result_store import PartStore
 from napari_panoptic.nuclei.results import ObjectsFile, RegionResult
 from napari_panoptic.nuclei.run import RegionDone, run_regions
@@ -59,6 +62,7 @@ from napari_panoptic.nuclei.values.settings import (
     protocol,
 )
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.versions import MARGIN, check_metric, compare_teams_of
 from napari_panoptic.report.nuclei.slices import (
     NOTHING,
     SLICES_NAMES,
@@ -69,6 +73,7 @@ from napari_panoptic.report.nuclei.slices import (
     slice_sentence,
     write_slices,
 )
+from napari_panoptic.report.nuclei.suspects import SUSPECTS_NAMES, SUSPECTS_RECORD, write_suspects
 from napari_panoptic.report.nuclei.tables import (
     TABLE_NAMES,
     input_fingerprints,
@@ -85,7 +90,7 @@ def evaluate(options: argparse.Namespace) -> int:
     settings = settings_from(options)
     cohort = cohort_from(options)
     names = _team_names(cohort, options.teams)
-    source = _source_from(options, cohort, names)
+    source = source_from(options, cohort, names)
     with tables_in(options.output, TABLE_NAMES, cohort.root):
         evaluation = _evaluate_alone(options, settings, cohort, names, source)
     if evaluation is None:
@@ -152,7 +157,7 @@ def _results(
     """
     results: list[RegionResult] = []
     flattened: list[RegionResult] = []
-    with _Progress(cohort) as progress:
+    with RegionProgress(cohort) as progress:
         for found, *others in run_regions(
             cohort,
             work,
@@ -177,13 +182,14 @@ def report(options: argparse.Namespace) -> int:
     check_report(options.output, options.cohort or options.reference)
     cohort = cohort_from(options)
     names = tuple(_team_names(cohort, options.teams))
+    versions = _versions_from(options, cohort)
     metadata = _metadata_from(options, cohort)
     request = ReportRequest(
         cohort,
         settings,
         options.protocol,
         names,
-        _source_from(options, cohort, names),
+        source_from(options, cohort, names),
         metadata,
         options.group,
         options.held_up_to,
@@ -191,10 +197,27 @@ def report(options: argparse.Namespace) -> int:
     store = options.output.with_name(f".{options.output.name}{_STORE}")
     lock = options.output.with_name(f".{options.output.name}{_LOCK}")
     with held_alone(lock, "a report", "choose another --output"):
-        return _report_alone(options, request, store)
+        return _report_alone(options, request, store, versions)
 
 
-def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Path) -> int:
+def _versions_from(options: argparse.Namespace, cohort: Cohort) -> tuple[str, str] | None:
+    """Return the names of the two versions that a report compares."""
+    if options.compare is None:
+        if options.margin is not None:
+            raise SettingsError("--margin is for --compare OLD NEW; give that as well")
+        return None
+    if options.margin is not None:
+        check_metric("pq", options.margin)
+    old, new = (checked_name("--compare", name, cohort.checked_team) for name in options.compare)
+    return old, new
+
+
+def _report_alone(
+    options: argparse.Namespace,
+    request: ReportRequest,
+    store: Path,
+    versions: tuple[str, str] | None,
+) -> int:
     """Write a report whose file is locked."""
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.nuclei.page import write_report
@@ -203,7 +226,7 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
         remove_kept(store)
     remove_unfinished(options.output.parent, [options.output.name])
     try:
-        with _Progress(request.cohort, n_passes()) as progress:
+        with RegionProgress(request.cohort, n_passes()) as progress:
             found = cohort_report(
                 request,
                 jobs=options.jobs,
@@ -213,8 +236,21 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
             )
         if found is None:
             return 1
+        compared = None
+        if versions is not None:
+            compared = compare_teams_of(
+                request.cohort,
+                *versions,
+                request.detailed,
+                source=request.source,
+                margin=MARGIN if options.margin is None else options.margin,
+                jobs=options.jobs,
+                scheduler=options.scheduler,
+                held_up_to_px=request.held_up_to_px,
+            )
         report_findings(found.findings, "the report")
-        write_report(found, options.output, date=report_date(is_wanted=options.date))
+        date = report_date(is_wanted=options.date)
+        write_report(found, options.output, date=date, versions=compared)
     except KeyboardInterrupt:
         return _stopped()
     remove_kept(store)
@@ -230,7 +266,7 @@ def slices(options: argparse.Namespace) -> int:
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     team = checked_name("--team", options.team, cohort.checked_team)
     side = _side_from(options.side, options.cause)
-    source = _source_from(options, cohort, (team,))
+    source = source_from(options, cohort, (team,))
     metadata = _metadata_from(options, cohort)
     table = None if options.covariates is None else read_covariates(options.covariates)
     about = SearchRecord(
@@ -305,6 +341,53 @@ def _print_slices(found: SliceSearch, about: SearchRecord) -> None:
         print(NOTHING)
 
 
+def suspects(options: argparse.Namespace) -> int:
+    """List the suspect annotations of a cohort."""
+    # Teams draw borders over objects, and outlines are compared here.
+    chosen = {"restoration": Restoration.BORDER_DILATED} | _restoration_from(options)
+    if options.ambiguous is not None:
+        chosen["ambiguous"] = options.ambiguous
+    settings = EvaluationSettings().replaced(**chosen)
+    cohort = cohort_from(options)
+    names = _team_names(cohort, options.teams)
+    if len(names) < 2:
+        raise SettingsError(
+            f"suspects are found where two or more teams agree; found {number(len(names), 'team')}"
+        )
+    source = source_from(options, cohort, names)
+    with (
+        tables_in(options.output, SUSPECTS_NAMES, cohort.root),
+        progress_bar(len(cohort.regions), "region") as bar,
+    ):
+        found = cohort_suspects(cohort, names, settings, source, on_region=bar.update)
+        report_findings(found.findings, SUSPECTS_RECORD if found.regions else None)
+        if not found.regions:
+            print(
+                f"napari-panoptic: nothing could be compared in {visible(str(cohort.root))}: "
+                f"{_why_nothing(cohort, names)}",
+                file=sys.stderr,
+            )
+            return 1
+        about = {"cohort": cohort.name, "settings": settings.as_record(), "teams": list(names)}
+        write_suspects(found, options.output, about, input_fingerprints(cohort, names))
+    _print_suspects(found, options.output)
+    return 0
+
+
+_LIKELY = 0.5
+
+
+def _print_suspects(found: CohortSuspects, folder: Path) -> None:
+    counts = Counter(suspect.kind for suspect in found.suspects if suspect.score >= _LIKELY)
+    print_table(("suspect", "number"), [(kind, counts[kind]) for kind in SuspectKind])
+    print(
+        f"number: suspects with a score of at least {_LIKELY}, of "
+        f"{number(found.objects, 'annotated object')} in {number(found.regions, 'region')}; teams "
+        "can make the same errors"
+    )
+    print(visible(f"tables written to {folder}"))
+
+
 def convert(options: argparse.Namespace) -> int:
     """Write a team, or the annotation, in another format."""
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
@@ -312,12 +395,24 @@ def convert(options: argparse.Namespace) -> int:
     if team is not None:
         team = checked_name("--team", team, cohort.checked_team)
     settings = EvaluationSettings().replaced(**_restoration_from(options))
-    source = _source_from(options, cohort, () if team is None else (team,))
+    source = source_from(options, cohort, () if team is None else (team,))
     form = conversion.form_to_write(options.to)
     work = conversion.Conversion(cohort, team, form, settings, source, options.force)
     report_findings(conversion.convert(work, options.output), None)
     print(visible(f"{options.to} written to {options.output}"))
     return 0
+
+
+def package(options: argparse.Namespace) -> int:
+    """Write the package of a review."""
+    from napari_panoptic.cli import review_package
+    from napari_panoptic.review.package.choosing import Reading
+
+    check_report(options.output, options.cohort)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    settings = EvaluationSettings().replaced(**_restoration_from(options), distances=False)
+    reading = Reading(settings, source_from(options, cohort, cohort.team_names))
+    return review_package.write(options, cohort, reading)
 
 
 def cohort_from(options: argparse.Namespace) -> Cohort:
@@ -346,9 +441,7 @@ def _metadata_from(options: argparse.Namespace, cohort: Cohort) -> Metadata | No
     return read_metadata(options.metadata, cohort.patients)
 
 
-def _source_from(
-    options: argparse.Namespace, cohort: Cohort, names: Sequence[str]
-) -> Source | None:
+def source_from(options: argparse.Namespace, cohort: Cohort, names: Sequence[str]) -> Source | None:
     """Return the requested form of predictions.
 
     Raises
@@ -416,7 +509,7 @@ def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
     return settings.replaced(corrections=settings.corrections | frozenset(words(options.correct)))
 
 
-class _Progress:
+class RegionProgress:
     """A progress bar, and a note on regions reused from an interrupted run."""
 
     def __init__(self, cohort: Cohort, n_passes: int = 1) -> None:

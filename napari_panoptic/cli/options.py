@@ -152,10 +152,15 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_restoration(parser: argparse.ArgumentParser) -> None:
+def add_restoration(
+    parser: argparse.ArgumentParser, *, default: Restoration = Restoration.BORDER_REMOVED
+) -> None:
     """Add how objects of colour-coded masks are recovered."""
-    meaning = "how objects of colour-coded masks are recovered"
-    add_choice(parser, "--restoration", Restoration, meaning)
+    parser.add_argument(
+        "--restoration",
+        choices=[member.value for member in Restoration],
+        help=f"how objects of colour-coded masks are recovered (default: {default})",
+    )
     parser.add_argument(
         "--radius",
         type=int,
@@ -171,6 +176,18 @@ def add_overlaps(parser: argparse.ArgumentParser) -> None:
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Add how the regions are processed."""
+    add_jobs(parser)
+    parser.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        help="reuse what an interrupted run with the same output has finished, if neither files "
+        "nor settings have changed (default: yes; with detections and several raters each run "
+        "starts from the beginning)",
+    )
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add how many regions are processed at a time, and where."""
     from napari_panoptic.nuclei.run import AUTO, PROCESSES, THREADS
 
     parser.add_argument(
@@ -188,13 +205,6 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="run on the Dask cluster with its scheduler there, such as tcp://10.0.0.5:8786; or "
         f"{THREADS} or {PROCESSES} of this machine (default: threads, and processes if the "
         "rest takes long enough)",
-    )
-    parser.add_argument(
-        "--resume",
-        action=argparse.BooleanOptionalAction,
-        help="reuse what an interrupted run with the same output has finished, if neither files "
-        "nor settings have changed (default: yes; with detections and several raters each run "
-        "starts from the beginning)",
     )
 
 
