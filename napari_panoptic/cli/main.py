@@ -7,7 +7,18 @@ import sys
 from collections.abc import Sequence
 
 from napari_panoptic import __version__
-from napari_panoptic.cli import convert, demo, dump, evaluate, init, report, sample, view
+from napari_panoptic.cli import (
+    convert,
+    demo,
+    dump,
+    estimate,
+    evaluate,
+    init,
+    plan,
+    report,
+    sample,
+    view,
+)
 from napari_panoptic.cli.output import readers_may_end
 from napari_panoptic.cli.parser import CommandParser, Parser
 from napari_panoptic.common.errors import PanopticError, SettingsError
@@ -17,6 +28,8 @@ COMMANDS = {
     "view": view,
     "evaluate": evaluate,
     "report": report,
+    "plan": plan,
+    "estimate": estimate,
     "dump": dump,
     "convert": convert,
     "init": init,

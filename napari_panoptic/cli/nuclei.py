@@ -216,6 +216,27 @@ def convert(options: argparse.Namespace) -> int:
     return 0
 
 
+def plan(options: argparse.Namespace) -> int:
+    """Write a plan of a review."""
+    from napari_panoptic.cli.review_plan import write_plan
+
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    names = tuple(checked_name("--team", name, cohort.checked_team) for name in options.team)
+    settings = EvaluationSettings().replaced(**_restoration_from(options))
+    return write_plan(options, cohort, names, settings, _source_from(options, cohort, names))
+
+
+def estimate(options: argparse.Namespace) -> int:
+    """Write what the verdicts of a plan say about a cohort."""
+    from napari_panoptic.cli.review_plan import write_estimates
+    from napari_panoptic.review.plan.tables import teams_of
+
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    names = teams_of(options.plan, cohort.team_names)
+    settings = EvaluationSettings().replaced(**_restoration_from(options))
+    return write_estimates(options, cohort, names, settings, _source_from(options, cohort, names))
+
+
 def cohort_from(options: argparse.Namespace) -> Cohort:
     """Open the cohort, or make one of the two files given in its place."""
     if options.reference is None:

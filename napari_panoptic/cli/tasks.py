@@ -44,7 +44,7 @@ class TaskCommands:
 TASKS: Mapping[Task, TaskCommands] = {
     Task.NUCLEI: TaskCommands(
         "napari_panoptic.cli.nuclei",
-        ("evaluate", "report", "convert"),
+        ("evaluate", "report", "convert", "plan", "estimate"),
         options=(
             *("protocol", "correct", "source", "restoration", "radius", "matching"),
             *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
