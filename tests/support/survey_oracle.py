@@ -19,7 +19,7 @@ Figure = tuple[str, str]
 QUANTITIES = ("annotation-error-rate", "precision", "recall", "f1", "pq")
 VERDICTS = ("annotation-right", "prediction-right", "both-wrong")
 PRIOR_ITEMS = 2.0
-PRIOR_VERDICTS = 0.5
+PRIOR_VERDICTS = 1.0
 
 
 def added_by(objects: Mapping[tuple[str, str, int], Row], item: Row, verdict: str) -> Totals:
@@ -207,6 +207,8 @@ def estimates(
                 centre = sum(p * one for p, one in spread) / n
                 prior = sum(p * (one - centre) ** 2 for p, one in spread) / n
             s2 = (squares + PRIOR_ITEMS * prior) / (n - 1 + PRIOR_ITEMS)
+            if kind == "background":
+                s2 = max(s2, prior)
             variance += all_**2 * (1 - n / all_) * s2 / n
         result[which] = (value(totals), math.sqrt(variance))
     return result

@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 LEVEL = 0.95
 _PRIOR_ITEMS = 2.0
 """Items that the expected variance of a stratum is worth beside the observed one."""
-_PRIOR_VERDICTS = 0.5
+_PRIOR_VERDICTS = 1.0
 """Verdicts of each kind, and nuclei, that are added to those of an outcome for that variance."""
 _ASSUMED_ITEMS = 5.0
 """Items that the assumed shares of verdicts are worth beside those given."""
@@ -294,6 +294,9 @@ def _stratum_variances(
         squares = ((values[rows] - values[rows].mean(axis=0)) ** 2).sum(axis=0)
         prior = _PRIOR_ITEMS
         result[stratum] = (squares + prior * expected) / (len(rows) - 1 + prior)
+        if kind == _BACKGROUND:
+            # Rare counts that happen to be few have too small a variance, never a Poisson one.
+            result[stratum] = np.maximum(result[stratum], expected)
     return result
 
 
@@ -379,6 +382,7 @@ def estimate(plan: Plan, units: Units, answers: Sequence[Answer]) -> Estimates:
         If no item has a verdict that decides it.
     """
     rows = rows_of(plan, units)
+    plan = replace(plan, units=units[rows])  # names as the cohort spells them
     by_item = {answer.item: answer for answer in answers}
     decided = {k: a for k, a in by_item.items() if a.verdict is not Verdict.CANNOT_TELL}
     if not decided:
@@ -566,7 +570,9 @@ def expected(plan: Plan, units: Units, answers: Sequence[Answer] = ()) -> tuple[
     answers
         The verdicts so far. They replace `ASSUMED_ERRORS` the more, the more there are.
     """
-    teams = _Teams(plan, units, stratified(units, plan.level), rows_of(plan, units))
+    rows = rows_of(plan, units)
+    plan = replace(plan, units=units[rows])
+    teams = _Teams(plan, units, stratified(units, plan.level), rows)
     blank = {item: Answer(item, DECIDED[0]) for item in range(1, len(plan) + 1)}
     decided = {a.item: a for a in answers if a.verdict is not Verdict.CANNOT_TELL}
     result: list[Expected] = []

@@ -27,6 +27,7 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, Status
+from napari_panoptic.review.identity import one_spelling
 
 TILE_PX = 64
 """Height and width of a tile of background, in px."""
@@ -139,7 +140,7 @@ def tile_name(y_px: float, x_px: float) -> str:
 
 def key_of(team: str, region: str, side: str, own: str) -> str:
     """Return what identifies an item as one text; `own` is the id or the name of the tile."""
-    return _SEPARATOR.join((team, region, side, own))
+    return _SEPARATOR.join((one_spelling(team), one_spelling(region), side, own))
 
 
 @dataclass(frozen=True, eq=False)
