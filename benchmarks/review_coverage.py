@@ -5,6 +5,7 @@ annotation is wrong. It is reviewed many times, each time with another seed, by 
 size: stratified, and simple random samples of all items.
 
     python -m benchmarks.review_coverage COHORT [--reviews 1000] [--items 200] [--teams A,B]
+        [--truths "usual" "few errors" "many errors"]
 """
 
 from __future__ import annotations
@@ -152,6 +153,7 @@ def main() -> None:
     parser.add_argument("--reviews", type=int, default=1000)
     parser.add_argument("--items", type=int, default=200)
     parser.add_argument("--teams", help="separated by commas (default: all)")
+    parser.add_argument("--truths", nargs="+", choices=TRUTHS, default=list(TRUTHS))
     options = parser.parse_args()
     cohort = open_cohort(options.cohort)
     usual = [team.name for team in cohort.competing_teams]
@@ -161,8 +163,8 @@ def main() -> None:
     print("|---" * (3 + len(QUANTITIES)) + "|")
     for team in teams:
         units = population(cohort, (team,)).units
-        for name, shares in TRUTHS.items():
-            truth = planted(units, shares, 1)
+        for name in options.truths:
+            truth = planted(units, TRUTHS[name], 1)
             for design in DESIGNS:
                 found = coverage(units, truth, design, options.items, range(options.reviews))
                 cells = [

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from napari_panoptic.cli.options import add_cohort, add_restoration, add_source
+from napari_panoptic.cli.parser import seed
 from napari_panoptic.cli.tasks import run_for_task
 
 HELP = "estimate from a reviewed plan what is true of the whole cohort"
@@ -33,6 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
+    )
+    parser.add_argument(
+        "--seed",
+        type=seed,
+        metavar="S",
+        help="the seed of the plan, to be checked and stated in estimates.json",
     )
     add_source(parser)
     add_restoration(parser)

@@ -157,6 +157,8 @@ def report(options: argparse.Namespace) -> int:
         if options.metadata is None
         else read_metadata(options.metadata, cohort.patients)
     )
+    if (options.plan is None) != (options.verdicts is None):
+        raise SettingsError("--plan and --verdicts go together: give both or neither")
     request = ReportRequest(
         cohort,
         settings,
@@ -193,7 +195,13 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
         if found is None:
             return 1
         report_findings(found.findings, "the report")
-        write_report(found, options.output, date=report_date(is_wanted=options.date))
+        review = None
+        if options.plan is not None:
+            from napari_panoptic.cli.review_plan import reviewed
+
+            review = reviewed(options, request.cohort, request.source)
+        date = report_date(is_wanted=options.date)
+        write_report(found, options.output, date=date, review=review)
     except KeyboardInterrupt:
         return _stopped()
     remove_kept(store)
@@ -229,12 +237,12 @@ def plan(options: argparse.Namespace) -> int:
 def estimate(options: argparse.Namespace) -> int:
     """Write what the verdicts of a plan say about a cohort."""
     from napari_panoptic.cli.review_plan import write_estimates
-    from napari_panoptic.review.plan.tables import teams_of
 
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
-    names = teams_of(options.plan, cohort.team_names)
     settings = EvaluationSettings().replaced(**_restoration_from(options))
-    return write_estimates(options, cohort, names, settings, _source_from(options, cohort, names))
+    return write_estimates(
+        options, cohort, settings, _source_from(options, cohort, cohort.team_names)
+    )
 
 
 def cohort_from(options: argparse.Namespace) -> Cohort:

@@ -47,6 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         help="the column to group patients by (default: organ if there is one, else the first)",
     )
+    parser.add_argument(
+        "--plan",
+        type=Path,
+        metavar="CSV",
+        help="a plan of a review, whose estimates are a section of the report",
+    )
+    parser.add_argument(
+        "--verdicts", type=Path, metavar="CSV", help="the verdicts on the items of the plan"
+    )
     add_run(parser)
     add_held(parser)
     parser.add_argument(

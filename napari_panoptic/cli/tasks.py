@@ -48,7 +48,7 @@ TASKS: Mapping[Task, TaskCommands] = {
         options=(
             *("protocol", "correct", "source", "restoration", "radius", "matching"),
             *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
-            *("metadata", "group", "overlaps"),
+            *("metadata", "group", "overlaps", "plan", "verdicts"),
         ),
     ),
     Task.DETECTIONS: TaskCommands(

@@ -73,7 +73,8 @@ def test_a_plan_is_drawn_and_its_verdicts_are_estimated(
         "estimate", cohort, "--plan", plan, "--verdicts", review(plan, verdicts), "-o", output
     )
     assert code == 0
-    assert "alpha: annotation-error-rate" in out
+    assert "Reviewed against alpha, the annotation is wrong for 0.0% of its nuclei" in out
+    assert "If the annotation were right, the PQ of alpha would be" in out
     header = (output / "estimates.csv").read_text().splitlines()[0]
     assert header == "quantity,team,class,estimate,low,high,items"
     rows = table(output / "estimates.csv")
@@ -124,6 +125,40 @@ def test_a_plan_is_extended(cohort: Path, tmp_path: Path, run: Run) -> None:
     code, _, err = run(*words[:-1], 6, "--items", 40, "--extend", plan, "-o", larger)
     assert code == 2
     assert "was not drawn with the seed 6" in err
+
+
+def test_the_seed_is_checked_and_stated(cohort: Path, tmp_path: Path, run: Run) -> None:
+    plan, verdicts = tmp_path / "plan.csv", tmp_path / "verdicts.csv"
+    assert run("plan", cohort, "--team", "beta", "--items", 20, "--seed", 4, "-o", plan)[0] == 0
+    words = ("estimate", cohort, "--plan", plan, "--verdicts", review(plan, verdicts))
+    assert run(*words, "-o", tmp_path / "out", "--seed", 4)[0] == 0
+    record = json.loads((tmp_path / "out" / "estimates.json").read_text())
+    assert record["design"]["seed"] == 4
+    assert run(*words, "-o", tmp_path / "out", "--seed", 5)[0] == 2
+
+
+def test_teams_are_ranked(cohort: Path, tmp_path: Path, run: Run) -> None:
+    plan, verdicts = tmp_path / "plan.csv", tmp_path / "verdicts.csv"
+    teams = ("--team", "alpha", "--team", "beta")
+    assert run("plan", cohort, *teams, "--items", 40, "-o", plan)[0] == 0
+    words = ("--plan", plan, "--verdicts", review(plan, verdicts), "-o", tmp_path / "out")
+    code, out, _ = run("estimate", cohort, *words)
+    assert code == 0
+    assert "alpha has rank 1 of 2 by PQ, with a certainty of" in out
+    ranked = json.loads((tmp_path / "out" / "estimates.json").read_text())["ranking"]
+    assert [row["team"] for row in ranked if row["quantity"] == "pq"] == ["alpha", "beta"]
+
+
+def test_a_report_has_a_section_on_the_review(cohort: Path, tmp_path: Path, run: Run) -> None:
+    plan, verdicts, report = tmp_path / "plan.csv", tmp_path / "verdicts.csv", tmp_path / "r.html"
+    assert run("plan", cohort, "--team", "alpha", "--items", 20, "-o", plan)[0] == 0
+    words = ("report", cohort, "--teams", "alpha", "-o", report, "--plan", plan)
+    code, _, err = run(*words)
+    assert (code, "--plan and --verdicts go together" in err) == (2, True)
+    assert run(*words, "--verdicts", review(plan, verdicts))[0] == 0
+    text = report.read_text("utf-8")
+    for part in ("Planned review", "review-estimates.csv", "review-strata.csv", "cannot be told"):
+        assert part in text
 
 
 def test_mistakes_are_named(cohort: Path, tmp_path: Path, run: Run) -> None:

@@ -28,6 +28,7 @@ from napari_panoptic.report.nuclei.ranking import (
     robustness_section,
     statistics_section,
 )
+from napari_panoptic.report.nuclei.review import ReviewedPlan, review_section
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.teams import (
     all_teams,
@@ -65,6 +66,7 @@ def write_report(
     path: Path,
     *,
     date: str = "",
+    review: ReviewedPlan | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> Path | None:
     """Draw the pictures, and write the report as one HTML file, completely or not at all.
@@ -77,6 +79,8 @@ def write_report(
         The file to write; an existing one is replaced.
     date
         The date of the report. Without one, the same files give the same report.
+    review
+        A reviewed plan, which has a section of its own.
     is_wanted
         Called before each region's pictures. If it returns False, nothing is written and the
         result is None.
@@ -96,11 +100,17 @@ def write_report(
         held_up_to_px=request.held_up_to_px,
         is_wanted=is_wanted,
     )
-    content = report_page(report, list(found), date=date)
+    content = report_page(report, list(found), date=date, review=review)
     return write_page(path, content) if is_wanted() else None
 
 
-def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str = "") -> str:
+def report_page(
+    report: CohortReport,
+    pictures: Sequence[Picture],
+    *,
+    date: str = "",
+    review: ReviewedPlan | None = None,
+) -> str:
     """Return the page of a report, with pictures of the worst failures; see `write_report`."""
     cohort = report.cohort
     first = lead(
@@ -130,9 +140,16 @@ def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str 
         Section("size", "By size of nucleus", sizes_section(report)),
         Section("cause", "By cause of failure", causes_section(report)),
         Section("gallery", "Worst failures", gallery_section(report, pictures)),
+        *_review(report, review),
         Section("methods", "Methods, for a paper", methods),
     ]
     return report_document(f"Segmentation report: {cohort.name}", first, sections)
+
+
+def _review(report: CohortReport, review: ReviewedPlan | None) -> list[Section]:
+    if review is None:
+        return []
+    return [Section("review", "Planned review", review_section(review, all_teams(report)))]
 
 
 def _summary(report: CohortReport) -> list[Child]:

@@ -8,7 +8,7 @@ larger sample contains (permanent random numbers; Ohlsson, in Business Survey Me
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
@@ -233,13 +233,35 @@ def extend(plan: Plan, units: Units, n_items: int) -> Plan:
     least = np.bincount(strata.of_unit[before], minlength=len(strata.names))
     drawn = allocation(strata.sizes, _spreads(strata), n_items, least)
     rows = _sample(units, strata, drawn, plan.seed)
-    if not np.isin(before, rows).all():
-        raise SettingsError(
-            f"the plan was not drawn with the seed {plan.seed} from this cohort; give the seed, "
-            f"cohort and options with which it was drawn"
-        )
     added = _shuffled(units, rows[~np.isin(rows, before)], plan.seed)
     return _plan(units, strata, drawn, np.concatenate([before, added]), plan.seed)
+
+
+def with_seed(plan: Plan, units: Units, seed: int) -> Plan:
+    """Return a plan with its seed, after a check that this is the seed.
+
+    Parameters
+    ----------
+    plan
+        A plan without a seed, as a table has it.
+    units
+        The population.
+    seed
+        The seed with which it was drawn.
+
+    Raises
+    ------
+    SettingsError
+        If the plan was drawn with another seed, or from another population.
+    """
+    strata, rows = stratified(units, plan.level), rows_of(plan, units)
+    drawn = np.bincount(strata.of_unit[rows], minlength=len(strata.names))
+    if not np.array_equal(np.sort(rows), _sample(units, strata, drawn, seed)):
+        raise SettingsError(
+            f"the plan was not drawn with the seed {seed} from this cohort; give the seed, cohort "
+            f"and options with which it was drawn"
+        )
+    return replace(plan, seed=seed)
 
 
 def rows_of(plan: Plan, units: Units) -> IntArray:

@@ -16,6 +16,7 @@ from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.common.text import english_list, no_such
 from napari_panoptic.io.tables import table_rows
 from napari_panoptic.nuclei.values.vocabulary import Verdict
+from napari_panoptic.review.plan.conclusions import RANKED, ranking
 from napari_panoptic.review.plan.design import LEVELS, Plan, Strata, stratified
 from napari_panoptic.review.plan.estimates import Answer, Estimates
 from napari_panoptic.review.plan.units import (
@@ -107,6 +108,18 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
                 "if_unclear_items_were_decided_one_way": list(row.if_unclear),
             }
             for row in estimates.rows
+        ],
+        "ranking": [
+            {
+                "quantity": str(quantity),
+                "team": own.team,
+                "estimate": own.estimate,
+                "rank": own.rank,
+                "certainty": own.certainty,
+                "best_and_worst": [own.best, own.worst],
+            }
+            for quantity in RANKED
+            for own in ranking(estimates, quantity)
         ],
         "annotation_error_rate_by_cause": [
             {

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.review.plan.design import RARE, Level, draw, extend, rows_of, stratified
+from napari_panoptic.review.plan.design import (
+    RARE,
+    Level,
+    draw,
+    extend,
+    rows_of,
+    stratified,
+    with_seed,
+)
 from napari_panoptic.review.plan.units import Kind
 
 
@@ -74,16 +84,15 @@ def test_an_extended_plan_keeps_its_items(many_units, n, more, seed):
         assert set(fresh.units.keys) == set(larger.units.keys)
 
 
-def test_a_plan_of_another_seed_cannot_be_extended(many_units):
-    from dataclasses import replace
-
-    plan = draw(many_units, 100, 1)
+def test_the_seed_of_a_plan_is_checked(many_units):
+    plan = replace(draw(many_units, 100, 1), seed=None)
+    assert with_seed(plan, many_units, 1).seed == 1
     with pytest.raises(SettingsError, match="not drawn with the seed 2"):
-        extend(replace(plan, seed=2), many_units, 150)
+        with_seed(plan, many_units, 2)
     with pytest.raises(SettingsError, match="only be extended with its seed"):
-        extend(replace(plan, seed=None), many_units, 150)
+        extend(plan, many_units, 150)
     with pytest.raises(SettingsError, match="are not in this cohort"):
-        extend(plan, many_units[:500], 150)
+        with_seed(plan, many_units[:500], 1)
 
 
 def test_rare_causes_share_a_stratum(small_units):
