@@ -8,12 +8,15 @@ from collections.abc import Sequence
 
 from napari_panoptic import __version__
 from napari_panoptic.cli import (
+    compare,
     convert,
     demo,
     dump,
     estimate,
     evaluate,
+    import_verdicts,
     init,
+    package,
     plan,
     report,
     sample,
@@ -28,8 +31,11 @@ COMMANDS = {
     "view": view,
     "evaluate": evaluate,
     "report": report,
+    "package": package,
+    "import-verdicts": import_verdicts,
     "plan": plan,
     "estimate": estimate,
+    "compare": compare,
     "dump": dump,
     "convert": convert,
     "init": init,

@@ -49,6 +49,7 @@ from napari_panoptic.nuclei.values.settings import (
     Scoring,
     protocol,
 )
+from napari_panoptic.nuclei.versions import MARGIN, check_metric, compare_teams_of
 from napari_panoptic.report.nuclei.tables import TABLE_NAMES, remove_unfinished, write_tables
 from napari_panoptic.report.writing import RECORD
 
@@ -60,7 +61,7 @@ def evaluate(options: argparse.Namespace) -> int:
     settings = settings_from(options)
     cohort = cohort_from(options)
     names = _team_names(cohort, options.teams)
-    source = _source_from(options, cohort, names)
+    source = source_from(options, cohort, names)
     with tables_in(options.output, TABLE_NAMES, cohort.root):
         evaluation = _evaluate_alone(options, settings, cohort, names, source)
     if evaluation is None:
@@ -127,7 +128,7 @@ def _results(
     """
     results: list[RegionResult] = []
     flattened: list[RegionResult] = []
-    with _Progress(cohort) as progress:
+    with RegionProgress(cohort) as progress:
         for found, *others in run_regions(
             cohort,
             work,
@@ -152,6 +153,7 @@ def report(options: argparse.Namespace) -> int:
     check_report(options.output, options.cohort or options.reference)
     cohort = cohort_from(options)
     names = tuple(_team_names(cohort, options.teams))
+    versions = _versions_from(options, cohort)
     metadata = (
         metadata_beside(cohort.root, cohort.patients)
         if options.metadata is None
@@ -164,7 +166,7 @@ def report(options: argparse.Namespace) -> int:
         settings,
         options.protocol,
         names,
-        _source_from(options, cohort, names),
+        source_from(options, cohort, names),
         metadata,
         options.group,
         options.held_up_to,
@@ -172,10 +174,27 @@ def report(options: argparse.Namespace) -> int:
     store = options.output.with_name(f".{options.output.name}{_STORE}")
     lock = options.output.with_name(f".{options.output.name}{_LOCK}")
     with held_alone(lock, "a report", "choose another --output"):
-        return _report_alone(options, request, store)
+        return _report_alone(options, request, store, versions)
 
 
-def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Path) -> int:
+def _versions_from(options: argparse.Namespace, cohort: Cohort) -> tuple[str, str] | None:
+    """Return the names of the two versions that a report compares."""
+    if options.compare is None:
+        if options.margin is not None:
+            raise SettingsError("--margin is for --compare OLD NEW; give that as well")
+        return None
+    if options.margin is not None:
+        check_metric("pq", options.margin)
+    old, new = (checked_name("--compare", name, cohort.checked_team) for name in options.compare)
+    return old, new
+
+
+def _report_alone(
+    options: argparse.Namespace,
+    request: ReportRequest,
+    store: Path,
+    versions: tuple[str, str] | None,
+) -> int:
     """Write a report whose file is locked."""
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.nuclei.page import write_report
@@ -184,7 +203,7 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
         remove_kept(store)
     remove_unfinished(options.output.parent, [options.output.name])
     try:
-        with _Progress(request.cohort, n_passes()) as progress:
+        with RegionProgress(request.cohort, n_passes()) as progress:
             found = cohort_report(
                 request,
                 jobs=options.jobs,
@@ -194,6 +213,18 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
             )
         if found is None:
             return 1
+        compared = None
+        if versions is not None:
+            compared = compare_teams_of(
+                request.cohort,
+                *versions,
+                request.detailed,
+                source=request.source,
+                margin=MARGIN if options.margin is None else options.margin,
+                jobs=options.jobs,
+                scheduler=options.scheduler,
+                held_up_to_px=request.held_up_to_px,
+            )
         report_findings(found.findings, "the report")
         review = None
         if options.plan is not None:
@@ -201,7 +232,7 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
 
             review = reviewed(options, request.cohort, request.source)
         date = report_date(is_wanted=options.date)
-        write_report(found, options.output, date=date, review=review)
+        write_report(found, options.output, date=date, review=review, versions=compared)
     except KeyboardInterrupt:
         return _stopped()
     remove_kept(store)
@@ -216,7 +247,7 @@ def convert(options: argparse.Namespace) -> int:
     if team is not None:
         team = checked_name("--team", team, cohort.checked_team)
     settings = EvaluationSettings().replaced(**_restoration_from(options))
-    source = _source_from(options, cohort, () if team is None else (team,))
+    source = source_from(options, cohort, () if team is None else (team,))
     form = conversion.form_to_write(options.to)
     work = conversion.Conversion(cohort, team, form, settings, source, options.force)
     report_findings(conversion.convert(work, options.output), None)
@@ -231,7 +262,7 @@ def plan(options: argparse.Namespace) -> int:
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     names = tuple(checked_name("--team", name, cohort.checked_team) for name in options.team)
     settings = EvaluationSettings().replaced(**_restoration_from(options))
-    return write_plan(options, cohort, names, settings, _source_from(options, cohort, names))
+    return write_plan(options, cohort, names, settings, source_from(options, cohort, names))
 
 
 def estimate(options: argparse.Namespace) -> int:
@@ -241,8 +272,20 @@ def estimate(options: argparse.Namespace) -> int:
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     settings = EvaluationSettings().replaced(**_restoration_from(options))
     return write_estimates(
-        options, cohort, settings, _source_from(options, cohort, cohort.team_names)
+        options, cohort, settings, source_from(options, cohort, cohort.team_names)
     )
+
+
+def package(options: argparse.Namespace) -> int:
+    """Write the package of a review."""
+    from napari_panoptic.cli import review_package
+    from napari_panoptic.review.package.choosing import Reading
+
+    check_report(options.output, options.cohort)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    settings = EvaluationSettings().replaced(**_restoration_from(options), distances=False)
+    reading = Reading(settings, source_from(options, cohort, cohort.team_names))
+    return review_package.write(options, cohort, reading)
 
 
 def cohort_from(options: argparse.Namespace) -> Cohort:
@@ -265,9 +308,7 @@ def _team_names(cohort: Cohort, wanted: str | None) -> tuple[str, ...]:
     return chosen_teams(wanted, usual, cohort.checked_team)
 
 
-def _source_from(
-    options: argparse.Namespace, cohort: Cohort, names: Sequence[str]
-) -> Source | None:
+def source_from(options: argparse.Namespace, cohort: Cohort, names: Sequence[str]) -> Source | None:
     """Return the requested form of predictions.
 
     Raises
@@ -335,7 +376,7 @@ def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
     return settings.replaced(corrections=settings.corrections | frozenset(words(options.correct)))
 
 
-class _Progress:
+class RegionProgress:
     """A progress bar, and a note on regions reused from an interrupted run."""
 
     def __init__(self, cohort: Cohort, n_passes: int = 1) -> None:

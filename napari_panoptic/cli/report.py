@@ -56,6 +56,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verdicts", type=Path, metavar="CSV", help="the verdicts on the items of the plan"
     )
+    parser.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("OLD", "NEW"),
+        help="two teams to compare as an old and a new version, in a section of their own",
+    )
+    parser.add_argument(
+        "--margin",
+        type=float,
+        metavar="X",
+        help="with --compare: by how much the PQ of the new version may be worse (default: 0.01)",
+    )
     add_run(parser)
     add_held(parser)
     parser.add_argument(

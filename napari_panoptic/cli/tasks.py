@@ -44,11 +44,12 @@ class TaskCommands:
 TASKS: Mapping[Task, TaskCommands] = {
     Task.NUCLEI: TaskCommands(
         "napari_panoptic.cli.nuclei",
-        ("evaluate", "report", "convert", "plan", "estimate"),
+        ("evaluate", "report", "convert", "package", "plan", "estimate"),
         options=(
             *("protocol", "correct", "source", "restoration", "radius", "matching"),
             *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
-            *("metadata", "group", "overlaps", "plan", "verdicts"),
+            *("metadata", "group", "overlaps", "compare", "margin"),
+            *("plan", "verdicts"),
         ),
     ),
     Task.DETECTIONS: TaskCommands(

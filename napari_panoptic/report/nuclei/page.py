@@ -13,6 +13,7 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.values.settings import PROTOCOLS, Scoring
+from napari_panoptic.nuclei.versions import VersionComparison
 from napari_panoptic.report.columns import bounds, number, table, team_column, whole
 from napari_panoptic.report.nuclei.failures import (
     causes_section,
@@ -37,6 +38,7 @@ from napari_panoptic.report.nuclei.teams import (
     patients_section,
     teams_section,
 )
+from napari_panoptic.report.nuclei.versions import versions_section
 from napari_panoptic.report.page import (
     Child,
     Section,
@@ -67,6 +69,7 @@ def write_report(
     *,
     date: str = "",
     review: ReviewedPlan | None = None,
+    versions: VersionComparison | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> Path | None:
     """Draw the pictures, and write the report as one HTML file, completely or not at all.
@@ -81,6 +84,8 @@ def write_report(
         The date of the report. Without one, the same files give the same report.
     review
         A reviewed plan, which has a section of its own.
+    versions
+        Two teams compared as an old and a new version, for a section on them.
     is_wanted
         Called before each region's pictures. If it returns False, nothing is written and the
         result is None.
@@ -100,7 +105,7 @@ def write_report(
         held_up_to_px=request.held_up_to_px,
         is_wanted=is_wanted,
     )
-    content = report_page(report, list(found), date=date, review=review)
+    content = report_page(report, list(found), date=date, review=review, versions=versions)
     return write_page(path, content) if is_wanted() else None
 
 
@@ -110,6 +115,7 @@ def report_page(
     *,
     date: str = "",
     review: ReviewedPlan | None = None,
+    versions: VersionComparison | None = None,
 ) -> str:
     """Return the page of a report, with pictures of the worst failures; see `write_report`."""
     cohort = report.cohort
@@ -143,6 +149,10 @@ def report_page(
         *_review(report, review),
         Section("methods", "Methods, for a paper", methods),
     ]
+    if versions is not None:
+        compared = versions_section(versions, all_teams(report))
+        place = next(n for n, section in enumerate(sections) if section.slug == "statistics")
+        sections.insert(place + 1, Section("versions", "Old and new version", compared))
     return report_document(f"Segmentation report: {cohort.name}", first, sections)
 
 
