@@ -145,7 +145,11 @@ def test_teams_are_ranked(cohort: Path, tmp_path: Path, run: Run) -> None:
     code, out, _ = run("estimate", cohort, *words)
     assert code == 0
     assert "alpha has rank 1 of 2 by PQ, with a certainty of" in out
-    ranked = json.loads((tmp_path / "out" / "estimates.json").read_text())["ranking"]
+    record = json.loads((tmp_path / "out" / "estimates.json").read_text())
+    ranked, differences = record["ranking"], record["differences"]
+    assert [row["quantity"] for row in differences] == ["precision", "recall", "f1", "pq"]
+    assert all(row["teams"] == ["alpha", "beta"] for row in differences)
+    assert all(row["low"] < row["estimate"] < row["high"] for row in differences)
     assert [row["team"] for row in ranked if row["quantity"] == "pq"] == ["alpha", "beta"]
 
 

@@ -20,6 +20,7 @@ QUANTITIES = ("annotation-error-rate", "precision", "recall", "f1", "pq")
 VERDICTS = ("annotation-right", "prediction-right", "both-wrong")
 PRIOR_ITEMS = 2.0
 PRIOR_VERDICTS = 1.0
+PRIOR_LACKED = 0.5
 
 
 def added_by(objects: Mapping[tuple[str, str, int], Row], item: Row, verdict: str) -> Totals:
@@ -162,7 +163,7 @@ def estimates(
         mean = sum(weight[row["item"]] for row in rows) / len(rows)
         if kind == "background":
             found = sum(weight[row["item"]] / mean * verdicts[int(row["item"])][1] for row in rows)
-            lacked = (found + PRIOR_VERDICTS) / (len(rows) + PRIOR_VERDICTS)
+            lacked = (found + PRIOR_LACKED) / len(rows)
             continue
         counts = dict.fromkeys(VERDICTS, PRIOR_VERDICTS)
         for row in rows:

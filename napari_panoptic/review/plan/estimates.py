@@ -6,6 +6,8 @@ the sums, and their variances are linearised (Taylor). docs/review-plan.md has t
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,12 +15,21 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.plan.corrected import ALL, DECIDED, QUANTITIES, Quantity, Sums
-from napari_panoptic.review.plan.design import ASSUMED_ERRORS, Plan, Strata, rows_of, stratified
+from napari_panoptic.review.plan.design import (
+    ASSUMED_ERRORS,
+    LEAST_PER_STRATUM,
+    Level,
+    Plan,
+    Strata,
+    draw,
+    rows_of,
+    stratified,
+)
 from napari_panoptic.review.plan.units import KINDS, BoolArray, IntArray, Kind, Units
 from napari_panoptic.statistics.survey import effective_df, share_interval, variance_factors
 
@@ -26,7 +37,7 @@ FloatArray = NDArray[np.float64]
 LEVEL = 0.95
 _PRIOR_ITEMS = 2.0
 """Items that the expected variance of a stratum is worth beside the observed one."""
-_PRIOR_VERDICTS = 1.0
+_PRIOR_VERDICTS, _PRIOR_LACKED = 1.0, 0.5
 """Verdicts of each kind, and nuclei, that are added to those of an outcome for that variance."""
 _ASSUMED_ITEMS = 5.0
 """Items that the assumed shares of verdicts are worth beside those given."""
@@ -258,7 +269,7 @@ def _observed_shares(sample: _Sample) -> _Shares:
         weight = sample.weight[rows] / sample.weight[rows].mean()
         if kind == _BACKGROUND:
             found = weight @ sample.count[rows]
-            lacked = float((found + _PRIOR_VERDICTS) / (len(rows) + _PRIOR_VERDICTS))
+            lacked = float((found + _PRIOR_LACKED) / len(rows))
             continue
         found = np.bincount(sample.verdict[rows], weight, len(DECIDED)) + _PRIOR_VERDICTS
         verdicts[kind] = found / found.sum()
@@ -590,6 +601,48 @@ def expected(plan: Plan, units: Units, answers: Sequence[Answer] = ()) -> tuple[
             for (q, name), width in zip(names, ((high - low) / 2).tolist(), strict=True)
         ]
     return tuple(result)
+
+
+def items_needed(units: Units, quantity: Quantity, half_width: float, *, seed: int = 0) -> int:
+    """Return the size of the smallest plan whose intervals are expected to be narrow enough.
+
+    Parameters
+    ----------
+    units
+        The population.
+    quantity
+        The figure of interest, over all classes, of every team.
+    half_width
+        Half of the width that is wanted, positive.
+    seed
+        The seed of the plan.
+
+    Returns
+    -------
+    int
+        Number of items; at most all of them, whose figures are known exactly.
+
+    Raises
+    ------
+    SettingsError
+        If there is nothing to review.
+    """
+
+    def is_enough(n_items: int) -> bool:
+        plan = draw(units, n_items, seed)
+        widths = [
+            row.half_width
+            for row in expected(plan, units)
+            if (row.quantity, row.class_name) == (quantity, ALL)
+        ]
+        # Figures that are undefined become no more precise.
+        return all(math.isnan(width) or width <= half_width for width in widths)
+
+    if not len(units):
+        raise SettingsError("there is nothing to review: no region has predictions of the teams")
+    least = min(len(units), LEAST_PER_STRATUM * len(stratified(units, Level.STATUS).names))
+    sizes = range(least, len(units) + 1)
+    return sizes[bisect_left(sizes, True, hi=len(sizes) - 1, key=is_enough)]
 
 
 def _expected_shares(sample: _Sample) -> _Shares:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.common.text import english_list, no_such
 from napari_panoptic.io.tables import table_rows
 from napari_panoptic.nuclei.values.vocabulary import Verdict
-from napari_panoptic.review.plan.conclusions import RANKED, ranking
+from napari_panoptic.review.plan.conclusions import RANKED, difference, ranking
 from napari_panoptic.review.plan.design import LEVELS, Plan, Strata, stratified
 from napari_panoptic.review.plan.estimates import Answer, Estimates
 from napari_panoptic.review.plan.units import (
@@ -120,6 +121,18 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
             }
             for quantity in RANKED
             for own in ranking(estimates, quantity)
+        ],
+        "differences": [
+            {
+                "quantity": str(quantity),
+                "teams": [one, other],
+                "estimate": found.estimate,
+                "low": found.low,
+                "high": found.high,
+            }
+            for quantity in RANKED
+            for one, other in combinations(plan.teams, 2)
+            for found in [difference(estimates, quantity, one, other)]
         ],
         "annotation_error_rate_by_cause": [
             {

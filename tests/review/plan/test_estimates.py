@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.evaluate import evaluate_pair
 from napari_panoptic.nuclei.explain.what_if import without_annotation_errors
@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw
-from napari_panoptic.review.plan.estimates import Answer, estimate, expected
+from napari_panoptic.review.plan.estimates import Answer, estimate, expected, items_needed
 from napari_panoptic.review.plan.tables import plan_frame
 from napari_panoptic.review.plan.units import Kind
 from tests.support import survey_oracle
@@ -328,6 +328,25 @@ def test_expected_widths_are_about_those_of_a_review_as_assumed(many_units):
                 widths[row.quantity].append(row.half_width)
     for quantity, found in widths.items():
         assert before[quantity] == pytest.approx(np.mean(found), rel=1 / 3)
+
+
+@pytest.mark.parametrize("quantity", [Quantity.ERROR_RATE, Quantity.F1])
+def test_the_items_needed_give_the_width_and_fewer_do_not(many_units, quantity):
+    wanted = 0.06
+
+    def width(n):
+        plan = draw(many_units, n, 0)
+        return next(
+            row.half_width
+            for row in expected(plan, many_units)
+            if (row.quantity, row.class_name) == (quantity, ALL)
+        )
+
+    found = items_needed(many_units, quantity, wanted)
+    assert width(found) <= wanted < width(found - 1)
+    assert items_needed(many_units, quantity, 1e-9) == len(many_units)
+    with pytest.raises(SettingsError, match="nothing to review"):
+        items_needed(many_units[:0], quantity, wanted)
 
 
 def test_widths_follow_the_verdicts(many_units):
