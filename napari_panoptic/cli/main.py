@@ -20,6 +20,8 @@ from napari_panoptic.cli import (
     plan,
     report,
     sample,
+    slices,
+    suspects,
     view,
 )
 from napari_panoptic.cli.output import readers_may_end
@@ -36,6 +38,8 @@ COMMANDS = {
     "plan": plan,
     "estimate": estimate,
     "compare": compare,
+    "slices": slices,
+    "suspects": suspects,
     "dump": dump,
     "convert": convert,
     "init": init,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,11 +24,13 @@ from napari_panoptic.cli.console import (
     words,
 )
 from napari_panoptic.common.errors import SettingsError, checked_name
+from napari_panoptic.common.progress import Progress
 from napari_panoptic.common.text import english_list, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.pair import pair_cohort
+from napari_panoptic.io.covariates import read_covariates
 from napari_panoptic.io.locking import held_alone
-from napari_panoptic.io.metadata import metadata_beside, read_metadata
+from napari_panoptic.io.metadata import Metadata, metadata_beside, read_metadata
 from napari_panoptic.nuclei import conversion
 from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch
 from napari_panoptic.nuclei.cohort_report import (
@@ -37,6 +41,14 @@ from napari_panoptic.nuclei.cohort_report import (
 )
 from napari_panoptic.nuclei.conditions import Condition
 from napari_panoptic.nuclei.experiment import Experiment
+from napari_panoptic.nuclei.explain.cohort_objects import (
+    CAUSES_OF,
+    cohort_objects,
+    common_slices,
+)
+from napari_panoptic.nuclei.explain.cohort_suspects import CohortSuspects, cohort_suspects
+from napari_panoptic.nuclei.explain.slices import SliceSearch
+from napari_panoptic.nuclei.explain.suspects import SuspectKind
 from napari_panoptic.nuclei.result_store import PartStore
 from napari_panoptic.nuclei.results import ObjectsFile, RegionResult
 from napari_panoptic.nuclei.run import RegionDone, run_regions
@@ -49,8 +61,25 @@ from napari_panoptic.nuclei.values.settings import (
     Scoring,
     protocol,
 )
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.versions import MARGIN, check_metric, compare_teams_of
-from napari_panoptic.report.nuclei.tables import TABLE_NAMES, remove_unfinished, write_tables
+from napari_panoptic.report.nuclei.slices import (
+    NOTHING,
+    SLICES_NAMES,
+    SLICES_RECORD,
+    SearchRecord,
+    failing,
+    percent,
+    slice_sentence,
+    write_slices,
+)
+from napari_panoptic.report.nuclei.suspects import SUSPECTS_NAMES, SUSPECTS_RECORD, write_suspects
+from napari_panoptic.report.nuclei.tables import (
+    TABLE_NAMES,
+    input_fingerprints,
+    remove_unfinished,
+    write_tables,
+)
 from napari_panoptic.report.writing import RECORD
 
 _STORE, _LOCK = ".parts", ".lock"
@@ -154,11 +183,7 @@ def report(options: argparse.Namespace) -> int:
     cohort = cohort_from(options)
     names = tuple(_team_names(cohort, options.teams))
     versions = _versions_from(options, cohort)
-    metadata = (
-        metadata_beside(cohort.root, cohort.patients)
-        if options.metadata is None
-        else read_metadata(options.metadata, cohort.patients)
-    )
+    metadata = _metadata_from(options, cohort)
     if (options.plan is None) != (options.verdicts is None):
         raise SettingsError("--plan and --verdicts go together: give both or neither")
     request = ReportRequest(
@@ -240,6 +265,136 @@ def _report_alone(
     return 0
 
 
+def slices(options: argparse.Namespace) -> int:
+    """Write what the failures of a team have in common."""
+    settings = settings_from(options).replaced(
+        scoring=Scoring.DISENTANGLED, corrections=frozenset()
+    )
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    team = checked_name("--team", options.team, cohort.checked_team)
+    side = _side_from(options.side, options.cause)
+    source = source_from(options, cohort, (team,))
+    metadata = _metadata_from(options, cohort)
+    table = None if options.covariates is None else read_covariates(options.covariates)
+    about = SearchRecord(
+        team, side, options.cause, settings, options.protocol, options.permutations, options.seed
+    )
+    try:
+        with tables_in(options.output, SLICES_NAMES, cohort.root), _share_bar() as progress:
+            objects = cohort_objects(
+                cohort,
+                (team,),
+                settings,
+                source=source,
+                metadata=metadata,
+                table=table,
+                held_up_to_px=options.held_up_to,
+                progress=progress.part(0, 0.5),
+            )[team]
+            findings = tuple(dict.fromkeys((*cohort.findings, *objects.findings)))
+            is_written = not objects.frame.empty
+            if is_written:
+                found = common_slices(
+                    objects,
+                    side,
+                    options.cause,
+                    permutations=options.permutations,
+                    seed=options.seed,
+                    progress=progress.part(0.5, 1),
+                )
+                inputs = input_fingerprints(cohort, (team,))
+                write_slices(found, about, options.output, findings=findings, inputs=inputs)
+    except KeyboardInterrupt:
+        print("napari-panoptic: stopped", file=sys.stderr)
+        return 130
+    report_findings(findings, SLICES_RECORD if is_written else None)
+    if not is_written:
+        print(
+            f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
+            f"{_why_nothing(cohort, (team,))}",
+            file=sys.stderr,
+        )
+        return 1
+    _print_slices(found, about)
+    print(visible(f"tables written to {options.output}"))
+    return 0
+
+
+def _side_from(side: str | None, cause: str | None) -> Side:
+    """Return the side to search: the given one, or the first that has the cause."""
+    sides = [own for own in Side if cause is None or cause in CAUSES_OF[own]]
+    if side is None:
+        return sides[0]
+    if Side(side) not in sides:
+        raise SettingsError(
+            f"--cause: objects of the {side} have no cause '{cause}'; expected one of "
+            f"{english_list(CAUSES_OF[Side(side)], limit=9)}"
+        )
+    return Side(side)
+
+
+def _print_slices(found: SliceSearch, about: SearchRecord) -> None:
+    what = "annotated objects" if about.side is Side.REFERENCE else "predictions"
+    rate = f", {percent(found.failures / found.objects)}" if found.objects else ""
+    print(
+        visible(
+            f"{about.team}: {found.failures} of {found.objects} {what} "
+            f"{failing(about.side, about.cause)}{rate}; {number(found.searched, 'slice')} searched"
+        )
+    )
+    for place, own in enumerate(found.slices, start=1):
+        print(visible(f"{place}. {slice_sentence(own, about.side, about.cause)}"))
+    if not found.slices:
+        print(NOTHING)
+
+
+def suspects(options: argparse.Namespace) -> int:
+    """List the suspect annotations of a cohort."""
+    # Teams draw borders over objects, and outlines are compared here.
+    chosen = {"restoration": Restoration.BORDER_DILATED} | _restoration_from(options)
+    if options.ambiguous is not None:
+        chosen["ambiguous"] = options.ambiguous
+    settings = EvaluationSettings().replaced(**chosen)
+    cohort = cohort_from(options)
+    names = _team_names(cohort, options.teams)
+    if len(names) < 2:
+        raise SettingsError(
+            f"suspects are found where two or more teams agree; found {number(len(names), 'team')}"
+        )
+    source = source_from(options, cohort, names)
+    with (
+        tables_in(options.output, SUSPECTS_NAMES, cohort.root),
+        progress_bar(len(cohort.regions), "region") as bar,
+    ):
+        found = cohort_suspects(cohort, names, settings, source, on_region=bar.update)
+        report_findings(found.findings, SUSPECTS_RECORD if found.regions else None)
+        if not found.regions:
+            print(
+                f"napari-panoptic: nothing could be compared in {visible(str(cohort.root))}: "
+                f"{_why_nothing(cohort, names)}",
+                file=sys.stderr,
+            )
+            return 1
+        about = {"cohort": cohort.name, "settings": settings.as_record(), "teams": list(names)}
+        write_suspects(found, options.output, about, input_fingerprints(cohort, names))
+    _print_suspects(found, options.output)
+    return 0
+
+
+_LIKELY = 0.5
+
+
+def _print_suspects(found: CohortSuspects, folder: Path) -> None:
+    counts = Counter(suspect.kind for suspect in found.suspects if suspect.score >= _LIKELY)
+    print_table(("suspect", "number"), [(kind, counts[kind]) for kind in SuspectKind])
+    print(
+        f"number: suspects with a score of at least {_LIKELY}, of "
+        f"{number(found.objects, 'annotated object')} in {number(found.regions, 'region')}; teams "
+        "can make the same errors"
+    )
+    print(visible(f"tables written to {folder}"))
+
+
 def convert(options: argparse.Namespace) -> int:
     """Write a team, or the annotation, in another format."""
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
@@ -306,6 +461,12 @@ def cohort_from(options: argparse.Namespace) -> Cohort:
 def _team_names(cohort: Cohort, wanted: str | None) -> tuple[str, ...]:
     usual = [team.name for team in cohort.competing_teams]
     return chosen_teams(wanted, usual, cohort.checked_team)
+
+
+def _metadata_from(options: argparse.Namespace, cohort: Cohort) -> Metadata | None:
+    if options.metadata is None:
+        return metadata_beside(cohort.root, cohort.patients)
+    return read_metadata(options.metadata, cohort.patients)
 
 
 def source_from(options: argparse.Namespace, cohort: Cohort, names: Sequence[str]) -> Source | None:
@@ -409,6 +570,18 @@ class RegionProgress:
     def on_progress(self, region: str, share: float, saying: str) -> None:
         """Show the progress within a large region."""
         self._bar.set_postfix_str(visible(f"{region}: {saying}, {share:.0%}"))
+
+
+@contextmanager
+def _share_bar() -> Iterator[Progress]:
+    """Show the share that is done of work on a whole cohort."""
+    with progress_bar(100, "%") as bar:
+
+        def report(share: float, doing: str) -> None:
+            bar.update(max(0, int(100 * share) - bar.n))
+            bar.set_postfix_str(visible(doing))
+
+        yield Progress(report=report)
 
 
 def _stopped() -> int:

@@ -119,6 +119,11 @@ def add_teams_and_protocol(parser: argparse.ArgumentParser) -> None:
         help="names of teams, separated by commas (default: all; the annotation's own "
         "colour-coded version only if it is named)",
     )
+    add_protocol(parser)
+
+
+def add_protocol(parser: argparse.ArgumentParser) -> None:
+    """Add the protocol, and the form of the predictions."""
     parser.add_argument(
         "--protocol",
         metavar="NAME",
@@ -147,10 +152,15 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_restoration(parser: argparse.ArgumentParser) -> None:
+def add_restoration(
+    parser: argparse.ArgumentParser, *, default: Restoration = Restoration.BORDER_REMOVED
+) -> None:
     """Add how objects of colour-coded masks are recovered."""
-    meaning = "how objects of colour-coded masks are recovered"
-    add_choice(parser, "--restoration", Restoration, meaning)
+    parser.add_argument(
+        "--restoration",
+        choices=[member.value for member in Restoration],
+        help=f"how objects of colour-coded masks are recovered (default: {default})",
+    )
     parser.add_argument(
         "--radius",
         type=int,

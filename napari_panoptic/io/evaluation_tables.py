@@ -116,6 +116,7 @@ def _record(path: Path) -> dict[str, Any]:
             path=path.parent,
         )
     check_file(path, "the record of an evaluation")
+    check_length(path, "the record of an evaluation", TABLE_BYTES)
     try:
         record = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:

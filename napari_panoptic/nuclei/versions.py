@@ -52,6 +52,8 @@ _NO_OBJECTS = (
     "another protocol"
 )
 
+_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE)
+
 Place = tuple[str, str]
 
 
@@ -186,9 +188,11 @@ def compare_versions(
     places = [{(one.patient, one.region) for one in version.regions} for version in (old, new)]
     common = places[0] & places[1]
     if not common:
+        reasons = [one.message for one in findings if one.kind in _IN_THE_WAY]
+        why = f" ({reasons[0]})" if reasons else ""
         raise PanopticError(
-            "expected regions that both versions were evaluated in, found none; evaluate both on "
-            "the same cohort"
+            f"expected regions that both versions were evaluated in, found none{why}; evaluate "
+            "both on the same cohort"
         )
     only_old, only_new = (tuple(sorted(own - common)) for own in places)
     old, new = _within(old, common), _within(new, common)

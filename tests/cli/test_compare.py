@@ -233,6 +233,17 @@ def test_unreadable_predictions_are_findings_and_do_not_pass(
     assert run("compare", broken, "better", "old").code in (WORSE, UNDECIDED)
 
 
+def test_nothing_to_compare_is_explained(cohort: Path, tmp_path: Path, run: Run) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(cohort, broken)
+    for path in (broken / "teams" / "better").glob("*.tif"):
+        path.write_bytes(b"no image")
+    ran = run("compare", broken, "old", "better", "-o", tmp_path / "out")
+    assert ran.code == 1
+    assert "found none (" in ran.error
+    assert not (tmp_path / "out").exists()
+
+
 def test_regions_without_any_object_count_as_evaluated(tmp_path: Path, run: Run) -> None:
     cohort = write_version_cohort(tmp_path / "cohort")
     empty = np.zeros((60, 84), np.uint16)

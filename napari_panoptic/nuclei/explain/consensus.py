@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, SettingsError
 from napari_panoptic.common.text import english_list
+from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.overlap import overlap_table
@@ -22,6 +23,7 @@ from napari_panoptic.statistics.graphs import connected_components
 
 SAME_PLACE_IOU = 0.1
 BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
@@ -142,7 +144,7 @@ def consensus(evaluations: Mapping[str, Evaluation]) -> Consensus:
         If the settings differ: statuses cannot be compared then.
     """
     evaluations = {team: evaluation.tidied() for team, evaluation in evaluations.items()}
-    _check(evaluations)
+    check_comparable(evaluations)
     first = next(iter(evaluations.values()))
     statuses = [evaluation.outcomes.reference.status for evaluation in evaluations.values()]
     return Consensus(
@@ -154,7 +156,16 @@ def consensus(evaluations: Mapping[str, Evaluation]) -> Consensus:
     )
 
 
-def _check(evaluations: Mapping[str, Evaluation]) -> None:
+def check_comparable(evaluations: Mapping[str, Evaluation]) -> None:
+    """Check that teams were evaluated against one annotation under the same settings.
+
+    Raises
+    ------
+    LabelError
+        Without teams, or if the references or ambiguous areas differ.
+    SettingsError
+        If the settings differ.
+    """
     if not evaluations:
         raise LabelError("a consensus needs the evaluation of at least one team, found none")
     (first_name, first), *others = evaluations.items()
@@ -250,33 +261,39 @@ def _same_place(
     one: Evaluation, one_rows: IntArray, other: Evaluation, other_rows: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Find the pairs (positions in the two lists of rows) of FPs that share a place."""
-    # Under the void rule ambiguous pixels leave the IoU, which is the IoU of
-    # what lies outside: the same as cutting them.
-    keeps = one.settings.ambiguous is AmbiguousPolicy.KEEP
-    void = None if keeps else one.pair.ambiguous
-    i, j, shared = _shared(one, one_rows, other, other_rows, void)
-    sides = (one.table.prediction, other.table.prediction)
-    areas = [side.area if keeps else side.area - side.void_area for side in sides]
-    union = areas[0][one_rows[i]] + areas[1][other_rows[j]] - shared
-    near = shared / union >= SAME_PLACE_IOU
-    return i[near], j[near]
-
-
-def _shared(
-    one: Evaluation,
-    one_rows: IntArray,
-    other: Evaluation,
-    other_rows: IntArray,
-    void: BoolArray | None,
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Count the pixels outside of an area that FPs of two teams share."""
-    between = LabelPair(one.pair.prediction, other.pair.prediction, void)
-    table = overlap_table(between)
     own = np.full(len(one.outcomes.prediction), -1, np.int64)
     own[one_rows] = np.arange(len(one_rows))
     theirs = np.full(len(other.outcomes.prediction), -1, np.int64)
     theirs[other_rows] = np.arange(len(other_rows))
-    i, j = own[table.pair_reference], theirs[table.pair_prediction]
-    shared = table.intersection - table.void_intersection
-    both = (i >= 0) & (j >= 0) & (shared > 0)
-    return i[both], j[both], shared[both]
+    rows, columns, iou = team_overlap(one, other)
+    i, j = own[rows], theirs[columns]
+    near = (i >= 0) & (j >= 0) & (iou >= SAME_PLACE_IOU)
+    return i[near], j[near]
+
+
+# --- predictions of two teams -----------------------------------------------------------------
+
+
+def team_overlap(one: Evaluation, other: Evaluation) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the IoU of all pairs of predictions of two teams that overlap.
+
+    Parameters
+    ----------
+    one, other
+        The teams' tidied evaluations of one region under the same settings.
+
+    Returns
+    -------
+    rows, columns
+        int64 (k,): the rows of the predictions in the outcomes of each team.
+    iou
+        float64 (k,): their IoU after the ambiguous policy.
+    """
+    # Under the void rule ambiguous pixels leave the IoU, which is the IoU of
+    # what lies outside: the same as cutting them.
+    keeps = one.settings.ambiguous is AmbiguousPolicy.KEEP
+    void = None if keeps else one.pair.ambiguous
+    table = overlap_table(LabelPair(one.pair.prediction, other.pair.prediction, void))
+    shared = judge(table, AmbiguousPolicy.CLIP)
+    rows, columns = shared.pair_reference, shared.pair_prediction
+    return rows.astype(np.int64), columns.astype(np.int64), shared.iou

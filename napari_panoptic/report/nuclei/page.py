@@ -15,6 +15,7 @@ from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.values.settings import PROTOCOLS, Scoring
 from napari_panoptic.nuclei.versions import VersionComparison
 from napari_panoptic.report.columns import bounds, number, table, team_column, whole
+from napari_panoptic.report.nuclei.common_failures import slices_section
 from napari_panoptic.report.nuclei.failures import (
     causes_section,
     gallery_section,
@@ -145,6 +146,7 @@ def report_page(
         Section("overlaps", "Objects that share pixels", overlaps_section(report)),
         Section("size", "By size of nucleus", sizes_section(report)),
         Section("cause", "By cause of failure", causes_section(report)),
+        Section("slices", "What failures have in common", slices_section(report)),
         Section("gallery", "Worst failures", gallery_section(report, pictures)),
         *_review(report, review),
         Section("methods", "Methods, for a paper", methods),

@@ -546,7 +546,9 @@ class TestQueue:
         wait_until(lambda: ended and desk.is_settled)
         desk.session.region_changed.disconnect(note)
         desk.link.failures.ended.disconnect(note_end)
-        assert shown == [region.name for region in desk.session.cohort.regions][1:]
+        # The first one again at the end: failures before the place of the start may be open.
+        first, *others = [region.name for region in desk.session.cohort.regions]
+        assert shown == [*others, first]
         assert ended == shown[-1:]
         desk.link.summary.start()
         wait_until(lambda: desk.is_settled)

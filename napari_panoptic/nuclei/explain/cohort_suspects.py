@@ -1,0 +1,112 @@
+"""The suspect annotations of a whole cohort, read region by region."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.explain.suspects import Agreement, Suspect, agreement, find_suspects
+from napari_panoptic.nuclei.reading import (
+    HELD_UP_TO_PX,
+    load_prediction,
+    load_reference,
+    unreadable,
+)
+from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+
+
+@dataclass(frozen=True, eq=False)
+class CohortSuspects:
+    """The suspects of a cohort.
+
+    Parameters
+    ----------
+    suspects
+        The most suspect first.
+    regions
+        Number of regions that were compared.
+    objects
+        Number of their reference objects.
+    findings
+        What was odd, and why other regions were left out.
+    """
+
+    suspects: tuple[Suspect, ...]
+    regions: int
+    objects: int
+    findings: tuple[Finding, ...]
+
+
+def cohort_suspects(
+    cohort: Cohort,
+    teams: Sequence[str],
+    settings: EvaluationSettings,
+    source: Source | None = None,
+    *,
+    on_region: Callable[[], object] = lambda: None,
+) -> CohortSuspects:
+    """Find the suspect annotations of a cohort from its files.
+
+    Regions without an annotation or without the predictions of at least two teams are left
+    out, and so are those too large to be held.
+
+    Parameters
+    ----------
+    cohort, teams, settings, source
+        What to compare, and how; distances are not needed.
+    on_region
+        Called after each region.
+    """
+    settings = settings.replaced(distances=False)
+    found: list[Agreement] = []
+    findings: list[Finding] = []
+    for region in cohort.regions:
+        own, odd = _agreement(cohort, region, teams, settings, source)
+        findings += odd
+        if own is not None:
+            found.append(own)
+        on_region()
+    return CohortSuspects(
+        suspects=find_suspects(found),
+        regions=len(found),
+        objects=sum(len(own.reference) for own in found),
+        findings=tuple(findings),
+    )
+
+
+def _agreement(
+    cohort: Cohort,
+    region: Region,
+    teams: Sequence[str],
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> tuple[Agreement | None, tuple[Finding, ...]]:
+    try:
+        reference = load_reference(cohort, region, settings, held_up_to_px=HELD_UP_TO_PX)
+    except PanopticError as error:
+        return None, (unreadable(error, region=region.name),)
+    findings = reference.findings
+    if reference.masks is None:
+        return None, findings
+    own, evaluations = reference.masks, {}
+    for team in teams:
+        masks, odd = load_prediction(cohort, region, team, reference.shape, settings, source)
+        findings += odd
+        if masks is not None:
+            pair = LabelPair(own.labels, masks.labels, own.ambiguous, reference.mpp)
+            try:
+                evaluations[team] = evaluate(pair, settings)
+            except PanopticError as error:
+                findings += (unreadable(error, region=region.name, team=team),)
+    if len(evaluations) < 2:
+        message = (
+            f"region {region.name} has readable predictions of {len(evaluations)} team(s), and "
+            "two are needed to find suspects: left out"
+        )
+        return None, (*findings, Finding(FindingKind.MISSING, message, region=region.name))
+    return agreement(evaluations, patient=region.patient, region=region.name), findings
