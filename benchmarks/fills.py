@@ -26,6 +26,7 @@ from benchmarks.windows import settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.edits.pair import EditedPair
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 REPEATS = 2
 FILL_LIMIT_MS = 150.0
@@ -116,7 +117,7 @@ def measure(size: Size, folder: Path) -> None:
     times = ambiguous(desk, size)
     print(f"\n{size.name}: {size.side} x {size.side} px, {size.objects} objects: ms")
     print(f"  ambiguous area redrawn, counted {median(times):7.0f}   limit {AMBIGUOUS_LIMIT_MS:g}")
-    edits = next(part for part in desk.parts if part.title == "Edits").edits  # type: ignore[attr-defined]
+    edits = desk.presenter(EditsPresenter).edits
     edits.set_on(True)
     watch: Any = edits._watches[next(s for s in edits._watches if s.value == "prediction")]
     data, contour = np.asarray(watch.layer.data).copy(), watch.layer.contour

@@ -41,7 +41,7 @@ from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.samples.nuclei import write_sample_cohort
 from napari_panoptic.viewer.desk.nuclei import Desk
-from napari_panoptic.viewer.panels.edits.panel import EditsPart
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 SWITCHES, STROKES, ROUNDS = 1000, 10_000, 100
 LINES = 10
@@ -124,9 +124,8 @@ def _switch(desk: Desk, name: str) -> float:
 
 def _paint(desk: Desk, strokes: int, rng: np.random.Generator) -> list[float]:
     """Dab the brush about, on either side, with undo; then discard it all."""
-    part = next(part for part in desk.parts if isinstance(part, EditsPart))
-    edits = part.edits
-    if edits is None or not edits.set_on(True):
+    edits = desk.presenter(EditsPresenter).edits
+    if not edits.set_on(True):
         return []
     times = []
     for number in range(strokes):

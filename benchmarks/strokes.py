@@ -23,6 +23,7 @@ from benchmarks.cases import CLASSES, LARGE, MEDIUM, Size, label_pair
 from benchmarks.windows import opened, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.viewer.desk.nuclei import Desk
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 STROKES = 200
 LIMIT_MS = 12.0
@@ -52,7 +53,7 @@ def write_cohort(root: Path, size: Size) -> Path:
 
 def strokes(desk: Desk, viewer: napari.Viewer, size: Size) -> list[tuple[str, list[float]]]:
     """Dab the brush all over the region, half of it with new objects."""
-    edits = next(part for part in desk.parts if part.title == "Edits").edits  # type: ignore[attr-defined]
+    edits = desk.presenter(EditsPresenter).edits
     edits.set_on(True)
     layer: Any = edits._watches[next(s for s in edits._watches if s.value == "prediction")].layer
     layer.brush_size = 10
@@ -113,7 +114,7 @@ def main() -> None:
                     above = "" if limit is None or median(times) <= limit else f"  above {limit:g}"
                     p95 = quantiles(times, n=20)[-1]
                     print(f"  {name:36} median {median(times):7.1f}   p95 {p95:7.1f}{above}")
-                edits = next(part for part in desk.parts if part.title == "Edits").edits  # type: ignore[attr-defined]
+                edits = desk.presenter(EditsPresenter).edits
                 edits.discard()
                 settle(desk)
 

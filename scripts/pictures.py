@@ -29,7 +29,7 @@ from napari_panoptic.viewer.desk.detections import DetectionDesk
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.desk.raters import show_rated
 from napari_panoptic.viewer.opening import AnyDesk, open_in
-from napari_panoptic.viewer.panels.ranking.part import RankingPart
+from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -71,7 +71,7 @@ def take(desk: Desk, viewer: napari.Viewer) -> None:
     for workspace in desk.workspaces:
         desk.show_workspace(workspace.name)
         if workspace.name == "Cohort":
-            next(part for part in desk.parts if isinstance(part, RankingPart)).evaluate()
+            desk.presenter(RankingPresenter).evaluate()
         settle(desk, at_least_s=2.0)
         name = workspace.name.lower()
         save(viewer, "desk" if name == "inspect" else f"desk-{name}")

@@ -7,7 +7,21 @@ import sys
 from collections.abc import Sequence
 
 from napari_panoptic import __version__
-from napari_panoptic.cli import convert, demo, dump, evaluate, init, report, sample, suspects, view
+from napari_panoptic.cli import (
+    compare,
+    convert,
+    demo,
+    dump,
+    evaluate,
+    import_verdicts,
+    init,
+    package,
+    report,
+    sample,
+    slices,
+    suspects,
+    view,
+)
 from napari_panoptic.cli.output import readers_may_end
 from napari_panoptic.cli.parser import CommandParser, Parser
 from napari_panoptic.common.errors import PanopticError, SettingsError
@@ -17,6 +31,10 @@ COMMANDS = {
     "view": view,
     "evaluate": evaluate,
     "report": report,
+    "package": package,
+    "import-verdicts": import_verdicts,
+    "compare": compare,
+    "slices": slices,
     "suspects": suspects,
     "dump": dump,
     "convert": convert,

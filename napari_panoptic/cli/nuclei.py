@@ -6,7 +6,8 @@ import argparse
 import math
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,11 +24,13 @@ from napari_panoptic.cli.console import (
     words,
 )
 from napari_panoptic.common.errors import SettingsError, checked_name
+from napari_panoptic.common.progress import Progress
 from napari_panoptic.common.text import english_list, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.pair import pair_cohort
+from napari_panoptic.io.covariates import read_covariates
 from napari_panoptic.io.locking import held_alone
-from napari_panoptic.io.metadata import metadata_beside, read_metadata
+from napari_panoptic.io.metadata import Metadata, metadata_beside, read_metadata
 from napari_panoptic.nuclei import conversion
 from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch
 from napari_panoptic.nuclei.cohort_report import (
@@ -38,7 +41,13 @@ from napari_panoptic.nuclei.cohort_report import (
 )
 from napari_panoptic.nuclei.conditions import Condition
 from napari_panoptic.nuclei.experiment import Experiment
+from napari_panoptic.nuclei.explain.cohort_objects import (
+    CAUSES_OF,
+    cohort_objects,
+    common_slices,
+)
 from napari_panoptic.nuclei.explain.cohort_suspects import CohortSuspects, cohort_suspects
+from napari_panoptic.nuclei.explain.slices import SliceSearch
 from napari_panoptic.nuclei.explain.suspects import SuspectKind
 from napari_panoptic.nuclei.result_store import PartStore
 from napari_panoptic.nuclei.results import ObjectsFile, RegionResult
@@ -51,6 +60,18 @@ from napari_panoptic.nuclei.values.settings import (
     Restoration,
     Scoring,
     protocol,
+)
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.versions import MARGIN, check_metric, compare_teams_of
+from napari_panoptic.report.nuclei.slices import (
+    NOTHING,
+    SLICES_NAMES,
+    SLICES_RECORD,
+    SearchRecord,
+    failing,
+    percent,
+    slice_sentence,
+    write_slices,
 )
 from napari_panoptic.report.nuclei.suspects import SUSPECTS_NAMES, SUSPECTS_RECORD, write_suspects
 from napari_panoptic.report.nuclei.tables import (
@@ -69,7 +90,7 @@ def evaluate(options: argparse.Namespace) -> int:
     settings = settings_from(options)
     cohort = cohort_from(options)
     names = _team_names(cohort, options.teams)
-    source = _source_from(options, cohort, names)
+    source = source_from(options, cohort, names)
     with tables_in(options.output, TABLE_NAMES, cohort.root):
         evaluation = _evaluate_alone(options, settings, cohort, names, source)
     if evaluation is None:
@@ -136,7 +157,7 @@ def _results(
     """
     results: list[RegionResult] = []
     flattened: list[RegionResult] = []
-    with _Progress(cohort) as progress:
+    with RegionProgress(cohort) as progress:
         for found, *others in run_regions(
             cohort,
             work,
@@ -161,17 +182,14 @@ def report(options: argparse.Namespace) -> int:
     check_report(options.output, options.cohort or options.reference)
     cohort = cohort_from(options)
     names = tuple(_team_names(cohort, options.teams))
-    metadata = (
-        metadata_beside(cohort.root, cohort.patients)
-        if options.metadata is None
-        else read_metadata(options.metadata, cohort.patients)
-    )
+    versions = _versions_from(options, cohort)
+    metadata = _metadata_from(options, cohort)
     request = ReportRequest(
         cohort,
         settings,
         options.protocol,
         names,
-        _source_from(options, cohort, names),
+        source_from(options, cohort, names),
         metadata,
         options.group,
         options.held_up_to,
@@ -179,10 +197,27 @@ def report(options: argparse.Namespace) -> int:
     store = options.output.with_name(f".{options.output.name}{_STORE}")
     lock = options.output.with_name(f".{options.output.name}{_LOCK}")
     with held_alone(lock, "a report", "choose another --output"):
-        return _report_alone(options, request, store)
+        return _report_alone(options, request, store, versions)
 
 
-def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Path) -> int:
+def _versions_from(options: argparse.Namespace, cohort: Cohort) -> tuple[str, str] | None:
+    """Return the names of the two versions that a report compares."""
+    if options.compare is None:
+        if options.margin is not None:
+            raise SettingsError("--margin is for --compare OLD NEW; give that as well")
+        return None
+    if options.margin is not None:
+        check_metric("pq", options.margin)
+    old, new = (checked_name("--compare", name, cohort.checked_team) for name in options.compare)
+    return old, new
+
+
+def _report_alone(
+    options: argparse.Namespace,
+    request: ReportRequest,
+    store: Path,
+    versions: tuple[str, str] | None,
+) -> int:
     """Write a report whose file is locked."""
     # matplotlib takes long to import: only the report needs it.
     from napari_panoptic.report.nuclei.page import write_report
@@ -191,7 +226,7 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
         remove_kept(store)
     remove_unfinished(options.output.parent, [options.output.name])
     try:
-        with _Progress(request.cohort, n_passes()) as progress:
+        with RegionProgress(request.cohort, n_passes()) as progress:
             found = cohort_report(
                 request,
                 jobs=options.jobs,
@@ -201,13 +236,109 @@ def _report_alone(options: argparse.Namespace, request: ReportRequest, store: Pa
             )
         if found is None:
             return 1
+        compared = None
+        if versions is not None:
+            compared = compare_teams_of(
+                request.cohort,
+                *versions,
+                request.detailed,
+                source=request.source,
+                margin=MARGIN if options.margin is None else options.margin,
+                jobs=options.jobs,
+                scheduler=options.scheduler,
+                held_up_to_px=request.held_up_to_px,
+            )
         report_findings(found.findings, "the report")
-        write_report(found, options.output, date=report_date(is_wanted=options.date))
+        date = report_date(is_wanted=options.date)
+        write_report(found, options.output, date=date, versions=compared)
     except KeyboardInterrupt:
         return _stopped()
     remove_kept(store)
     print(visible(f"report written to {options.output}"))
     return 0
+
+
+def slices(options: argparse.Namespace) -> int:
+    """Write what the failures of a team have in common."""
+    settings = settings_from(options).replaced(
+        scoring=Scoring.DISENTANGLED, corrections=frozenset()
+    )
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    team = checked_name("--team", options.team, cohort.checked_team)
+    side = _side_from(options.side, options.cause)
+    source = source_from(options, cohort, (team,))
+    metadata = _metadata_from(options, cohort)
+    table = None if options.covariates is None else read_covariates(options.covariates)
+    about = SearchRecord(
+        team, side, options.cause, settings, options.protocol, options.permutations, options.seed
+    )
+    try:
+        with tables_in(options.output, SLICES_NAMES, cohort.root), _share_bar() as progress:
+            objects = cohort_objects(
+                cohort,
+                (team,),
+                settings,
+                source=source,
+                metadata=metadata,
+                table=table,
+                held_up_to_px=options.held_up_to,
+                progress=progress.part(0, 0.5),
+            )[team]
+            findings = tuple(dict.fromkeys((*cohort.findings, *objects.findings)))
+            is_written = not objects.frame.empty
+            if is_written:
+                found = common_slices(
+                    objects,
+                    side,
+                    options.cause,
+                    permutations=options.permutations,
+                    seed=options.seed,
+                    progress=progress.part(0.5, 1),
+                )
+                inputs = input_fingerprints(cohort, (team,))
+                write_slices(found, about, options.output, findings=findings, inputs=inputs)
+    except KeyboardInterrupt:
+        print("napari-panoptic: stopped", file=sys.stderr)
+        return 130
+    report_findings(findings, SLICES_RECORD if is_written else None)
+    if not is_written:
+        print(
+            f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
+            f"{_why_nothing(cohort, (team,))}",
+            file=sys.stderr,
+        )
+        return 1
+    _print_slices(found, about)
+    print(visible(f"tables written to {options.output}"))
+    return 0
+
+
+def _side_from(side: str | None, cause: str | None) -> Side:
+    """Return the side to search: the given one, or the first that has the cause."""
+    sides = [own for own in Side if cause is None or cause in CAUSES_OF[own]]
+    if side is None:
+        return sides[0]
+    if Side(side) not in sides:
+        raise SettingsError(
+            f"--cause: objects of the {side} have no cause '{cause}'; expected one of "
+            f"{english_list(CAUSES_OF[Side(side)], limit=9)}"
+        )
+    return Side(side)
+
+
+def _print_slices(found: SliceSearch, about: SearchRecord) -> None:
+    what = "annotated objects" if about.side is Side.REFERENCE else "predictions"
+    rate = f", {percent(found.failures / found.objects)}" if found.objects else ""
+    print(
+        visible(
+            f"{about.team}: {found.failures} of {found.objects} {what} "
+            f"{failing(about.side, about.cause)}{rate}; {number(found.searched, 'slice')} searched"
+        )
+    )
+    for place, own in enumerate(found.slices, start=1):
+        print(visible(f"{place}. {slice_sentence(own, about.side, about.cause)}"))
+    if not found.slices:
+        print(NOTHING)
 
 
 def suspects(options: argparse.Namespace) -> int:
@@ -223,7 +354,7 @@ def suspects(options: argparse.Namespace) -> int:
         raise SettingsError(
             f"suspects are found where two or more teams agree; found {number(len(names), 'team')}"
         )
-    source = _source_from(options, cohort, names)
+    source = source_from(options, cohort, names)
     with (
         tables_in(options.output, SUSPECTS_NAMES, cohort.root),
         progress_bar(len(cohort.regions), "region") as bar,
@@ -264,12 +395,24 @@ def convert(options: argparse.Namespace) -> int:
     if team is not None:
         team = checked_name("--team", team, cohort.checked_team)
     settings = EvaluationSettings().replaced(**_restoration_from(options))
-    source = _source_from(options, cohort, () if team is None else (team,))
+    source = source_from(options, cohort, () if team is None else (team,))
     form = conversion.form_to_write(options.to)
     work = conversion.Conversion(cohort, team, form, settings, source, options.force)
     report_findings(conversion.convert(work, options.output), None)
     print(visible(f"{options.to} written to {options.output}"))
     return 0
+
+
+def package(options: argparse.Namespace) -> int:
+    """Write the package of a review."""
+    from napari_panoptic.cli import review_package
+    from napari_panoptic.review.package.choosing import Reading
+
+    check_report(options.output, options.cohort)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    settings = EvaluationSettings().replaced(**_restoration_from(options), distances=False)
+    reading = Reading(settings, source_from(options, cohort, cohort.team_names))
+    return review_package.write(options, cohort, reading)
 
 
 def cohort_from(options: argparse.Namespace) -> Cohort:
@@ -292,9 +435,13 @@ def _team_names(cohort: Cohort, wanted: str | None) -> tuple[str, ...]:
     return chosen_teams(wanted, usual, cohort.checked_team)
 
 
-def _source_from(
-    options: argparse.Namespace, cohort: Cohort, names: Sequence[str]
-) -> Source | None:
+def _metadata_from(options: argparse.Namespace, cohort: Cohort) -> Metadata | None:
+    if options.metadata is None:
+        return metadata_beside(cohort.root, cohort.patients)
+    return read_metadata(options.metadata, cohort.patients)
+
+
+def source_from(options: argparse.Namespace, cohort: Cohort, names: Sequence[str]) -> Source | None:
     """Return the requested form of predictions.
 
     Raises
@@ -362,7 +509,7 @@ def _protocol_from(options: argparse.Namespace) -> EvaluationSettings:
     return settings.replaced(corrections=settings.corrections | frozenset(words(options.correct)))
 
 
-class _Progress:
+class RegionProgress:
     """A progress bar, and a note on regions reused from an interrupted run."""
 
     def __init__(self, cohort: Cohort, n_passes: int = 1) -> None:
@@ -395,6 +542,18 @@ class _Progress:
     def on_progress(self, region: str, share: float, saying: str) -> None:
         """Show the progress within a large region."""
         self._bar.set_postfix_str(visible(f"{region}: {saying}, {share:.0%}"))
+
+
+@contextmanager
+def _share_bar() -> Iterator[Progress]:
+    """Show the share that is done of work on a whole cohort."""
+    with progress_bar(100, "%") as bar:
+
+        def report(share: float, doing: str) -> None:
+            bar.update(max(0, int(100 * share) - bar.n))
+            bar.set_postfix_str(visible(doing))
+
+        yield Progress(report=report)
 
 
 def _stopped() -> int:

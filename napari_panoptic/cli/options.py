@@ -119,6 +119,11 @@ def add_teams_and_protocol(parser: argparse.ArgumentParser) -> None:
         help="names of teams, separated by commas (default: all; the annotation's own "
         "colour-coded version only if it is named)",
     )
+    add_protocol(parser)
+
+
+def add_protocol(parser: argparse.ArgumentParser) -> None:
+    """Add the protocol, and the form of the predictions."""
     parser.add_argument(
         "--protocol",
         metavar="NAME",
@@ -171,6 +176,18 @@ def add_overlaps(parser: argparse.ArgumentParser) -> None:
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Add how the regions are processed."""
+    add_jobs(parser)
+    parser.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        help="reuse what an interrupted run with the same output has finished, if neither files "
+        "nor settings have changed (default: yes; with detections and several raters each run "
+        "starts from the beginning)",
+    )
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add how many regions are processed at a time, and where."""
     from napari_panoptic.nuclei.run import AUTO, PROCESSES, THREADS
 
     parser.add_argument(
@@ -188,13 +205,6 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="run on the Dask cluster with its scheduler there, such as tcp://10.0.0.5:8786; or "
         f"{THREADS} or {PROCESSES} of this machine (default: threads, and processes if the "
         "rest takes long enough)",
-    )
-    parser.add_argument(
-        "--resume",
-        action=argparse.BooleanOptionalAction,
-        help="reuse what an interrupted run with the same output has finished, if neither files "
-        "nor settings have changed (default: yes; with detections and several raters each run "
-        "starts from the beginning)",
     )
 
 

@@ -47,6 +47,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         help="the column to group patients by (default: organ if there is one, else the first)",
     )
+    parser.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("OLD", "NEW"),
+        help="two teams to compare as an old and a new version, in a section of their own",
+    )
+    parser.add_argument(
+        "--margin",
+        type=float,
+        metavar="X",
+        help="with --compare: by how much the PQ of the new version may be worse (default: 0.01)",
+    )
     add_run(parser)
     add_held(parser)
     parser.add_argument(

@@ -44,11 +44,11 @@ class TaskCommands:
 TASKS: Mapping[Task, TaskCommands] = {
     Task.NUCLEI: TaskCommands(
         "napari_panoptic.cli.nuclei",
-        ("evaluate", "report", "suspects", "convert"),
+        ("evaluate", "report", "slices", "suspects", "convert", "package"),
         options=(
             *("protocol", "correct", "source", "restoration", "radius", "matching"),
             *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
-            *("metadata", "group", "overlaps"),
+            *("metadata", "group", "overlaps", "compare", "margin"),
         ),
     ),
     Task.DETECTIONS: TaskCommands(

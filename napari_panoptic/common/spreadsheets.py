@@ -17,6 +17,11 @@ def inert(text: str) -> str:
     return f"'{text}" if text.startswith(_BEGINNINGS) else text
 
 
+def plain(cell: str) -> str:
+    """Return the text of a cell that `inert` made."""
+    return cell[1:] if cell[:1] == "'" and cell[1:].startswith(_BEGINNINGS) else cell
+
+
 def inert_cells(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table with inert texts, including headers; numbers are unchanged.
 

@@ -17,7 +17,8 @@ from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.statistics.teams import TeamStatistics, team_statistics
 
-_LOWER_IS_BETTER = ("mean_hausdorff_px",)
+LOWER_IS_BETTER = ("mean_hausdorff_px",)
+"""Metrics of which lower ones are better."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,7 @@ def statistics_of(evaluation: CohortEvaluation) -> dict[str, TeamStatistics]:
             for team in teams
         }
         compared[name] = team_statistics(
-            figures, evaluation.cohort.patients, higher_is_better=name not in _LOWER_IS_BETTER
+            figures, evaluation.cohort.patients, higher_is_better=name not in LOWER_IS_BETTER
         )
     return compared
 
@@ -152,10 +153,10 @@ class InputWatch:
         self._cohort, self._teams = cohort, tuple(team_names)
         self._before = file_stamps(input_files(cohort, self._teams))
 
-    def noted(self, evaluation: CohortEvaluation) -> CohortEvaluation:
-        """Return the evaluation with a finding for each file that has changed."""
+    def findings(self) -> tuple[Finding, ...]:
+        """Return a finding for each file that has changed."""
         now = file_stamps(input_files(self._cohort, self._teams))
-        changed = tuple(
+        return tuple(
             Finding(
                 FindingKind.CHANGED,
                 f"{path.name} was {_became(now[path])} while the cohort was being evaluated; the "
@@ -165,6 +166,10 @@ class InputWatch:
             for path, before in self._before.items()
             if now[path] != before
         )
+
+    def noted(self, evaluation: CohortEvaluation) -> CohortEvaluation:
+        """Return the evaluation with a finding for each file that has changed."""
+        changed = self.findings()
         if not changed:
             return evaluation
         cohort = evaluation.cohort

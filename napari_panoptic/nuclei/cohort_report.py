@@ -12,6 +12,7 @@ import pandas as pd
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.metadata import Metadata
 from napari_panoptic.nuclei.averages import (
@@ -40,6 +41,8 @@ from napari_panoptic.nuclei.explain.breakdown import (
     by_size,
     quartile_classes,
 )
+from napari_panoptic.nuclei.explain.cohort_objects import cohort_objects, common_slices
+from napari_panoptic.nuclei.explain.slices import SliceSearch
 from napari_panoptic.nuclei.protocols import ProtocolTable, ScoredRegion, protocol_table
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.result_store import PartStore, RegionResults
@@ -168,6 +171,9 @@ class CohortReport:
     overlaps
         With objects that keep the pixels that they share, and flattened; of the
         regions in which both is possible.
+    slices
+        Team -> what its missed and misclassified objects have in common, of the regions that
+        are small enough to be held.
     """
 
     request: ReportRequest
@@ -181,6 +187,7 @@ class CohortReport:
     protocols: ProtocolTable
     scored: Mapping[str, Sequence[ScoredRegion]]
     overlaps: CohortEvaluation
+    slices: Mapping[str, SliceSearch]
 
     @property
     def cohort(self) -> Cohort:
@@ -323,7 +330,25 @@ def cohort_report(
     second = _Second(request)
     if not run.go(1, second.work, second.add):
         return None
-    return second.gathered(watch.noted(evaluation), watch.noted(in_detail))
+    try:
+        slices = _slices(request, Progress(is_wanted))
+    except StoppedError:
+        return None
+    return second.gathered(watch.noted(evaluation), watch.noted(in_detail), slices)
+
+
+def _slices(request: ReportRequest, progress: Progress) -> dict[str, SliceSearch]:
+    """Search what the failures of each team have in common."""
+    objects = cohort_objects(
+        request.cohort,
+        request.team_names,
+        request.detailed,
+        source=request.source,
+        metadata=request.metadata,
+        held_up_to_px=request.held_up_to_px,
+        progress=progress,
+    )
+    return {team: common_slices(own, progress=progress) for team, own in objects.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,7 +443,12 @@ class _Second:
             if one.counts is not None and other.counts is not None
         ]
 
-    def gathered(self, evaluation: CohortEvaluation, detailed: CohortEvaluation) -> CohortReport:
+    def gathered(
+        self,
+        evaluation: CohortEvaluation,
+        detailed: CohortEvaluation,
+        slices: Mapping[str, SliceSearch],
+    ) -> CohortReport:
         """Return the report, once all regions are there."""
         protocols, two_by_two, radii, thresholds, shifts, _ = self._sums
         scored = scored_regions(self._challenge)
@@ -450,6 +480,7 @@ class _Second:
                 [kept for _, kept in self._both_ways],
                 [replace(flat, findings=()) for flat, _ in self._both_ways],
             ),
+            slices=slices,
         )
 
 

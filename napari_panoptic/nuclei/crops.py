@@ -135,6 +135,35 @@ def cut(
     return Crop(tissue_at(source.image, corner, field_px, size_px), outlines)
 
 
+def windows_around(
+    source: CropSource, side: Side, row: int, corner: tuple[int, int], field_px: int
+) -> tuple[dict[Side, NDArray[np.int32]], dict[Side, NDArray[np.int64]]]:
+    """Return the labels around an object, as numbers instead of a picture.
+
+    Parameters
+    ----------
+    source
+        The source of the crop.
+    side, row
+        The object, by its row in the outcomes.
+    corner, field_px
+        y, x of the first pixel, and the width.
+
+    Returns
+    -------
+    windows
+        Side -> int32 (field_px, field_px); zero beyond the image. Of overlapping objects, the
+        object and its partner are uppermost.
+    concerned
+        Side -> the labels of the object, of its partner, and of objects that they overlap.
+    """
+    uppermost = _on_top(source, side, row)
+    windows = {
+        which: _drawn(source.labels(which), uppermost[which], corner, field_px) for which in Side
+    }
+    return windows, _concerned(source, side, row, windows)
+
+
 def _label_colours(labels: LabelImage, own: SideOutcomes) -> NDArray[np.uint8]:
     """Colour each label by the status of the object with its id."""
     table = np.zeros((len(labels) + 1, 4), np.uint8)

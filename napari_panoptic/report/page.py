@@ -24,7 +24,7 @@ from napari_panoptic.report.writing import write_bytes
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 _VOID = ("br", "img", "meta", "wbr")
 SHORT_NAME = 24
 """Names of at most this many characters are not broken across lines."""
@@ -89,7 +89,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         finalize=_shown,
         undefined=StrictUndefined,
@@ -197,13 +197,12 @@ def page(title: str, lead: Sequence[Child], sections: Sequence[Section], foot: C
     foot
         Its last line.
     """
-    style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
-    own = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     # The page may show its own content and run its own script, and nothing else.
     policy = (
         f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; "
-        f"style-src 'unsafe-inline'; script-src 'sha256-{own}'"
+        f"style-src 'unsafe-inline'; script-src '{content_hash(script)}'"
     )
     return rendered(
         "base.html.j2",
@@ -215,6 +214,11 @@ def page(title: str, lead: Sequence[Child], sections: Sequence[Section], foot: C
         style=trusted(style),
         script=trusted(script),
     )
+
+
+def content_hash(content: str) -> str:
+    """Return a script or style as a content security policy names it."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
 def write_page(path: Path, content: str) -> Path:

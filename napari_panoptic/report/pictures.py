@@ -25,10 +25,20 @@ def readable_image(path: Path | None, item: str | None = None) -> SlideImage | N
         return None
 
 
-def jpeg(picture: Image.Image) -> bytes:
+def jpeg(picture: Image.Image, *, quality: int = _QUALITY) -> bytes:
     """Encode a picture. Colours are not subsampled, since outlines are thin."""
+    try:
+        return _encoded(picture, quality, is_optimized=True)
+    except OSError:
+        # Pillow optimizes within a buffer of a byte per pixel: too few for noise.
+        return _encoded(picture, quality, is_optimized=False)
+
+
+def _encoded(picture: Image.Image, quality: int, *, is_optimized: bool) -> bytes:
     target = io.BytesIO()
-    picture.convert("RGB").save(target, "JPEG", quality=_QUALITY, subsampling=0, optimize=True)
+    picture.convert("RGB").save(
+        target, "JPEG", quality=quality, subsampling=0, optimize=is_optimized
+    )
     return target.getvalue()
 
 

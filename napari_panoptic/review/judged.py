@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.explain.cohort_failures import whole_objects
 from napari_panoptic.nuclei.explain.what_if import without_annotation_errors
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts
@@ -83,11 +84,7 @@ class Subjects:
     def measured(self, side: Side) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return centroids (n, 2) and areas (n,) of all pixels of each object, by row."""
         if side not in self._measured:
-            table = self.evaluation.table
-            whole = table.reference if side is Side.REFERENCE else table.prediction
-            slots = self._slots_of(side)
-            areas = whole.area[slots]
-            self._measured[side] = whole.sum_yx[slots] / np.maximum(areas, 1)[:, None], areas
+            self._measured[side] = whole_objects(self.evaluation, side)
         return self._measured[side]
 
     def are_those_of(self, other: Subjects) -> bool:
@@ -125,19 +122,6 @@ class Subjects:
             name = own.class_names[int(own.side(side).class_index[row]) - 1]
             y, x = centroids[row]
             yield Place(self.team, self.region, side, name, y, x, areas[row])
-
-    def _slots_of(self, side: Side) -> NDArray[np.int64]:
-        """Return the row in label image and overlap table of each row of the outcomes.
-
-        The two differ where objects of a working copy lost their last pixel.
-        """
-        pair, ids = self.evaluation.pair, self.evaluation.outcomes.side(side).ids
-        labels = pair.reference if side is Side.REFERENCE else pair.prediction
-        if np.array_equal(labels.ids, ids):
-            return np.arange(len(ids))
-        order = np.argsort(labels.ids, kind="stable")
-        slots: NDArray[np.int64] = order[np.searchsorted(labels.ids[order], ids)]
-        return slots
 
 
 def _failures(evaluation: Evaluation, side: Side) -> NDArray[np.bool_]:

@@ -75,28 +75,6 @@ def figures_of(
     )
 
 
-def next_region(
-    names: Sequence[str], here: str, lines: Mapping[str, RegionLine | None]
-) -> str | None:
-    """Return the next region with failures to review, from the first again after the last.
-
-    Parameters
-    ----------
-    names
-        All regions, in their order.
-    here
-        The region to start after.
-    lines
-        Region -> its line; a region without one is not evaluated and skipped.
-    """
-    start = names.index(here) + 1 if here in names else 0
-    for name in (*names[start:], *names[:start]):
-        line = lines.get(name)
-        if name != here and line is not None and line.done < line.total:
-            return name
-    return None
-
-
 def evaluated_region(
     cohort: Cohort, region: str, team: str, settings: EvaluationSettings, source: Source | None
 ) -> Evaluation | None:

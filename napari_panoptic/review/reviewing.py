@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -69,6 +69,7 @@ class Reviewing:
     """
 
     changed = Signal()  # other verdicts, another reviewer or another file
+    touched = Signal(tuple)  # regions in which verdicts changed, shown or not; before `changed`
     failed = Signal(PanopticError)
     noticed = Signal(Finding)
 
@@ -224,32 +225,45 @@ class Reviewing:
             return []
         if not all(self._is_there(subjects.evaluation, *place) for place in given):
             return []
-        store = self._store or self._open()
-        if store is None:
-            return []
         by_place: dict[Object, tuple[Verdict, str, str]] = {}
         for place, details in given.items():
             by_place.setdefault(judged_as_one(subjects.evaluation, *place), details)
+        records = self._save(
+            [Judgement(subjects.of(*at), *details) for at, details in by_place.items()]
+        )
+        if len(records) == 1:
+            self._take(next(iter(by_place)), records[0])
+        elif records:
+            self._forget()
+            self.refresh()
+        return records
+
+    def give_anywhere(self, judgements: Sequence[Judgement]) -> list[ReviewRecord]:
+        """Save verdicts on objects of any region and team, which are undone together.
+
+        Returns
+        -------
+        list of ReviewRecord
+            The verdicts; empty if none was saved, which was reported.
+        """
+        records = self._save(judgements) if judgements else []
+        self._read_again(records)
+        return records
+
+    def _save(self, judgements: Sequence[Judgement]) -> list[ReviewRecord]:
+        store = self._store or self._open()
+        if store is None:
+            return []
         times_opened = store.times_opened
         try:
-            records = store.give_all(
-                [Judgement(subjects.of(*at), *details) for at, details in by_place.items()]
-            )
+            records = store.give_all(judgements)
         except ReviewError as error:
             self._tell(error)
             return []
         self._problem = None
         if store.times_opened != times_opened:
             self._forget()
-        self._take_all(list(by_place), records)
         return records
-
-    def _take_all(self, places: list[Object], records: list[ReviewRecord]) -> None:
-        if len(places) == 1:
-            self._take(places[0], records[0])
-            return
-        self._forget()
-        self.refresh()
 
     def may_undo(self) -> bool:
         """Return whether a verdict of this window stands that `undo` would withdraw."""
@@ -271,10 +285,15 @@ class Reviewing:
             self._tell(error)
             return []
         self._problem = None
+        self._read_again(records)
+        return records
+
+    def _read_again(self, records: Sequence[ReviewRecord]) -> None:
+        """Read verdicts again after some were given or withdrawn, in any region."""
         if records:
             self._forget()
+            self.touched.emit(tuple({record.region for record in records}))
             self.refresh()
-        return records
 
     def withdraw(self, side: Side, row: int) -> ReviewRecord | None:
         """Withdraw the verdict on an object that is shown; None if none was withdrawn."""
@@ -329,9 +348,21 @@ class Reviewing:
             return None
         return subjects.of(*judged_as_one(subjects.evaluation, side, row))
 
-    def reviewed_regions(self) -> list[str]:
-        """Name the regions in which the reviewer has judged the current team, sorted."""
-        team = self._session.team
+    def records(self, region: str) -> list[ReviewRecord]:
+        """Return the reviewer's verdicts in a region, shown or not; none if that failed."""
+        if self._known is not None and self._known[0] == region:
+            return self._known[1]
+        return self._read(region) or []
+
+    def reviewed_regions(self, team: str | None = None) -> list[str]:
+        """Name the regions in which the reviewer has judged a team, sorted.
+
+        Parameters
+        ----------
+        team
+            The current one where None.
+        """
+        team = self._session.team if team is None else team
         if self._store is None or team is None:
             return []
         if team not in self._reviewed:
@@ -361,6 +392,9 @@ class Reviewing:
         """Take the answer to a question; gives the regions where others changed verdicts."""
         if self._problem is not None:
             return ()
+        if looked.regions:
+            self._reviewed = {}
+            self.touched.emit(looked.regions)
         if looked.is_there and self._store is None:
             self.begin()
         elif looked.error is not None and looked.place.age == self._age:
@@ -424,13 +458,19 @@ class Reviewing:
         if self._store is None:
             return []
         if self._known is None or self._known[0] != region:
-            try:
-                self._known = region, self._store.current(region=region)
-            except ReviewError as error:
-                self._known = None
-                self._tell(error)
-                return []
-        return self._known[1]
+            found = self._read(region)
+            self._known = None if found is None else (region, found)
+        return [] if self._known is None else self._known[1]
+
+    def _read(self, region: str) -> list[ReviewRecord] | None:
+        """Read the reviewer's verdicts in a region; None if that failed, which is reported."""
+        if self._store is None:
+            return None
+        try:
+            return self._store.current(region=region)
+        except ReviewError as error:
+            self._tell(error)
+            return None
 
     def _take(self, place: Object, record: ReviewRecord) -> None:
         """Show a verdict that was saved: it alone has changed what is shown."""

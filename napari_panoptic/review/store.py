@@ -35,6 +35,7 @@ from napari_panoptic.review.identity import (
 from napari_panoptic.review.verdicts import (
     HistoryEntry,
     Judgement,
+    Receipt,
     ReviewerAgreement,
     ReviewRecord,
     Role,
@@ -44,6 +45,11 @@ from napari_panoptic.review.verdicts import (
 _COLUMNS = (
     "reviewer, team, region, side, object_id, class_name, centroid_y_px, centroid_x_px, area_px, "
     "verdict, tag, note, given_at, role"
+)
+# In files of any layout: added with the first receipt, and no business of other versions.
+_RECEIPTS = (
+    "CREATE TABLE IF NOT EXISTS receipts (digest TEXT PRIMARY KEY, package TEXT NOT NULL, "
+    "reviewer TEXT NOT NULL, received_at TEXT NOT NULL)"
 )
 _NEWEST = "SELECT max(revision) FROM verdicts"
 # Neither withdrawn nor replaced by one that is not withdrawn itself.
@@ -203,8 +209,18 @@ class ReviewStore:
         (record,) = self.give_all([Judgement(subject, verdict, tag, note)])
         return record
 
-    def give_all(self, judgements: Sequence[Judgement]) -> list[ReviewRecord]:
+    def give_all(
+        self, judgements: Sequence[Judgement], *, receipt: Receipt | None = None
+    ) -> list[ReviewRecord]:
         """Save several verdicts at once; :meth:`undo` takes them back together.
+
+        Parameters
+        ----------
+        judgements
+            The verdicts.
+        receipt
+            The file that they came in. It is noted with them, and refused if it was
+            received before.
 
         Returns
         -------
@@ -221,6 +237,8 @@ class ReviewStore:
         if len(records) > 1:
             failure = f"the {len(records)} verdicts were NOT saved"
         with self._writing(failure, records[0] if records else None) as connection:
+            if receipt is not None:
+                self._note_receipt(connection, receipt)
             revision = self._next_revision()
             for record in records:
                 replaced = self._standing_on(record)
@@ -248,8 +266,39 @@ class ReviewStore:
             verdict=judgement.verdict,
             tag=one_spelling(judgement.tag).strip(),
             note=one_spelling(judgement.note).strip(),
-            given_at=now(),
+            given_at=judgement.given_at or now(),
             role=self.role,
+        )
+
+    def check_not_received(self, receipt: Receipt) -> None:
+        """Check that a file of verdicts was not received before.
+
+        Raises
+        ------
+        ReviewError
+            If it was, or the review file cannot be read.
+        """
+        there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'receipts'"
+        if not self._read(there, {}):
+            return
+        rows = self._read(
+            "SELECT reviewer, received_at FROM receipts WHERE digest = :digest",
+            {"digest": receipt.digest},
+        )
+        for reviewer, received_at in rows:
+            raise ReviewError(
+                f"these verdicts were imported before, as those of {str(reviewer)[:200]} at "
+                f"{str(received_at)[:19]} UTC; nothing was changed. Save them again from the page "
+                f"if verdicts were added",
+                path=self._path,
+            )
+
+    def _note_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> None:
+        connection.execute(_RECEIPTS)
+        self.check_not_received(receipt)
+        connection.execute(
+            "INSERT INTO receipts VALUES (?, ?, ?, ?)",
+            (receipt.digest, receipt.package, self._reviewer, stamp(now())),
         )
 
     def undo(self) -> list[ReviewRecord]:

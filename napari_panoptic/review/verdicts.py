@@ -71,12 +71,29 @@ class ReviewRecord(Subject):
 
 
 class Judgement(NamedTuple):
-    """A verdict that is about to be given."""
+    """A verdict that is about to be given; `given_at` is in UTC, None for now."""
 
     subject: Subject
     verdict: Verdict
     tag: str = ""
     note: str = ""
+    given_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A file of verdicts that was received from a reviewer.
+
+    Parameters
+    ----------
+    digest
+        The digest of its content.
+    package
+        The id of the review package that it answers.
+    """
+
+    digest: str
+    package: str
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,9 @@ def test_the_wheel_holds_the_package_and_the_manifest_and_nothing_else(wheel: Pa
         "napari_panoptic/report/templates/methods_detections.html.j2",
         "napari_panoptic/report/templates/methods_nuclei.html.j2",
         "napari_panoptic/report/templates/methods_raters.html.j2",
+        "napari_panoptic/report/templates/package.css",
+        "napari_panoptic/report/templates/package.html.j2",
+        "napari_panoptic/report/templates/package.js",
         "napari_panoptic/report/templates/report.css",
         "napari_panoptic/report/templates/report.js",
         *(

@@ -3,17 +3,12 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import numpy as np
 import pytest
 
-from napari_panoptic.nuclei.display.object_rows import ObjectRows
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status, Verdict
-from napari_panoptic.review.judged import Judged, Subjects
-from napari_panoptic.review.progress import RegionLine, next_region
-from napari_panoptic.review.queue import Adjudication, next_open, with_partner
+from napari_panoptic.nuclei.values.vocabulary import Verdict
+from napari_panoptic.review.queue import Adjudication
 from napari_panoptic.review.verdicts import ReviewRecord, Role, Share, compared
 from tests.support.review_cases import subject
-from tests.support.small_pairs import four_fates
 
 
 def record_on(of, verdict, reviewer="Ada", role=Role.REVIEWER):
@@ -26,72 +21,6 @@ def record_on(of, verdict, reviewer="Ada", role=Role.REVIEWER):
         role=role,
         given_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
-
-
-class TestFailures:
-    @pytest.fixture
-    def evaluation(self):
-        return four_fates()
-
-    @pytest.fixture
-    def rows(self, evaluation):
-        return ObjectRows.prepared(evaluation.outcomes)
-
-    @pytest.fixture
-    def following(self, evaluation, rows):
-        """Return what finds the next failure in the order of the rows."""
-        order = np.arange(len(rows))
-        on_prediction = order >= rows.n_reference
-        wrong = STATUS_CODE[Status.MISCLASSIFIED]
-        twice = on_prediction & (rows.values["status"] == wrong)
-        failures = np.flatnonzero(rows.failures() & ~twice)
-
-        def find(judged=None, start=None, leave_out=()):
-            judged = Judged(evaluation, judged or {})
-            return next_open(judged, rows, order, failures, start, leave_out)
-
-        find.failures = [rows.object_of(int(row)) for row in failures]
-        return find
-
-    def test_failures_come_in_order_and_then_from_the_first(self, following):
-        first, *_, last = following.failures
-        assert following() == first
-        assert following(start=last, leave_out=[last]) == first
-        for here, after in zip(following.failures, following.failures[1:], strict=False):
-            assert following(start=here, leave_out=[here]) == after
-
-    def test_judged_ones_and_those_selected_are_left_out(self, evaluation, following):
-        subjects = Subjects(evaluation, region="R", team="T")
-        judged = {at: record_on(subjects.of(*at), Verdict.BOTH_WRONG) for at in following.failures}
-        *done, left = judged
-        assert following({at: judged[at] for at in done}) == left
-        assert following(judged) is None
-        assert following(leave_out=following.failures) is None
-
-    def test_the_table_may_be_about_to_follow_an_edit(self, evaluation, rows):
-        some = np.arange(len(rows))
-        assert next_open(Judged(evaluation, {}), ObjectRows.empty(), some, some, None) is None
-
-    def test_a_misclassified_pair_is_left_out_as_a_whole(self, evaluation):
-        own = evaluation.outcomes.reference
-        row = int(np.flatnonzero(own.status == STATUS_CODE[Status.MISCLASSIFIED])[0])
-        partner = (Side.PREDICTION, int(own.partner[row]))
-        assert with_partner(evaluation, (Side.REFERENCE, row)) == {(Side.REFERENCE, row), partner}
-
-
-def test_the_next_region_has_open_failures():
-    counts = four_fates().counts
-    lines = {
-        "A": RegionLine("A", 0, 3, counts, counts),
-        "B": RegionLine("B", 2, 2, counts, counts),
-        "D": RegionLine("D", 1, 2, counts, counts),
-    }
-    names = ["A", "B", "C", "D"]  # C is not evaluated
-    assert next_region(names, "A", lines) == "D"
-    assert next_region(names, "D", lines) == "A"
-    assert next_region(names, "", lines) == "A"
-    assert next_region(["B"], "B", lines) is None
-    assert next_region(names, "A", {"A": lines["A"]}) is None
 
 
 class TestAdjudication:

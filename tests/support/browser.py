@@ -16,6 +16,8 @@ from typing import Any
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _PATIENCE_S = 60.0
+_KEY_CODES = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowRight": 39}
+_ALT = 1
 _OPTIONS = (
     "--headless",
     "--no-sandbox",
@@ -86,6 +88,25 @@ class Page:
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
+
+    def press(self, key: str, *, alt: bool = False) -> None:
+        """Press and release a key, such as ``Enter`` or ``a``, as the user's hand does."""
+        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        own: dict[str, Any] = {"key": key, "modifiers": _ALT if alt else 0}
+        if key.isdigit():
+            own["code"] = f"Digit{key}"
+        own["windowsVirtualKeyCode"] = _KEY_CODES.get(key, ord(key[0].upper()))
+        shown = {"text": text} if text and not alt else {}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **shown, **own)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **own)
+
+    def write(self, text: str) -> None:
+        """Type a text where the focus is."""
+        self.call("Input.insertText", text=text)
+
+    def save_downloads_in(self, folder: Path) -> None:
+        """Have files saved in a folder, without a question."""
+        self.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
 
     @property
     def errors(self) -> list[dict[str, Any]]:

@@ -84,9 +84,29 @@ class ReviewWindow:
 
     def left_to_judge(self):
         """Return how many failures of the region have no verdict, as the panel says."""
-        bars = self.panel.findChildren(QProgressBar)
-        (bar,) = (bar for bar in bars if bar.format().startswith("Region"))
+        bar = self._bar("Region")
         return bar.maximum() - bar.value()
+
+    def left_in_cohort(self):
+        """Return the same of the cohort, once all of its regions are counted."""
+        bar = self._bar("Cohort")
+        self._wait_until(lambda: bar.maximum() == self.failures_in_cohort())
+        return bar.maximum() - bar.value()
+
+    def failures_in_cohort(self):
+        """Count the failures of all regions."""
+        self.settle()
+        counts = [line.counts.confusion for line in self.session.summaries.values()]
+        return sum(int(confusion.sum() - confusion.trace()) for confusion in counts)
+
+    def _bar(self, place):
+        bars = self.panel.findChildren(QProgressBar)
+        (bar,) = (bar for bar in bars if bar.format().startswith(place))
+        return bar
+
+    def said_above(self):
+        """Return the line above the image about the selected object, or the message there."""
+        return self.desk.panels.title.selected_text()
 
     def field(self, placeholder):
         fields = [f for kind in _FIELDS for f in self.panel.findChildren(kind)]

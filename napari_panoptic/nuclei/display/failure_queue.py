@@ -141,6 +141,7 @@ class FailureQueue:
         *,
         start: int | None = None,
         wanted: NDArray[np.bool_] | None = None,
+        wraps: bool = False,
     ) -> Stop | None:
         """Go to the next or previous stop.
 
@@ -155,6 +156,8 @@ class FailureQueue:
             the first stop of all.
         wanted
             bool (n,): the stops to consider; None for all.
+        wraps
+            Whether the first stop follows the last one, and the other way round.
 
         Returns
         -------
@@ -163,9 +166,11 @@ class FailureQueue:
         """
         before, after = self._gap(stops, step, start)
         chosen = np.ones(len(stops), bool) if wanted is None else wanted
-        ahead = (
-            np.flatnonzero(chosen[after:]) + after if step > 0 else np.flatnonzero(chosen[:before])
-        )
+        ahead, behind = np.flatnonzero(chosen[after:]) + after, np.flatnonzero(chosen[:before])
+        if step < 0:
+            ahead, behind = behind, ahead
+        if wraps and not len(ahead):
+            ahead = behind
         if not len(ahead):
             return None
         place = int(ahead[0] if step > 0 else ahead[-1])

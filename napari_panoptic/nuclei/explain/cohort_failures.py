@@ -30,6 +30,9 @@ Columns = Mapping[str, NDArray[np.generic]]
 ``partner_class`` (1-based, 0 for none), ``status`` and ``cause`` (codes), ``partner_id`` (-1 for
 none), ``iou``, ``hausdorff_px`` (NaN if unknown), ``area_px``, ``centroid_yx_px`` (n, 2) and
 ``bbox`` (n, 4): y0, x0, y1, x1, half open.
+
+The failures of a whole evaluation also have ``whole_area_px`` and ``whole_centroid_yx_px``, of all
+pixels before any ambiguous area is cut away: they identify an object in a review.
 """
 
 
@@ -73,6 +76,7 @@ def region_failures(evaluation: Evaluation) -> RegionFailures:
         Side.PREDICTION: np.flatnonzero(prediction == _FP),
     }
     found = chosen_failures(outcomes, rows)
+    found = replace(found, columns={**found.columns, **_whole_columns(evaluation, rows)})
     is_misclassified = found.columns["status"] == _MISCLASSIFIED
     is_tidy = np.array_equal(outcomes.reference.ids, pair.reference.ids) and np.array_equal(
         outcomes.prediction.ids, pair.prediction.ids
@@ -101,6 +105,42 @@ def chosen_failures(outcomes: Outcomes, rows: Mapping[Side, NDArray[np.integer]]
     parts = [_side_columns(outcomes, side, rows[side].astype(np.int64)) for side in SIDES]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return RegionFailures(columns, outcomes.class_names, outcomes.mpp)
+
+
+def whole_objects(
+    evaluation: Evaluation, side: Side
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return centroids (n, 2) and areas (n,) of all pixels of each object, by row.
+
+    Pixels that the ambiguous policy cuts away count as well. Axis order of the centroids: y, x.
+    """
+    table = evaluation.table
+    whole = table.reference if side is Side.REFERENCE else table.prediction
+    slots = _slots_of(evaluation, side)
+    areas = whole.area[slots]
+    return whole.sum_yx[slots] / np.maximum(areas, 1)[:, None], areas
+
+
+def _slots_of(evaluation: Evaluation, side: Side) -> NDArray[np.int64]:
+    """Return the row in label image and overlap table of each row of the outcomes.
+
+    The two differ where objects of a working copy lost their last pixel.
+    """
+    pair, ids = evaluation.pair, evaluation.outcomes.side(side).ids
+    labels = pair.reference if side is Side.REFERENCE else pair.prediction
+    if np.array_equal(labels.ids, ids):
+        return np.arange(len(ids))
+    order = np.argsort(labels.ids, kind="stable")
+    slots: NDArray[np.int64] = order[np.searchsorted(labels.ids[order], ids)]
+    return slots
+
+
+def _whole_columns(evaluation: Evaluation, rows: Mapping[Side, NDArray[np.integer]]) -> Columns:
+    measured = [(whole_objects(evaluation, side), rows[side]) for side in SIDES]
+    return {
+        "whole_centroid_yx_px": np.concatenate([yx[of] for (yx, _), of in measured]),
+        "whole_area_px": np.concatenate([area[of] for (_, area), of in measured]),
+    }
 
 
 def _side_columns(outcomes: Outcomes, side: Side, rows: NDArray[np.int64]) -> Columns:

@@ -13,7 +13,9 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.values.settings import PROTOCOLS, Scoring
+from napari_panoptic.nuclei.versions import VersionComparison
 from napari_panoptic.report.columns import bounds, number, table, team_column, whole
+from napari_panoptic.report.nuclei.common_failures import slices_section
 from napari_panoptic.report.nuclei.failures import (
     causes_section,
     gallery_section,
@@ -36,6 +38,7 @@ from napari_panoptic.report.nuclei.teams import (
     patients_section,
     teams_section,
 )
+from napari_panoptic.report.nuclei.versions import versions_section
 from napari_panoptic.report.page import (
     Child,
     Section,
@@ -65,6 +68,7 @@ def write_report(
     path: Path,
     *,
     date: str = "",
+    versions: VersionComparison | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> Path | None:
     """Draw the pictures, and write the report as one HTML file, completely or not at all.
@@ -77,6 +81,8 @@ def write_report(
         The file to write; an existing one is replaced.
     date
         The date of the report. Without one, the same files give the same report.
+    versions
+        Two teams compared as an old and a new version, for a section on them.
     is_wanted
         Called before each region's pictures. If it returns False, nothing is written and the
         result is None.
@@ -96,11 +102,17 @@ def write_report(
         held_up_to_px=request.held_up_to_px,
         is_wanted=is_wanted,
     )
-    content = report_page(report, list(found), date=date)
+    content = report_page(report, list(found), date=date, versions=versions)
     return write_page(path, content) if is_wanted() else None
 
 
-def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str = "") -> str:
+def report_page(
+    report: CohortReport,
+    pictures: Sequence[Picture],
+    *,
+    date: str = "",
+    versions: VersionComparison | None = None,
+) -> str:
     """Return the page of a report, with pictures of the worst failures; see `write_report`."""
     cohort = report.cohort
     first = lead(
@@ -129,9 +141,14 @@ def report_page(report: CohortReport, pictures: Sequence[Picture], *, date: str 
         Section("overlaps", "Objects that share pixels", overlaps_section(report)),
         Section("size", "By size of nucleus", sizes_section(report)),
         Section("cause", "By cause of failure", causes_section(report)),
+        Section("slices", "What failures have in common", slices_section(report)),
         Section("gallery", "Worst failures", gallery_section(report, pictures)),
         Section("methods", "Methods, for a paper", methods),
     ]
+    if versions is not None:
+        compared = versions_section(versions, all_teams(report))
+        place = next(n for n, section in enumerate(sections) if section.slug == "statistics")
+        sections.insert(place + 1, Section("versions", "Old and new version", compared))
     return report_document(f"Segmentation report: {cohort.name}", first, sections)
 
 

@@ -36,7 +36,7 @@ from napari_panoptic.viewer.kit.napari_private import focus_canvas
 from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import show_error, show_info, shown
 from napari_panoptic.viewer.kit.widgets import show_in_front
-from napari_panoptic.viewer.layers.point_scene import PointScene, Tool
+from napari_panoptic.viewer.layers.point_scene import PointScene
 from napari_panoptic.viewer.panels.detections.atypia import AtypiaPanel
 from napari_panoptic.viewer.panels.detections.navigator import DetectionNavigator
 from napari_panoptic.viewer.panels.detections.panels import (
@@ -47,6 +47,7 @@ from napari_panoptic.viewer.panels.detections.panels import (
     PointTable,
 )
 from napari_panoptic.viewer.panels.notes import NotesDialog
+from napari_panoptic.viewer.state.modes import Tool, ToolInHand
 
 INSPECTOR = "Detections (Panoptic)"
 FRAMES_DOCK, FIGURES_DOCK, POINTS_DOCK, ATYPIA_DOCK = "Frames", "Figures", "Points", "Atypia"
@@ -106,6 +107,8 @@ class DetectionDesk(DeskShell):
         self._image: SlideImage | None = None
         self._wanted: str | None = None
         self._is_paused = False
+        self._waiting_tool: ToolInHand | None = None
+        """The tool to take up as soon as there are points."""
         self.session: DetectionSession | None = None
         self.reader: FrameReader | None = None
         self.finder = StandingsFinder()
@@ -207,6 +210,7 @@ class DetectionDesk(DeskShell):
         self.settings.show_cohort(cohort)
         self.title.show_session(session)
         self._show_lists()
+        self._waiting_tool = self.state.tool
         self.show_frame(region or cohort.frames[0].name)
         self.reader.read_others(cohort.frames)
         self.reader.read_scores()
@@ -335,6 +339,9 @@ class DetectionDesk(DeskShell):
         for side in Side:
             self._show_side(side)
         self.scene.activate_points()
+        waiting, self._waiting_tool = self._waiting_tool, None
+        if waiting is not None and waiting.tool is not Tool.LOOK:
+            self.scene.take_tool(waiting.side, waiting.tool)
         self._show_judged()
         self._show_selection()
 
@@ -396,10 +403,12 @@ class DetectionDesk(DeskShell):
     def _show_tool(self) -> None:
         """Show the tool in hand, and what to do with it; without one, the selected point."""
         if self.session is not None:
-            side, tool = self.scene.tool
-            self.settings.show_tool(side, tool)
-            self.title.show_selected(self.session, side, tool)
-            self.settings.show_edits(self.session, side)
+            held = self.scene.tool
+            if self._waiting_tool is None:
+                self.state.tool = held
+            self.settings.show_tool(held.side, held.tool)
+            self.title.show_selected(self.session, held.side, held.tool)
+            self.settings.show_edits(self.session, held.side)
 
     # --- user actions, and the methods that handle them ---
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from psygnal import Signal
 
 from napari_panoptic.nuclei.display.failure_queue import FailureQueue, Stop, Stops
 from napari_panoptic.nuclei.display.failure_sections import let_through, worst_first
@@ -17,7 +19,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     FailureName,
 )
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.session import Selection, Session
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.state.desk_state import DeskState
@@ -35,8 +37,32 @@ NONE = "No failures: nothing is FN, FP or misclassified in any region."
 IsWanted = Callable[[FailureName], bool]
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A step that may go on in regions whose failures are not known before they are shown.
+
+    Parameters
+    ----------
+    step
+        1 or -1.
+    is_wanted
+        Which failures to consider; None for all.
+    wraps
+        Whether the first failure follows the last one.
+    looked_at
+        Positions of the regions that were shown to know their failures: none is shown twice.
+    """
+
+    step: int
+    is_wanted: IsWanted | None = None
+    wraps: bool = False
+    looked_at: frozenset[int] = frozenset()
+
+
 class FailureSteps:
     """Finds the next and the previous failure in the order of the table and of the cohort.
+
+    Knows also which failures the user chose together, in whatever regions.
 
     Parameters
     ----------
@@ -50,6 +76,11 @@ class FailureSteps:
         Shows a text where the user is looking.
     """
 
+    ended = Signal()
+    """`go_on` found no open failure."""
+    chosen_changed = Signal(tuple)
+    """Other failures, or none, are chosen together."""
+
     def __init__(
         self,
         session: Session,
@@ -62,7 +93,8 @@ class FailureSteps:
         self._link, self._say = link, say
         self._queue = FailureQueue()
         self._names = [region.name for region in session.cohort.regions]
-        self._going_on: tuple[int, IsWanted | None] | None = None
+        self._going_on: _Asked | None = None
+        self._chosen: tuple[FailureName, ...] = ()
 
     def step(self, step: int, is_wanted: IsWanted | None = None) -> bool:
         """Go to the next (1) or previous (-1) failure; at the end, report that.
@@ -79,18 +111,46 @@ class FailureSteps:
         bool
             Whether there is one, or a region that may have one is being loaded.
         """
-        self._going_on = None
-        here = self._here()
-        stops = self._stand_here(here)
-        start = here if self._state.queue is Queue.REGION else None
-        wanted = None if is_wanted is None else self._mask(stops, is_wanted)
-        stop = self._queue.step(stops, step, start=start, wanted=wanted)
-        if stop is None:
-            self._link.follow_selected()
-            self._say(self._why_none(stops, step))
-            return False
-        self._visit(stop, step, is_wanted)
-        return True
+        self.choose(())
+        asked = _Asked(step, is_wanted)
+        if self._take(asked):
+            return True
+        self._link.follow_selected()
+        self._say(self._why_none(self._stops(), step))
+        return False
+
+    def go_on(self, is_open: IsWanted) -> None:
+        """Go to the next open failure, from the first again after the last.
+
+        `ended` is emitted if there is none: at once, or when the regions whose failures were
+        not known have been shown. Whole slides are left out.
+        """
+        self.choose(())
+        self._go_on(_Asked(1, is_open, wraps=True))
+
+    @property
+    def chosen(self) -> tuple[FailureName, ...]:
+        """The failures that the user chose together; empty if fewer than two."""
+        return self._chosen
+
+    def choose(self, names: Sequence[FailureName]) -> None:
+        """Choose several failures together; fewer than two are none."""
+        chosen = tuple(names) if len(names) > 1 else ()
+        if chosen != self._chosen:
+            self._chosen = chosen
+            self.chosen_changed.emit(chosen)
+
+    def follow_selection(self, selection: Selection | None) -> None:
+        """Choose no failures together any more if the user selects another object."""
+        if selection is None or not self._chosen:
+            return
+        named = [(selection.side, selection.id), self._partner()]
+        if not any((name.side, name.id) in named for name in self._chosen_here()):
+            self.choose(())
+
+    def choose_none(self, _changed: object = None) -> None:
+        """Choose no failures together."""
+        self.choose(())
 
     def leave(self, _changed: object = None) -> None:
         """Begin again with the next step, unless an object is selected then."""
@@ -110,7 +170,38 @@ class FailureSteps:
         if self._session.shown is None and self._session.team in snapshot.pending:
             return
         self._queue.leave()
-        self.step(*self._going_on)
+        asked = self._going_on
+        if asked.wraps:
+            self._go_on(asked)
+        elif not self._take(asked):
+            self._say(self._why_none(self._stops(), asked.step))
+
+    def _go_on(self, asked: _Asked) -> None:
+        if not self._take(asked):
+            self.ended.emit()
+
+    def _take(self, asked: _Asked) -> bool:
+        """Go where a step leads; False if there is nothing."""
+        self._going_on = None
+        here = self._here()
+        stops = self._stand_here(here)
+        stop = self._queue.step(
+            stops,
+            asked.step,
+            start=here if self._state.queue is Queue.REGION else None,
+            wanted=self._mask(stops, asked),
+            wraps=asked.wraps,
+        )
+        if stop is not None:
+            self._visit(stop, asked)
+        return stop is not None
+
+    def _chosen_here(self) -> list[FailureName]:
+        snapshot, team = self._session.snapshot, self._session.team
+        if snapshot is None:
+            return []
+        place = team, snapshot.region.name
+        return [name for name in self._chosen if (name.team, name.region) == place]
 
     def _here(self) -> int | None:
         """Return the position of the region last asked for, even if it is not there yet."""
@@ -143,9 +234,9 @@ class FailureSteps:
         other = shown.outcomes.other(chosen.side)
         return other.side, int(other.ids[partner])
 
-    def _visit(self, stop: Stop, step: int, is_wanted: IsWanted | None) -> None:
+    def _visit(self, stop: Stop, asked: _Asked) -> None:
         if stop.side is None or stop.id is None:
-            self._going_on = step, is_wanted
+            self._going_on = replace(asked, looked_at=asked.looked_at | {stop.region})
             if stop.region == self._here():  # it is still being evaluated
                 self._say(self._objects.empty_text)
         self._link.go_to(self._names[stop.region], stop.side, stop.id)
@@ -196,15 +287,29 @@ class FailureSteps:
             regions, columns["side"][order].astype(np.int8), columns["id"][order].astype(np.int64)
         )
 
-    def _mask(self, stops: Stops, is_wanted: IsWanted) -> NDArray[np.bool_]:
-        team = self._session.team or ""
+    def _mask(self, stops: Stops, asked: _Asked) -> NDArray[np.bool_] | None:
+        """Mark the stops to consider; None for all."""
+        is_wanted, team = asked.is_wanted, self._session.team or ""
+        if is_wanted is None:
+            return None
+        names = self._names
         found = [
-            side < 0 or is_wanted(FailureName(team, self._names[region], SIDES[side], id_))
+            is_wanted(FailureName(team, names[region], SIDES[side], id_))
+            if side >= 0
+            else region not in asked.looked_at and not self._is_slide(names[region])
             for region, side, id_ in zip(
                 stops.region.tolist(), stops.side.tolist(), stops.id.tolist(), strict=True
             )
         ]
         return np.array(found, bool)
+
+    def _is_slide(self, region: str) -> bool:
+        """Return whether a region is known to be too large to be held."""
+        snapshot = self._session.snapshot
+        if snapshot is not None and snapshot.region.name == region:
+            return snapshot.is_slide
+        line = self._session.summaries.get((region, self._session.team or ""))
+        return line is not None and line.is_slide
 
     def _why_none(self, stops: Stops, step: int) -> str:
         if not len(stops):

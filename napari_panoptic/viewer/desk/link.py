@@ -21,7 +21,6 @@ from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
 from napari_panoptic.nuclei.display.styles import ColourBy, Look, count_text
 from napari_panoptic.nuclei.display.title import region_notes, title_parts
-from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.read_ahead import ReadAhead
 from napari_panoptic.nuclei.session import EditedEvaluation, Selection, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
@@ -247,24 +246,15 @@ class Link:
         """The region last asked for, even if it is not there yet."""
         return self._wanted_region
 
-    def select_failure(
-        self, step: int = 1, is_wanted: Callable[[FailureName], bool] | None = None
-    ) -> bool:
+    def select_failure(self, step: int = 1) -> bool:
         """Select the next (1) or previous (-1) failure, also in other regions.
-
-        Parameters
-        ----------
-        step
-            1 or -1.
-        is_wanted
-            Which failures to consider; None for all.
 
         Returns
         -------
         bool
             False at the end, which is then shown above the image.
         """
-        return self.failures.step(step, is_wanted)
+        return self.failures.step(step)
 
     def follow_selected(self) -> None:
         """Bring the selected object into view, unless the user turned this off."""
@@ -297,6 +287,9 @@ class Link:
             (self.state.events.queue, panels.objects.queue.show_choice),
             # Another order begins with its worst failure.
             *((event, self.failures.leave) for event in self._order_events()),
+            (session.selection_changed, self.failures.follow_selection),
+            (session.team_changed, self.failures.choose_none),
+            (session.settings_changed, self.failures.choose_none),
             (self.state.events.hidden_columns, panels.objects.hide_columns),
             # User actions, and the methods that handle them.
             (panels.navigator.region_chosen, self._on_region_chosen),

@@ -36,7 +36,7 @@ from napari_panoptic.viewer.panels.navigator import Navigator
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.overview import Overview
-from napari_panoptic.viewer.panels.part import DeskPart
+from napari_panoptic.viewer.panels.part import DeskPart, PanelPart, Presenter, PresenterT, made
 from napari_panoptic.viewer.panels.settings import SettingsPanel
 from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
 from napari_panoptic.viewer.state.preferences import PREFERENCES
@@ -150,7 +150,7 @@ class Desk(DeskShell):
             notes=NotesDialog(objects),
             keys=KeysDialog(objects),
         )
-        self.parts: list[DeskPart] = [part() for part in PARTS]
+        self.parts: list[DeskPart] = [made(kind) for kind in PARTS]
         self.panels.settings.open_wanted.connect(self.ask_for_cohort)
         self.panels.title.keys_clicked.connect(self._show_keys)
         self.overview: Overview | None = None
@@ -180,7 +180,14 @@ class Desk(DeskShell):
         """Return the legend."""
         return self.panels.legend
 
-    def raise_part(self, part: DeskPart) -> None:
+    def presenter(self, kind: type[PresenterT]) -> PresenterT:
+        """Return what presents a panel; a LookupError where no cohort is shown."""
+        for part in self.parts:
+            if isinstance(part, PanelPart) and isinstance(part.presenter, kind):
+                return part.presenter
+        raise LookupError(f"no cohort is shown, or there is no panel of {kind.__name__}")
+
+    def raise_part(self, part: DeskPart | Presenter[Any]) -> None:
         """Bring a part's panel to the front."""
         self.reveal(part.title)
 

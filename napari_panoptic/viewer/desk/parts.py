@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from napari_panoptic.viewer.panels.audit.part import AuditPart
-from napari_panoptic.viewer.panels.edits.panel import EditsPart
-from napari_panoptic.viewer.panels.failures.part import FailuresPart
-from napari_panoptic.viewer.panels.groups.part import GroupsPart
-from napari_panoptic.viewer.panels.object_card import ObjectPart
-from napari_panoptic.viewer.panels.part import DeskPart
-from napari_panoptic.viewer.panels.ranking.part import RankingPart
-from napari_panoptic.viewer.panels.review.part import ReviewPart
-from napari_panoptic.viewer.panels.teams.part import TeamsPart
+from typing import Any
 
-PARTS: tuple[type[DeskPart], ...] = (
-    ObjectPart,
-    FailuresPart,
-    TeamsPart,
-    GroupsPart,
-    AuditPart,
-    EditsPart,
+from napari_panoptic.viewer.panels.audit.presenter import AuditPresenter
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
+from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.groups.presenter import GroupsPresenter
+from napari_panoptic.viewer.panels.object_card import ObjectPresenter
+from napari_panoptic.viewer.panels.part import DeskPart, Presenter
+from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
+from napari_panoptic.viewer.panels.review.part import ReviewPart
+from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+
+PARTS: tuple[type[Presenter[Any]] | type[DeskPart], ...] = (
+    ObjectPresenter,
+    FailuresPresenter,
+    TeamsPresenter,
+    GroupsPresenter,
+    AuditPresenter,
+    EditsPresenter,
     ReviewPart,
-    RankingPart,
+    RankingPresenter,
 )

@@ -84,6 +84,12 @@ class ChoiceBox(QComboBox):
             for place, choice in enumerate(choices):
                 self.setItemData(place, shown(choice.meaning), Qt.ItemDataRole.ToolTipRole)
 
+    def show_among(self, choices: Sequence[Choice], value: Any) -> None:
+        """Show one of several values; a list that is open stays so where they are the same."""
+        if tuple(choices) != self._choices:
+            self.offer(choices)
+        self.show_choice(value)
+
     def show_choice(self, value: Any) -> None:
         """Show a value as chosen, none if it is not offered; emits nothing."""
         values = self.values

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from napari_panoptic.viewer.layers.owned import (
     set_units,
     show_image,
 )
+from napari_panoptic.viewer.state.modes import Tool, ToolInHand
 
 NAMES = {Side.REFERENCE: "annotated points", Side.PREDICTION: "detections"}
 """Names of the layers, and their roles."""
@@ -49,14 +49,6 @@ _CROSS_BORDER = 0.12
 def status_colours(status: NDArray[np.int8]) -> NDArray[np.float32]:
     """Return one RGBA row (0-1) per point, float32 (n, 4)."""
     return rgba_table([STATUS_COLOURS[name] for name in STATUSES])[status]
-
-
-class Tool(StrEnum):
-    """What the mouse does on the active layer of points, as napari calls it."""
-
-    LOOK = "pan_zoom"  # moves the image; a click selects
-    ADD = "add"
-    MOVE = "select"  # moves points, and marks those that Delete removes
 
 
 class PointScene:
@@ -273,30 +265,28 @@ class PointScene:
 
     def follow_selection(self, side: Side, row: int) -> None:
         """Let the tool that moves and deletes, where it is in hand, work on the selected point."""
-        active, tool = self.tool
-        if tool is not Tool.MOVE:
+        if self.tool.tool is not Tool.MOVE:
             return
-        if side is not active:
-            self.take_tool(side, tool, row)
+        if side is not self.tool.side:
+            self.take_tool(side, Tool.MOVE, row)
         elif self._connected[side].selected_data != {row}:
             with self._filling():
                 self._connected[side].selected_data = {row}
 
     def activate_points(self) -> None:
         """Let napari's tools work on the points of the team; one in hand stays where it is."""
-        side, tool = self.tool
-        if tool is Tool.LOOK or side not in self._known:
+        if self.tool.tool is Tool.LOOK or self.tool.side not in self._known:
             known = [side for side in (Side.PREDICTION, Side.REFERENCE) if side in self._known]
             self._activate(known[0] if known else None)
 
     @property
-    def tool(self) -> tuple[Side, Tool]:
+    def tool(self) -> ToolInHand:
         """The points that tools work on, and the one in hand; of others than these, none."""
         side = self._active_side()
         if side is None:
-            return Side.PREDICTION, Tool.LOOK
+            return ToolInHand()
         mode = str(self._connected[side].mode)
-        return side, Tool(mode) if mode in (Tool.ADD, Tool.MOVE) else Tool.LOOK
+        return ToolInHand(side, Tool(mode) if mode in (Tool.ADD, Tool.MOVE) else Tool.LOOK)
 
     def _active_side(self) -> Side | None:
         active = self._viewer.layers.selection.active
@@ -309,11 +299,11 @@ class PointScene:
     def release(self) -> None:
         """Let go of the layers; they stay in the viewer."""
         for layer in self._connected.values():
-            layer.mode = Tool.LOOK
             layer.selected_data.events.items_changed.disconnect(self._on_items)
             layer.events.data.disconnect(self._on_data)
             layer.events.set_data.disconnect(self._on_refresh)
             layer.events.mode.disconnect(self._on_mode)
+            layer.mode = Tool.LOOK  # unheard: the next cohort has the tool that was in hand
         if self._connected:
             self._viewer.layers.selection.events.active.disconnect(self._on_mode)
         self._connected.clear()
@@ -327,8 +317,8 @@ class PointScene:
 
     def _on_items(self, _event: Any) -> None:
         """Follow which point is marked by napari's tool; of several, none is the selected one."""
-        side, tool = self.tool
-        if self._is_filling or tool is not Tool.MOVE or side not in self._known:
+        side, is_moving = self.tool.side, self.tool.tool is Tool.MOVE
+        if self._is_filling or not is_moving or side not in self._known:
             return
         marked = list(self._connected[side].selected_data)
         if len(marked) == 1 and marked[0] < len(self._known[side]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -37,6 +37,28 @@ class Panels:
     keys: KeysDialog
 
 
+class FailureWalk(Protocol):
+    """The queue of failures over the cohort, in the order that the user chose."""
+
+    ended: SignalInstance
+    """`go_on` found no open failure."""
+    chosen_changed: SignalInstance
+    """Other failures, or none, are chosen together."""
+
+    @property
+    def chosen(self) -> tuple[FailureName, ...]:
+        """The failures that the user chose together; empty if fewer than two."""
+
+    def choose(self, names: Sequence[FailureName]) -> None:
+        """Choose several failures together; fewer than two are none."""
+
+    def stand_here(self) -> None:
+        """Go on from the selected object, whatever becomes of it until the next step."""
+
+    def go_on(self, is_open: Callable[[FailureName], bool]) -> None:
+        """Go to the next open failure, from the first again after the last."""
+
+
 class DeskLink(Protocol):
     """The link between session and viewer, as panels see it."""
 
@@ -44,6 +66,10 @@ class DeskLink(Protocol):
     state: DeskState
     summary: SummaryWork
     edits_rested: SignalInstance
+
+    @property
+    def failures(self) -> FailureWalk:
+        """The queue of failures over the cohort."""
 
     @property
     def panels(self) -> Panels:
@@ -61,11 +87,6 @@ class DeskLink(Protocol):
         team: str | None = None,
     ) -> None:
         """Show a region, and an object in it."""
-
-    def select_failure(
-        self, step: int = 1, is_wanted: Callable[[FailureName], bool] | None = None
-    ) -> bool:
-        """Select the next (1) or previous (-1) failure, also in other regions; False at the end."""
 
     def follow_selected(self) -> None:
         """Bring the selected object into view, unless the user turned this off."""

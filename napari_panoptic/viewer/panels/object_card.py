@@ -29,9 +29,8 @@ from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.crop_picture import crop_picture
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
-from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.seen_part import SeenPart
+from napari_panoptic.viewer.panels.seen_part import SeenPresenter
 
 EMPTY = "Click a nucleus, or press N for the next failure."
 CROP_PX, SMALLEST_CROP_PX = 200, 120
@@ -217,41 +216,32 @@ def _table(lines: Sequence[tuple[str, str]]) -> str:
     return f"<table cellspacing='0'>{''.join(cells)}</table>"
 
 
-class ObjectPart(SeenPart):
+class ObjectPresenter(SeenPresenter[ObjectCard]):
     """Keeps the card in step with the selection, edits and verdicts."""
 
     title = "Object"
     key = "Alt-i"
+    panel_type = ObjectCard
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._panel = ObjectCard()
-        self.watch(self._panel)
-
-    @property
-    def widget(self) -> ObjectCard:
-        """The panel itself; made once."""
-        return self._panel
-
-    def connections(self, around: Surroundings) -> Connections:
+    def connections(self) -> Connections:
         """Follow the selection; select the object of a link."""
         return [
-            *super().connections(around),
-            (around.session.selection_changed, self.refresh),
-            (around.link.panels.objects.verdicts_changed, self.refresh),
-            (self._panel.object_wanted, around.session.select_row),
+            *super().connections(),
+            (self.session.selection_changed, self.refresh),
+            (self.link.panels.objects.verdicts_changed, self.refresh),
+            (self.panel.object_wanted, self.session.select_row),
         ]
 
     def compute_now(self) -> None:
         """Show the selected object."""
-        selection = None if self.around is None else self.around.session.selection
-        self._panel.show_card(None if selection is None else self._card(selection))
+        selection = self.session.selection
+        self.panel.show_card(None if selection is None else self._card(selection))
 
     def _card(self, selection: Selection) -> Card | None:
-        if self.around is None or (snapshot := self.around.session.snapshot) is None:
+        if (snapshot := self.session.snapshot) is None:
             return None
         side, row = selection.side, selection.row
-        facts = facts_of(self.around.session, selection.team, side, row)
+        facts = facts_of(self.session, selection.team, side, row)
         evaluation = snapshot.result(selection.team)
         if facts is None:
             return None
@@ -270,9 +260,7 @@ class ObjectPart(SeenPart):
         )
 
     def _verdict(self, side: Side, row: int) -> str:
-        if self.around is None:
-            return ""
-        rows = self.around.link.panels.objects.model.rows
+        rows = self.link.panels.objects.model.rows
         at = rows.row_of(side, row)
         return rows.text(at, _VERDICT) if at < len(rows) else ""
 

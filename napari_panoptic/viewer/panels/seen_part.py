@@ -10,9 +10,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
-from qtpy.QtCore import QEvent, QObject
+from psygnal import Signal
+from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtWidgets import QDockWidget, QWidget
 
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
@@ -25,7 +26,7 @@ from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
 from napari_panoptic.viewer.layers.mark_layer import MarkLayer
 from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections, DeskPart
+from napari_panoptic.viewer.panels.part import Connections, PanelT, Presenter
 
 T = TypeVar("T")
 
@@ -121,17 +122,33 @@ class Sight(QObject):
         The panel that is watched.
     changed
         Called with whether it can be seen.
+
+    Emits `changed` with the same.
     """
 
-    def __init__(self, widget: QWidget, changed: Callable[[bool], None]) -> None:
+    changed = Signal(bool)
+
+    def __init__(self, widget: QWidget, changed: Callable[[bool], None] | None = None) -> None:
         super().__init__(widget)
         self._widget = widget
-        self._changed = changed
+        if changed is not None:
+            self.changed.connect(changed)
         self._dock: QDockWidget | None = None
         # Docks are moved after the event.
         self._later = single_shot(0, self._look, self)
         self.is_seen = False
         widget.installEventFilter(self)
+
+    @classmethod
+    def of(cls, widget: QWidget) -> Sight:
+        """Return what watches a panel, made when it is asked for first."""
+        known = widget.findChild(cls, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        if isinstance(known, cls):
+            return known
+        made = cls(widget)
+        made._find_dock()
+        made._look()
+        return made
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
         """Look at what happens to the widget; hold nothing back."""
@@ -155,7 +172,7 @@ class Sight(QObject):
         seen = is_in_sight(self._widget)
         if seen != self.is_seen:
             self.is_seen = seen
-            self._changed(seen)
+            self.changed.emit(seen)
 
 
 _MAY_CHANGE_SIGHT = (
@@ -167,21 +184,16 @@ _MAY_CHANGE_SIGHT = (
 )
 
 
-class SeenPart(DeskPart):
-    """A part that computes what it shows, and only while it is in sight.
+class SeenPresenter(Presenter[PanelT]):
+    """Computes what its panel shows, and only while that is in sight.
 
-    Subclasses call `watch` once their widget is made, and say in `compute_now`
-    what to do.
+    Subclasses say in `compute_now` what to do.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, around: Surroundings, panel: PanelT) -> None:
+        super().__init__(around, panel)
         self._is_stale = True
-        self._sight: Sight | None = None
-
-    def watch(self, widget: QWidget) -> None:
-        """Follow whether the widget can be seen."""
-        self._sight = Sight(widget, self._on_sight)
+        self._sight = Sight.of(panel)
 
     @abstractmethod
     def compute_now(self) -> None:
@@ -193,30 +205,28 @@ class SeenPart(DeskPart):
     @property
     def is_in_sight(self) -> bool:
         """Whether the panel is visible, or its value is needed."""
-        return self._sight is not None and self._sight.is_seen
+        return self._sight.is_seen
 
     @property
     def is_window_gone(self) -> bool:
         """Whether the window was closed, so that nothing in it must be touched any more."""
         try:
-            window = self.widget.window()
+            window = self.panel.window()
             return window is None or not window.isVisible()
         except RuntimeError:  # Qt deleted the widget already
             return True
 
-    def connections(self, around: Surroundings) -> Connections:
-        """Listen to whatever changes the figures."""
-        session = around.session
+    def connections(self) -> Connections:
+        """Listen to whatever changes the figures, and to the panel coming into sight."""
         return [
-            (session.region_changed, self.refresh),
-            (session.team_changed, self.refresh),
-            (around.link.edits_rested, self.refresh),
+            (self.session.region_changed, self.refresh),
+            (self.session.team_changed, self.refresh),
+            (self.link.edits_rested, self.refresh),
+            (self._sight.changed, self._on_sight),
         ]
 
     def refresh(self, *_changed: object) -> None:
         """Compute again, now or when the panel comes into sight."""
-        if self.around is None:
-            return
         self._is_stale = True
         if self.is_in_sight:
             self._is_stale = False
@@ -224,36 +234,28 @@ class SeenPart(DeskPart):
 
     def centre_selected(self) -> None:
         """Bring the selected object to the middle of the canvas."""
-        around = self.around
-        if around is not None and around.session.selection is not None:
-            around.link.scene.centre(around.session.selection)
-
-    def detach(self) -> None:
-        """Leave a cohort: stop waiting too."""
-        super().detach()
-        self._is_stale = True
+        if self.session.selection is not None:
+            self.link.scene.centre(self.session.selection)
 
     def _on_sight(self, seen: bool) -> None:
-        if self.around is None:
-            return
         if seen and self._is_stale:
             self.refresh()
         self.on_sight(seen)
 
 
-class TeamPart(SeenPart, Generic[T]):
-    """A part about the region and team that are shown, with marks on the image.
+class TeamPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
+    """Presents the region and team that are shown, with marks on the image.
 
     The marks are there only while the panel is in sight.
     """
 
-    marks_name: str
+    marks_name: ClassVar[str]
     """Name of the layer of marks."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, around: Surroundings, panel: PanelT) -> None:
+        super().__init__(around, panel)
         self.value: T | None = None
-        self.marks: MarkLayer | None = None
+        self.marks = MarkLayer(around.viewer, self.marks_name)
         self._latest: Latest[T] = Latest(self._take)
         self._asked: tuple[object, ...] | None = None
 
@@ -275,32 +277,22 @@ class TeamPart(SeenPart, Generic[T]):
 
     @abstractmethod
     def mark(self) -> None:
-        """Mark objects on the image, or take the marks away; called only with a cohort."""
+        """Mark objects on the image, or take the marks away."""
 
     @property
     def is_busy(self) -> bool:
         """Whether something is being computed."""
         return self._latest.is_busy
 
-    def attach(self, around: Surroundings) -> None:
-        """Join in with a cohort."""
-        self.marks = MarkLayer(around.viewer, self.marks_name)
-        super().attach(around)
-
-    def detach(self) -> None:
-        """Leave a cohort."""
-        self._latest.drop()
-        if self.marks is not None:
-            (self.marks.forget if self.is_window_gone else self.marks.remove)()
-        self.marks = self.value = self._asked = None
-        super().detach()
+    def close(self) -> None:
+        """Stop, and take the marks away."""
+        super().close()
+        self._latest.close()
+        (self.marks.forget if self.is_window_gone else self.marks.remove)()
 
     def compute_now(self) -> None:
         """Compute in a worker what the panel shows, unless it is that of the same evaluation."""
-        around = self.around
-        if around is None:
-            return
-        session, team = around.session, around.session.team
+        session, team = self.session, self.session.team
         snapshot = session.snapshot
         is_slide = snapshot is not None and snapshot.is_slide
         if snapshot is not None and team in snapshot.pending and not is_slide:
@@ -325,7 +317,6 @@ class TeamPart(SeenPart, Generic[T]):
         self.mark()
 
     def _take(self, value: T) -> None:
-        if self.around is not None:
-            self.value = value
-            self.show(value)
-            self.mark()
+        self.value = value
+        self.show(value)
+        self.mark()

@@ -16,6 +16,7 @@ from psygnal import SignalGroupDescriptor
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.display.styles import Look
+from napari_panoptic.viewer.state.modes import ToolInHand, ViewMode
 from napari_panoptic.viewer.state.preferences import Preferences, Queue
 
 
@@ -33,6 +34,12 @@ class DeskState:
         Which objects the table lists.
     order
         What makes one failure worse than another.
+    team_view
+        What the canvas shows in the workspace for teams.
+    tool
+        What the mouse does on points.
+    mode
+        What the canvas shows now; follows the workspace, and is not restored.
     others
         How the image shows objects that are not listed.
     queue
@@ -53,11 +60,14 @@ class DeskState:
     queue: Queue = Queue.REGION
     follow: bool = True
     hidden_columns: frozenset[str] = frozenset()
+    team_view: ViewMode = ViewMode.GRID
+    tool: ToolInHand = field(default_factory=ToolInHand)
+    mode: ViewMode = field(default=ViewMode.ONE, metadata={"is_kept": False})
 
     @classmethod
     def restored(cls, preferences: Preferences) -> DeskState:
         """Return the state of the last window; from now on, preferences follow its changes."""
-        names = [each.name for each in fields(cls)]
+        names = [each.name for each in fields(cls) if each.metadata.get("is_kept", True)]
         state = cls(**{name: getattr(preferences, name) for name in names})
         for name in names:
             getattr(state.events, name).connect(partial(setattr, preferences, name))

@@ -20,7 +20,9 @@ from napari.settings import get_plugin_settings
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.display.styles import FILL_OPACITY, ColourBy, Display, Look
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.tags import joined_tags, split_tags
+from napari_panoptic.viewer.state.modes import Tool, ToolInHand, ViewMode
 
 PLUGIN = "napari-panoptic"
 KEPT_PLACES = 50
@@ -131,6 +133,32 @@ class Preferences:
     @queue.setter
     def queue(self, queue: Queue) -> None:
         self._set("desk", "queue", str(queue))
+
+    @property
+    def team_view(self) -> ViewMode:
+        """What the canvas shows in the workspace for teams."""
+        try:
+            return ViewMode(self._get("desk", "team_view", str(ViewMode.GRID)))
+        except ValueError:
+            return ViewMode.GRID
+
+    @team_view.setter
+    def team_view(self, view: ViewMode) -> None:
+        self._set("desk", "team_view", str(view))
+
+    @property
+    def tool(self) -> ToolInHand:
+        """What the mouse does on points."""
+        side, _, tool = str(self._get("desk", "tool", "")).partition(": ")
+        try:
+            return ToolInHand(Side(side), Tool(tool))
+        except ValueError:
+            return ToolInHand()
+
+    @tool.setter
+    def tool(self, tool: ToolInHand) -> None:
+        is_none = tool.tool is Tool.LOOK
+        self._set("desk", "tool", "" if is_none else f"{tool.side}: {tool.tool}")
 
     @property
     def workspace(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.nuclei.display.failure_queue import FailureQueue, Stop, Stops
@@ -11,6 +11,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import SIDES
 from napari_panoptic.nuclei.values.vocabulary import Side
 
 objects = st.tuples(st.integers(0, 4), st.sampled_from(range(2)), st.integers(1, 50))
+UNTIMED = settings(deadline=None)
 orders = st.lists(objects, unique=True, max_size=30)
 
 
@@ -31,6 +32,7 @@ def walked(queue, stops, step=1, **choices):
     return found
 
 
+@UNTIMED
 @given(orders)
 def test_every_failure_is_reached_once_in_order(order):
     stops, queue = stops_of(order), FailureQueue()
@@ -38,6 +40,7 @@ def test_every_failure_is_reached_once_in_order(order):
     assert queue.stop == (stop_of(order[-1]) if order else None)
 
 
+@UNTIMED
 @given(orders, st.data())
 def test_previous_is_the_inverse_of_next(order, data):
     stops, queue = stops_of(order), FailureQueue()
@@ -51,6 +54,7 @@ def test_previous_is_the_inverse_of_next(order, data):
         assert queue.step(stops, 1) == before
 
 
+@UNTIMED
 @given(orders, st.data())
 def test_edits_that_remove_objects_skip_and_repeat_nothing(order, data):
     stops, queue = stops_of(order), FailureQueue()
@@ -66,6 +70,7 @@ def test_edits_that_remove_objects_skip_and_repeat_nothing(order, data):
         assert walked(behind, stops_of(kept), -1) == expected[::-1]
 
 
+@UNTIMED
 @given(orders, st.data())
 def test_only_wanted_stops_are_reached(order, data):
     stops, queue = stops_of(order), FailureQueue()
@@ -114,3 +119,19 @@ def test_the_user_may_go_elsewhere_but_only_within_the_queue():
     assert queue.step(stops, 1) == Stop(0, Side.REFERENCE, 2)
     assert queue.stand_at(Stop(0, Side.REFERENCE, 1), stops)
     assert queue.step(stops, 1) == Stop(0, Side.REFERENCE, 2)
+
+
+@UNTIMED
+@given(orders, st.sampled_from((1, -1)), st.data())
+def test_around_the_end_the_next_wanted_one_follows(order, step, data):
+    stops, queue = stops_of(order), FailureQueue()
+    wanted = np.array(data.draw(st.lists(st.booleans(), min_size=len(order), max_size=len(order))))
+    if order:
+        here = data.draw(st.integers(0, len(order) - 1))
+        queue.stand_at(stop_of(order[here]), stops)
+        others = [order[(here + step * k) % len(order)] for k in range(1, len(order))]
+    else:
+        others = []
+    found = queue.step(stops, step, wanted=wanted.astype(bool), wraps=True)
+    expected = [at for at in others if wanted[order.index(at)]]
+    assert found == (stop_of(expected[0]) if expected else None)

@@ -1,19 +1,33 @@
-"""At the end of a region's failures, verdicts overwrote that of the last object."""
+"""At the end of the failures, verdicts overwrote that of the last object."""
 
+from itertools import pairwise
+
+import pytest
 from qtpy.QtCore import Qt
 
 from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.state.preferences import Queue
 
 
+@pytest.fixture
+def queue(review):
+    """Return what sets the order, which the next test does not take over."""
+    state = review.desk.link.state
+    yield lambda order: setattr(state, "queue", order)
+    state.queue = Queue.REGION
+
+
 def judge_all(review):
     """Give the verdict "annotation right" on every failure; return the last object."""
     review.press(Qt.Key.Key_N)
     last = None
-    for _ in range(review.left_to_judge()):
+    for _ in range(review.left_in_cohort()):
+        assert review.end_text() == ""
         last = review.session.selection
         review.give(1)
+        review.settle()
     assert review.left_to_judge() == 0
+    assert review.left_in_cohort() == 0
     return last
 
 
@@ -26,7 +40,8 @@ def test_defect_01_nothing_is_stored_when_nothing_is_left_to_judge(review):
     assert review.session.selection == last
     assert any("not stored" in text for text in review.texts())
     assert review.button("annotation right").isChecked()
-    assert "failures of this region reviewed" in review.end_text()
+    assert review.end_text() == "All failures reviewed"
+    assert review.end_text() in review.said_above()
 
 
 def test_defect_01_the_buttons_wait_for_another_object(review):
@@ -39,16 +54,34 @@ def test_defect_01_the_buttons_wait_for_another_object(review):
     assert review.end_text() == ""
 
 
-def test_defect_01_the_review_continues_in_the_next_region(review, wait_until):
+@pytest.mark.parametrize("order", list(Queue))
+def test_defect_01_every_failure_of_the_cohort_comes_once(review, queue, order):
+    queue(order)
     judge_all(review)
+    stored = review.stored()
+    names = {(record.region, record.side, record.object_id) for record in stored}
+    assert len(names) == len(stored)
+    assert {record.region for record in stored} == {at.name for at in review.cohort.regions}
+    regions = [record.region for record in stored]
+    changes = sum(one != other for one, other in pairwise(regions))
+    assert (changes == 1) is (order is Queue.REGION)
+
+
+def test_defect_01_the_review_goes_on_in_the_next_region_by_itself(review, wait_until):
+    review.settle()
     first = review.session.snapshot.region.name
-    count = len(review.stored())
-    wait_until(lambda: review.desk.is_settled)
-    review.session.select(None)
-    review.button("next open").click()
-    review.button("Continue in").click()
+    review.press(Qt.Key.Key_N)
+    count = review.left_to_judge()
+    for _ in range(count):
+        assert review.session.snapshot.region.name == first
+        last = review.session.selection
+        review.give(1)
+    stored = review.stored()
+    assert len(stored) == count
+    review.give(2)  # while the next region is on its way
+    assert review.stored() == stored
     wait_until(lambda: review.session.snapshot.region.name != first)
-    wait_until(lambda: review.session.selection is not None)
+    wait_until(lambda: review.session.selection not in (None, last))
     assert review.end_text() == ""
     review.give(2)
     (*_, newest) = review.stored()
@@ -56,22 +89,45 @@ def test_defect_01_the_review_continues_in_the_next_region(review, wait_until):
     assert newest.region == review.session.snapshot.region.name
 
 
-def test_defect_01_a_queue_over_the_cohort_goes_on_by_itself(review, wait_until):
-    review.desk.link.state.queue = Queue.COHORT
-    try:
-        wait_until(lambda: review.desk.is_settled)
-        first = review.session.snapshot.region.name
-        last = judge_all(review)
-        stored = review.stored()
-        review.give(2)  # while the next region is on its way
-        assert review.stored() == stored
-        wait_until(lambda: review.session.snapshot.region.name != first)
-        wait_until(lambda: review.session.selection not in (None, last))
-        assert review.end_text() == ""
+def test_defect_01_failures_that_were_left_out_come_at_the_end(review):
+    review.settle()
+    review.press(Qt.Key.Key_N)
+    skipped = review.session.snapshot.region.name, review.session.selection
+    review.press(Qt.Key.Key_N)
+    for _ in range(review.left_in_cohort() - 1):
+        review.give(1)
+        review.settle()
+    assert review.end_text() == ""
+    assert (review.session.snapshot.region.name, review.session.selection) == skipped
+    review.button("next open").click()
+    assert review.end_text() == ""
+    assert "the only failure left" in review.said_above()
+    review.give(1)
+    assert review.end_text() == "All failures reviewed"
+    assert review.left_in_cohort() == 0
+
+
+def test_defect_01_what_was_reviewed_before_is_not_gone_to(review):
+    review.settle()
+    review.press(Qt.Key.Key_N)
+    for _ in range(review.left_to_judge()):
+        review.give(1)
+    review.settle()
+    second = review.session.snapshot.region.name
+    review.give(1)
+    review.give(3)
+    stored, left = review.stored(), review.left_in_cohort()
+    review.start_again()  # the verdicts of the other region are only in the file
+    review.enter_name("Ada")
+    review.list_all()
+    assert review.session.snapshot.region.name == second
+    review.button("next open").click()
+    for _ in range(left):
+        assert review.session.snapshot.region.name == second
         review.give(2)
-        assert len(review.stored()) == len(stored) + 1
-    finally:
-        review.desk.link.state.queue = Queue.REGION
+    assert review.end_text() == "All failures reviewed"
+    assert review.stored()[: len(stored)] == stored
+    assert len(review.stored()) == len(stored) + left
 
 
 def test_defect_01_a_button_obeys_the_same_rule(review):
@@ -132,4 +188,4 @@ def test_defect_01_the_end_is_said_once(review):
     for _ in range(3):
         review.button("next open").click()
     said = " ".join(review.texts())
-    assert said.count("All failures of this region reviewed") == 1
+    assert said.count("All failures reviewed") == 1

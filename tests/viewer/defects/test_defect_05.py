@@ -18,7 +18,7 @@ from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.editing import autosaving
-from napari_panoptic.viewer.panels.edits.panel import EditsPart
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.support.small_cohort import write_cohort
 
 YES = QMessageBox.StandardButton.Yes
@@ -48,7 +48,7 @@ def open_window(make_napari_viewer, close_desk, wait_until, cache_folder, folder
         desk.show_cohort(open_cohort(folder))
         wait_until(lambda: desk.is_settled)
         desks.append(desk)
-        return desk, next(part for part in desk.parts if isinstance(part, EditsPart))
+        return desk, desk.presenter(EditsPresenter)
 
     yield open_one
     for desk in desks:
@@ -109,7 +109,7 @@ def test_defect_05_edits_of_a_killed_window_are_offered_and_restored(
     assert len(files_in(cache_folder)) == 3
 
     desk, part = open_window()
-    panel, session = part.widget, desk.session
+    panel, session = part.panel, desk.session
     before = {side: shown_ids(desk, side) for side in Side}
     assert panel.isVisible()  # it comes to the front
     assert panel.left.isVisible()
@@ -144,7 +144,7 @@ def test_defect_05_left_edits_are_discarded_and_changed_files_are_noticed(
     draw(desk, part, wait_until)
     assert len(files_in(cache_folder)) == 1
     _, other = open_window()
-    assert not other.widget.left.isVisible()  # they are not left: their window is open
+    assert not other.panel.left.isVisible()  # they are not left: their window is open
     close_desk(desk)  # without being asked, as a program may
     assert len(files_in(cache_folder)) == 1
     masks = folder / "Teams" / team
@@ -152,12 +152,12 @@ def test_defect_05_left_edits_are_discarded_and_changed_files_are_noticed(
     mask.write_bytes(mask.read_bytes() + b"\0")
 
     desk, part = open_window()
-    assert part.widget.left.isVisible()
-    assert "files have changed" in part.widget.left_state.text()
+    assert part.panel.left.isVisible()
+    assert "files have changed" in part.panel.left_state.text()
     with patch.object(QMessageBox, "question", return_value=YES):
-        part.widget.discard_left.click()
+        part.panel.discard_left.click()
     wait_until(lambda: desk.is_settled and not part.is_autosaving)
-    assert not part.widget.left.isVisible()
+    assert not part.panel.left.isVisible()
     assert files_in(cache_folder) == []
 
 
@@ -173,12 +173,12 @@ def test_defect_05_edits_of_another_region_are_led_to(open_window, close_desk, w
     desk.link.go_to(first)
     wait_until(lambda: desk.is_settled)
     assert desk.session.snapshot.region.name == first
-    assert second in part.widget.left_state.text()
-    part.widget.restore.click()
+    assert second in part.panel.left_state.text()
+    part.panel.restore.click()
     wait_until(lambda: desk.is_settled)
     assert desk.session.snapshot.region.name == second
     assert not desk.session.is_edited(Side.PREDICTION)
-    part.widget.restore.click()
+    part.panel.restore.click()
     wait_until(lambda: desk.is_settled)
     np.testing.assert_array_equal(shown_ids(desk, Side.PREDICTION), erased)
 

@@ -5,14 +5,14 @@ from unittest.mock import patch
 import pytest
 
 from napari_panoptic.viewer.desk.nuclei import desk_of
-from napari_panoptic.viewer.panels.teams.comparison import ViewMode
-from napari_panoptic.viewer.panels.teams.part import TeamsPart
+from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.state.modes import ViewMode
 
 
 @pytest.fixture
 def desk(make_napari_viewer, cohort, close_desk, wait_until):
     viewer = make_napari_viewer(show=True)
-    with patch("napari_panoptic.viewer.desk.nuclei.PARTS", (TeamsPart,)):
+    with patch("napari_panoptic.viewer.desk.nuclei.PARTS", (TeamsPresenter,)):
         desk = desk_of(viewer)
     desk.show_cohort(cohort)
     wait_until(lambda: desk.is_settled)
@@ -21,7 +21,7 @@ def desk(make_napari_viewer, cohort, close_desk, wait_until):
 
 
 def test_defect_08_side_by_side_switches_the_display_to_2d(desk, wait_until):
-    viewer, teams = desk.parts[0].around.viewer, desk.parts[0]
+    viewer, teams = desk.viewer, desk.presenter(TeamsPresenter)
     before = list(viewer.layers)
     viewer.dims.ndisplay = 3
     teams.set_mode(ViewMode.GRID)

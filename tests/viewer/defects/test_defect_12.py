@@ -16,7 +16,7 @@ from qtpy.QtWidgets import QApplication
 from napari_panoptic.viewer.editing import ambiguous_shapes
 from napari_panoptic.viewer.editing.shapes_history import ShapesHistory
 from napari_panoptic.viewer.editing.shapes_ready import prepare_shapes
-from napari_panoptic.viewer.panels.edits.panel import EditsPart
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.viewer.finding import on_canvas
 
 LEFT = Qt.MouseButton.LeftButton
@@ -51,7 +51,7 @@ def test_defect_12_undo_and_redo_keep_the_style_of_every_shape(n):
 
 @pytest.fixture
 def part(desk, wait_until):
-    part = next(part for part in desk.parts if isinstance(part, EditsPart))
+    part = desk.presenter(EditsPresenter)
     area = np.zeros(desk.session.snapshot.shape, bool)
     area[20:80, 20:80] = area[100:160, 120:200] = True
     desk.session.set_ambiguous(area)
@@ -83,10 +83,10 @@ def test_defect_12_the_window_stays_alive_while_shapes_are_prepared(desk, part, 
         patch.object(ambiguous_shapes, "are_shapes_ready", go_on.is_set),
         patch.object(ambiguous_shapes, "prepare_shapes", go_on.wait),
     ):
-        part.widget.shapes.click()
+        part.panel.shapes.click()
         assert part.shapes.layer is None
-        assert part.widget.shapes.isChecked()
-        assert "Preparing" in part.widget.state.text()
+        assert part.panel.shapes.isChecked()
+        assert "Preparing" in part.panel.state.text()
         QTest.mouseClick(canvas, LEFT, NONE, on_canvas(desk._viewer, 200, 200))
         go_on.set()
         wait_until(lambda: part.shapes.is_on and desk.is_settled)

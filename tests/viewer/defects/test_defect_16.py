@@ -8,6 +8,7 @@ from qtpy.QtWidgets import QDockWidget
 from napari_panoptic.samples.raters import write_raters_sample
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.opening import open_in
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.support.small_cohort import write_cohort
 
 
@@ -102,7 +103,7 @@ def test_defect_16_the_image_of_the_desk_is_active_when_editing_ends(
     desk = desk_of(viewer)
     desk.show_cohort(cohort)
     wait_until(lambda: desk.is_settled)
-    edits = next(part for part in desk.parts if part.title == "Edits")
+    edits = desk.presenter(EditsPresenter)
     edits.edits.set_on(True)
     edits.edits.set_on(False)
     active = viewer.layers.selection.active

@@ -4,7 +4,8 @@ import gc
 
 from qtpy.QtCore import QTimer
 
-from napari_panoptic.viewer.panels.teams.comparison import ViewMode
+from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.state.modes import ViewMode
 
 
 def test_defect_22_no_timer_of_the_review_outlives_its_cohort(desk):
@@ -19,9 +20,9 @@ def test_defect_22_side_by_side_leaves_the_garbage_collector_alone(desk, wait_un
     gc.freeze()
     try:
         frozen = gc.get_freeze_count()
-        teams = next(part for part in desk.parts if part.title == "Teams")
+        teams = desk.presenter(TeamsPresenter)
         teams.set_mode(ViewMode.GRID)
-        wait_until(lambda: desk.is_settled and teams.grid is not None)
+        wait_until(lambda: desk.is_settled and teams.grid.is_on)
         assert gc.get_freeze_count() > frozen / 2  # some of them were deleted since
     finally:
         gc.unfreeze()

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.panels.edits.panel import EditsPart
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 
 @pytest.fixture
 def painted(desk):
     """Give the layer of the team's objects, ready to be painted on, and its panel."""
-    part = next(part for part in desk.parts if isinstance(part, EditsPart))
+    part = desk.presenter(EditsPresenter)
     desk.raise_part(part)
     part.edits.set_on(True)
     part.edits.start_new_object()

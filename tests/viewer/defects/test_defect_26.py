@@ -3,11 +3,11 @@
 import numpy as np
 
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.panels.edits.panel import EditsPart
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 
 def test_defect_26_an_undone_edit_shows_the_files_as_they_are_restored_now(desk, wait_until):
-    part = next(part for part in desk.parts if isinstance(part, EditsPart))
+    part = desk.presenter(EditsPresenter)
     part.edits.set_on(True)
     session = desk.session
     labels = session.edited_labels(Side.PREDICTION)

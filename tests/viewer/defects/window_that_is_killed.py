@@ -1,6 +1,8 @@
 """A window in a process of its own in which something is drawn and that never ends by itself."""
 
+import os
 import sys
+import traceback
 from pathlib import Path
 
 import napari
@@ -10,19 +12,28 @@ from qtpy.QtCore import QTimer
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import desk_of
-from napari_panoptic.viewer.panels.edits.panel import EditsPart
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 
 def main() -> None:
     viewer = napari.Viewer()
     desk = desk_of(viewer)
     desk.show_cohort(open_cohort(Path(sys.argv[1])))
-    part = next(part for part in desk.parts if isinstance(part, EditsPart))
+    part = desk.presenter(EditsPresenter)
     steps = iter(draw_and_wait(desk, part))
     timer = QTimer()
-    timer.timeout.connect(lambda: next(steps))
+    timer.timeout.connect(lambda: step(steps))
     timer.start(20)
     napari.run()
+
+
+def step(steps):
+    """Go on; an error ends the process, or its parent would wait for ever: napari shows it only."""
+    try:
+        next(steps)
+    except BaseException:  # noqa: BLE001 - whatever it is
+        traceback.print_exc()
+        os._exit(1)
 
 
 def draw_and_wait(desk, part):

@@ -22,7 +22,7 @@ from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import region_work as work
 from napari_panoptic.viewer.kit import opening_report
-from napari_panoptic.viewer.panels.edits.panel import EditsPart
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.state.preferences import Queue
 from tests.viewer.finding import FIRST, SECOND
 
@@ -296,7 +296,7 @@ class TestCrosses:
     @pytest.fixture
     def edits(self, desk, viewer, wait_until):
         """Give the edits panel with an edit that is not saved."""
-        part = next(part for part in desk.parts if isinstance(part, EditsPart))
+        part = desk.presenter(EditsPresenter)
         part.edits.set_on(True)
         layer = viewer.layers["careful"]
         layer.data[:100] = 0

@@ -18,7 +18,7 @@ from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.failure_steps import NONE_LISTED
-from napari_panoptic.viewer.panels.edits.panel import EditsPart
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.viewer.finding import (
     FIRST,
     SECOND,
@@ -370,7 +370,7 @@ class TestChanging:
 
 def autosave_once(desk, wait_until):
     """Draw, and wait for the autosave, which comes seconds later and starts a thread."""
-    edits = next(part.edits for part in desk.parts if isinstance(part, EditsPart))
+    edits = desk.presenter(EditsPresenter).edits
     edits.set_on(True)
     edits.activate(Side.PREDICTION)
     desk.link.scene.object_layer(Side.PREDICTION, desk.session.team)[0].paint((9, 9), 1)

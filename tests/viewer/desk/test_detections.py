@@ -25,6 +25,7 @@ from napari_panoptic.viewer.layers import owned
 from napari_panoptic.viewer.layers.owned import is_own
 from napari_panoptic.viewer.opening import TITLE_END, open_in
 from napari_panoptic.viewer.panels.detections.panels import PointTable
+from napari_panoptic.viewer.state.modes import Tool, ToolInHand
 from tests.support.small_cohort import write_cohort
 from tests.viewer.finding import click, on_canvas
 
@@ -661,3 +662,20 @@ def test_why_nothing_is_judged_has_the_room_of_the_table(desk):
     assert panel.table.isHidden()
     panel.show_session(desk.session)
     assert not panel.table.isHidden()
+
+
+def test_the_tool_in_hand_is_taken_up_in_the_next_cohort(desk, layers, viewer, wait_until):
+    desk.settings.add_annotated.click()
+    assert desk.state.tool == ToolInHand(Side.REFERENCE, Tool.ADD)
+    desk.show_cohort(desk.cohort_for_tests)
+    wait_until(lambda: desk.is_settled)
+    assert desk.state.tool == ToolInHand(Side.REFERENCE, Tool.ADD)
+    assert viewer.layers.selection.active is layers[Side.REFERENCE]
+    assert str(layers[Side.REFERENCE].mode) == "add"
+    assert desk.settings.add_annotated.isChecked()
+    desk.settings.add_annotated.click()
+    assert desk.state.tool.tool is Tool.LOOK
+    layers[Side.REFERENCE].mode = "select"  # by napari's own button
+    assert desk.state.tool == ToolInHand(Side.REFERENCE, Tool.MOVE)
+    layers[Side.REFERENCE].mode = "pan_zoom"
+    assert desk.state.tool.tool is Tool.LOOK

@@ -14,6 +14,7 @@ from napari_panoptic.viewer.desk.nuclei import WORKSPACES
 from napari_panoptic.viewer.desk.workspaces import Arrangement, Column, Stack
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.state.desk_state import DeskState
+from napari_panoptic.viewer.state.modes import Tool, ToolInHand, ViewMode
 from napari_panoptic.viewer.state.preferences import Queue
 from tests.viewer.finding import FIRST, SECOND
 
@@ -186,6 +187,8 @@ def test_state_that_was_damaged_counts_as_unset(preferences):
     for name, value in (
         ("filter", '{"statuses": [1, 2]}'),
         ("queue", "at random"),
+        ("team_view", "upside down"),
+        ("tool", "reference: hammer"),
         ("arrangements", "[1"),
         ("places", '{"/a": 3}'),
     ):
@@ -193,7 +196,21 @@ def test_state_that_was_damaged_counts_as_unset(preferences):
     state = DeskState.restored(preferences)
     assert state.object_filter == ObjectFilter()
     assert state.queue is Queue.REGION
+    assert state.team_view is ViewMode.GRID
+    assert state.tool == ToolInHand()
     assert preferences.arrangements() == {}
+
+
+def test_the_next_window_has_the_view_of_teams_and_the_tool_but_not_the_present_mode(preferences):
+    state = DeskState.restored(preferences)
+    state.team_view = state.mode = ViewMode.CONSENSUS
+    state.tool = ToolInHand(Side.REFERENCE, Tool.MOVE)
+    following = DeskState.restored(preferences)
+    assert following.team_view is ViewMode.CONSENSUS
+    assert following.tool == ToolInHand(Side.REFERENCE, Tool.MOVE)
+    assert following.mode is ViewMode.ONE  # it follows from the workspace
+    state.tool = ToolInHand()
+    assert DeskState.restored(preferences).tool == ToolInHand()
 
 
 def test_arrangements_are_kept_as_plain_values():

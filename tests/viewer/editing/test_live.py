@@ -24,13 +24,13 @@ from napari_panoptic.viewer.editing.ambiguous_shapes import filled, outlines
 from napari_panoptic.viewer.editing.shapes_ready import prepare_shapes
 from napari_panoptic.viewer.kit.napari_private import exchange_colours
 from napari_panoptic.viewer.layers.watch import LayerValues
-from napari_panoptic.viewer.panels.edits import panel as edits_panel
-from napari_panoptic.viewer.panels.edits.panel import (
+from napari_panoptic.viewer.panels.edits import files as edits_files
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
+from napari_panoptic.viewer.panels.edits.state_text import (
     DRAW_AREAS,
     GOES_ON,
     NOTHING_DRAWN,
     NOTHING_EDITED,
-    EditsPart,
 )
 from tests.viewer.finding import FIRST, SECOND, on_canvas, row_of_status
 
@@ -40,7 +40,7 @@ LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
 @pytest.fixture(scope="module")
 def shown_parts():
     """Show only the panel for edits."""
-    return (EditsPart,)
+    return (EditsPresenter,)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def follows(desk, wait_until):
 
 
 def part_of(desk):
-    return next(part for part in desk.parts if isinstance(part, EditsPart))
+    return desk.presenter(EditsPresenter)
 
 
 def layer_of(desk, side):
@@ -150,7 +150,7 @@ def save_with_area(part, path, wait_until):
     saved = part.edits.objects_to_save(Side.REFERENCE)
     area = np.zeros(saved.labels.shape, bool)
     area[:20, :20] = True
-    part.save_to(path, replace(saved, ambiguous=area))
+    part.files.save_to(path, replace(saved, ambiguous=area))
     wait_until(lambda: not part.is_busy)
     return area
 
@@ -468,10 +468,9 @@ def choose_class(desk, side, row):
     part = part_of(desk)
     desk.session.select_row(side, row)
     part.refresh()
-    menu = part.widget.object_class
+    menu = part.panel.object_class
     before = menu.currentText()
     menu.setCurrentIndex((menu.currentIndex() + 1) % menu.count())
-    menu.activated.emit(menu.currentIndex())
     return desk.session.selection.id, before, menu.currentText()
 
 
@@ -516,7 +515,7 @@ class TestClasses:
                 assert layer.name == ("careful (edited)" if at else "careful")
 
     def test_the_panel_shows_the_class_that_is_there_again(self, desk, follows):
-        panel = part_of(desk).widget
+        panel = part_of(desk).panel
         row = row_of_status(desk, Side.REFERENCE, Status.TP)
         _, before, after = choose_class(desk, Side.REFERENCE, row)
         follows()
@@ -554,11 +553,11 @@ class TestClasses:
         part, session = part_of(desk), desk.session
         part.edits.set_on(False)
         follows()
-        assert not part.widget.undo.isEnabled()
+        assert not part.panel.undo.isEnabled()
         choose_class(desk, Side.REFERENCE, row_of_status(desk, Side.REFERENCE, Status.TP))
         follows()
         assert session.is_edited(Side.REFERENCE)
-        assert part.widget.undo.isEnabled()
+        assert part.panel.undo.isEnabled()
         assert viewer.layers.selection.active is layer_of(desk, Side.REFERENCE)
         press(canvas, Qt.Key.Key_Z, CTRL)
         follows()
@@ -609,7 +608,7 @@ class TestClasses:
         id_, before, after = choose_class(desk, side, row_of_status(desk, side, Status.TP))
         for name, wanted in (("given", after), ("undone", before)):
             path = tmp_path / f"{name}.tif"
-            part.save_to(path, part.edits.objects_to_save(side))
+            part.files.save_to(path, part.edits.objects_to_save(side))
             wait_until(lambda: not part.is_busy)
             assert f"{id_},{wanted}" in path.with_suffix(".csv").read_text().splitlines()
             assert not part.edits.unsaved
@@ -646,9 +645,8 @@ class TestAround:
 
     def test_new_objects_get_the_class_asked_for(self, desk, canvas, follows):
         part = part_of(desk)
-        panel = part.widget
-        panel.new_class.setCurrentIndex(panel.new_class.findData("Macrophage"))
-        panel.new_class.activated.emit(panel.new_class.currentIndex())
+        panel = part.panel
+        panel.new_class.choose("Macrophage")
         y, x = free_place(desk)
         QTest.mouseClick(panel.new_object, LEFT)
         drag(canvas, line(desk, (y - 3, x), (y + 3, x)))
@@ -697,13 +695,12 @@ class TestAround:
         assert part.may_leave()
 
     def test_the_selected_object_gets_another_class(self, desk, follows):
-        panel = part_of(desk).widget
+        panel = part_of(desk).panel
         row = row_of_status(desk, Side.PREDICTION, Status.TP)
         desk.session.select_row(Side.PREDICTION, row)
         follows()
         other = (panel.object_class.currentIndex() + 1) % panel.object_class.count()
         panel.object_class.setCurrentIndex(other)
-        panel.object_class.activated.emit(other)
         follows()
         status = desk.session.evaluation.outcomes.prediction.status[row]
         assert status == STATUS_CODE[Status.MISCLASSIFIED]
@@ -720,21 +717,21 @@ class TestAround:
     def test_the_panel_says_what_the_brush_does_next(self, desk, layer, follows):
         part = part_of(desk)
         part.refresh()
-        assert part.widget.state.text() == NOTHING_DRAWN
+        assert part.panel.state.text() == NOTHING_DRAWN
         layer.data[:30] = 0
         layer.refresh()
         follows()
         part.refresh()
-        assert part.widget.state.text().endswith(GOES_ON)
+        assert part.panel.state.text().endswith(GOES_ON)
         part.edits.set_on(False)
         part.refresh()
-        assert GOES_ON not in part.widget.state.text()
+        assert GOES_ON not in part.panel.state.text()
         part.edits.discard()
         part.refresh()
-        assert part.widget.state.text() == NOTHING_EDITED
+        assert part.panel.state.text() == NOTHING_EDITED
 
     def test_the_panel_shows_what_changed(self, desk, layer, follows):
-        panel = part_of(desk).widget
+        panel = part_of(desk).panel
         before = desk.session.evaluation.metrics.pq
         layer.data[:150] = 0
         layer.refresh()
@@ -761,11 +758,11 @@ class TestAround:
         follows()
         path = tmp_path / f"mine{ending}"
         with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
-            QTest.mouseClick(part.widget.save, LEFT)
+            QTest.mouseClick(part.panel.save, LEFT)
         wait_until(lambda: not part.is_busy)
         assert path.stat().st_size > 0
         assert not part.edits.unsaved
-        assert "careful (saved)" in part.widget.state.text()
+        assert "careful (saved)" in part.panel.state.text()
 
     @pytest.mark.parametrize("ending", [form.endings[0] for form in writable_forms()])
     def test_what_a_form_cannot_hold_is_said_when_it_is_saved(
@@ -780,7 +777,7 @@ class TestAround:
         part.edits.set_ambiguous(ring)
         follows()
         path = tmp_path / f"mine{ending}"
-        part.save_to(path, part.edits.objects_to_save(side))
+        part.files.save_to(path, part.edits.objects_to_save(side))
         wait_until(lambda: not part.is_busy)
         said = [text for text in capture_warnings() if "mine" in text]
         opened = (
@@ -820,7 +817,7 @@ class TestAround:
             patch.object(QFileDialog, "getSaveFileName", return_value=chosen),
             patch.object(QMessageBox, "question", return_value=button) as asked,
         ):
-            QTest.mouseClick(part.widget.save, LEFT)
+            QTest.mouseClick(part.panel.save, LEFT)
         wait_until(lambda: not part.is_busy)
         assert "mine.tif exists already" in asked.call_args.args[2]
         assert (theirs.read_bytes() == b"theirs") == (answer == "No")
@@ -833,7 +830,9 @@ class TestAround:
         layer.data[:100] = 0
         layer.refresh()
         follows()
-        part.save_to(tmp_path / "no folder" / "x.tif", part.edits.objects_to_save(Side.PREDICTION))
+        part.files.save_to(
+            tmp_path / "no folder" / "x.tif", part.edits.objects_to_save(Side.PREDICTION)
+        )
         wait_until(lambda: not part.is_busy)
         assert "cannot be written" in capture_errors()[0]
         assert part.edits.unsaved
@@ -857,20 +856,20 @@ class TestAround:
         edited, pq_edited = objects_of(session, side), session.evaluation.metrics.pq
         assert not same_objects(edited, files)
         path = tmp_path / f"mine{ending}"
-        part.save_to(path, part.edits.objects_to_save(side))
+        part.files.save_to(path, part.edits.objects_to_save(side))
         wait_until(lambda: not part.is_busy)
         part.edits.discard()
         follows()
         assert same_objects(objects_of(session, side), files)
 
         with patch.object(QFileDialog, "getOpenFileName", return_value=(str(path), "")):
-            QTest.mouseClick(part.widget.open, LEFT)
+            QTest.mouseClick(part.panel.open, LEFT)
         wait_until(lambda: desk.is_settled)
         follows()
         assert same_objects(objects_of(session, side), edited)
         assert session.evaluation.metrics.pq == pytest.approx(pq_edited, rel=1e-12)
         assert not part.edits.unsaved
-        assert "(saved)" in part.widget.state.text()
+        assert "(saved)" in part.panel.state.text()
         np.testing.assert_array_equal(session.snapshot.ambiguous, ambiguous)
         # The layer shows it, and goes on from there.
         np.testing.assert_array_equal(layer.data > 0, edited[0] > 0)
@@ -889,11 +888,11 @@ class TestAround:
             drag(canvas, line(desk, (y - 3, at), (y + 3, at)))
             follows()
             path = tmp_path / f"{at}.tif"
-            part.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
+            part.files.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
             wait_until(lambda: not part.is_busy)
             saved.append((path, objects_of(desk.session, Side.PREDICTION)))
         path, objects = saved[-1]
-        part.open_from(path)
+        part.files.open_from(path)
         wait_until(lambda: not part.is_busy)
         follows()
         assert same_objects(objects_of(desk.session, Side.PREDICTION), objects)
@@ -907,10 +906,10 @@ class TestAround:
         tifffile.imwrite(path, np.ones((20, 30), np.uint16))
         path.with_suffix(".csv").write_text("id,class\n1,Epithelial\n")
         before = objects_of(session, Side.PREDICTION)
-        part.open_from(path)
+        part.files.open_from(path)
         wait_until(lambda: not part.is_busy)
         assert "30 x 20" in capture_errors()[0]
-        part.open_from(tmp_path / "what.doc")
+        part.files.open_from(tmp_path / "what.doc")
         wait_until(lambda: not part.is_busy)
         assert "found '.doc'" in capture_errors()[-1]
         assert same_objects(objects_of(session, Side.PREDICTION), before)
@@ -921,14 +920,13 @@ class TestAround:
         part, session = part_of(desk), desk.session
         path = tmp_path / "mine.tif"
         saved = part.edits.objects_to_save(Side.REFERENCE)
-        part.save_to(path, replace(saved, ambiguous=None))
+        part.files.save_to(path, replace(saved, ambiguous=None))
         wait_until(lambda: not part.is_busy)
         part.edits.set_on(False)
         session.set_team("merger")
         follows()
-        side = part.widget.side
-        side.setCurrentIndex(side.findData(Side.PREDICTION))
-        part.open_from(path)  # a team has exactly what is annotated
+        part.panel.side.show_choice(Side.PREDICTION)
+        part.files.open_from(path)  # a team has exactly what is annotated
         wait_until(lambda: not part.is_busy)
         follows()
         assert session.evaluation.metrics.pq == 1.0
@@ -941,15 +939,15 @@ class TestAround:
         self, desk, follows, tmp_path, wait_until, monkeypatch
     ):
         part, told = part_of(desk), []
-        monkeypatch.setattr(edits_panel, "show_info", told.append)
+        monkeypatch.setattr(edits_files, "show_info", told.append)
         path = tmp_path / "mine.tif"
         save_with_area(part, path, wait_until)
         before = desk.session.snapshot.ambiguous
         part.edits.activate(Side.PREDICTION)
-        part.open_from(path)
+        part.files.open_from(path)
         wait_until(lambda: not part.is_busy)
         follows()
-        assert edits_panel.AREAS_LEFT_OUT in told[-1]
+        assert edits_files.AREAS_LEFT_OUT in told[-1]
         np.testing.assert_array_equal(desk.session.snapshot.ambiguous, before)
 
     def test_areas_of_a_file_come_to_the_shapes_that_are_shown(
@@ -959,9 +957,8 @@ class TestAround:
         path = tmp_path / "mine.tif"
         area = save_with_area(part, path, wait_until)
         part.shapes.set_on(True)
-        side = part.widget.side
-        side.setCurrentIndex(side.findData(Side.REFERENCE))
-        part.open_from(path)
+        part.panel.side.show_choice(Side.REFERENCE)
+        part.files.open_from(path)
         wait_until(lambda: not part.is_busy)
         follows()
         layer = part.shapes.layer
@@ -977,7 +974,7 @@ class TestAround:
     ):
         part = part_of(desk)
         path = tmp_path / "mine.tif"
-        part.save_to(path, part.edits.objects_to_save(Side.REFERENCE))
+        part.files.save_to(path, part.edits.objects_to_save(Side.REFERENCE))
         wait_until(lambda: not part.is_busy)
         part.edits.activate(Side.REFERENCE)
         drawn = np.zeros(desk.session.snapshot.shape, bool)
@@ -990,7 +987,7 @@ class TestAround:
                 QMessageBox, "question", return_value=QMessageBox.StandardButton.No
             ) as asked,
         ):
-            QTest.mouseClick(part.widget.open, LEFT)
+            QTest.mouseClick(part.panel.open, LEFT)
         wait_until(lambda: desk.is_settled)
         assert "ambiguous areas" in asked.call_args[0][2]
         np.testing.assert_array_equal(desk.session.snapshot.ambiguous, drawn)
@@ -1001,7 +998,7 @@ class TestAround:
     ):
         part, session = part_of(desk), desk.session
         path = tmp_path / "mine.tif"
-        part.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
+        part.files.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
         wait_until(lambda: not part.is_busy)
         files = objects_of(session, Side.PREDICTION)
         layer.data[:100] = 0
@@ -1013,7 +1010,7 @@ class TestAround:
             patch.object(QFileDialog, "getOpenFileName", return_value=(str(path), "")),
             patch.object(QMessageBox, "question", return_value=chosen) as asked,
         ):
-            QTest.mouseClick(part.widget.open, LEFT)
+            QTest.mouseClick(part.panel.open, LEFT)
         wait_until(lambda: desk.is_settled)
         follows()
         assert "not saved" in asked.call_args[0][2]
@@ -1023,11 +1020,11 @@ class TestAround:
     def test_what_is_drawn_while_a_file_is_read_is_asked_about(self, desk, tmp_path, wait_until):
         part, session = part_of(desk), desk.session
         path = tmp_path / "mine.tif"
-        part.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
+        part.files.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
         wait_until(lambda: not part.is_busy)
         no = QMessageBox.StandardButton.No
         with patch.object(QMessageBox, "question", return_value=no) as asked:
-            part.open_from(path)
+            part.files.open_from(path)
             session.edit(Side.PREDICTION, [0, 1, 2], [0, 0, 0], 0)
             session.set_class(
                 Side.PREDICTION, min(objects_of(session, Side.PREDICTION)[1]), "Macrophage"
@@ -1043,14 +1040,14 @@ class TestAround:
     ):
         part, session = part_of(desk), desk.session
         path = tmp_path / "mine.tif"
-        part.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
+        part.files.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
         wait_until(lambda: not part.is_busy)
         for id_ in sorted(objects_of(session, Side.PREDICTION)[1])[:4]:
             session.set_class(Side.PREDICTION, id_, "Neutrophil")
         told = []
         session.edited.connect(told.append)
         with patch.object(QMessageBox, "question", return_value=QMessageBox.StandardButton.Yes):
-            part.open_from(path)
+            part.files.open_from(path)
             wait_until(lambda: not part.is_busy)
         session.edited.disconnect(told.append)
         assert len(told) == 1
@@ -1061,7 +1058,7 @@ class TestAround:
         forms = desk.session.cohort.predictions["careful", FIRST]
         path = next(iter(forms.values())).all_paths[0]
         content = path.read_bytes()
-        part.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
+        part.files.save_to(path, part.edits.objects_to_save(Side.PREDICTION))
         follows()
         assert "stays as it is" in capture_errors()[0]
         assert path.read_bytes() == content
@@ -1078,7 +1075,7 @@ class TestAround:
             ("merger", FIRST): {Source.LABELS: MaskFiles(Source.LABELS, {"": tuple(theirs)})},
         }
         with patch.object(session, "cohort", replace(session.cohort, predictions=forms)):
-            part.save_to(tmp_path / "R.tif", part.edits.objects_to_save(Side.PREDICTION))
+            part.files.save_to(tmp_path / "R.tif", part.edits.objects_to_save(Side.PREDICTION))
             wait_until(lambda: not part.is_busy)
         assert "R.csv is a file of the cohort, which stays as it is" in capture_errors()[0]
         assert [path.read_bytes() for path in theirs] == [b"theirs"] * 3
@@ -1104,7 +1101,7 @@ class TestAround:
                 ),
                 patch.object(QMessageBox, "question", return_value=answer) as question,
             ):
-                part.save_as()
+                part.files.save_as()
                 wait_until(lambda: not part.is_busy)
             assert question.call_args[0][2].startswith(asked)
             is_kept = answer == QMessageBox.StandardButton.No
@@ -1145,7 +1142,7 @@ class TestAmbiguousAreas:
         part = part_of(desk)
         before = desk.session.snapshot.ambiguous
         evaluation = desk.session.evaluation
-        QTest.mouseClick(part.widget.shapes, LEFT)
+        QTest.mouseClick(part.panel.shapes, LEFT)
         shapes = part.shapes.layer
         wait_until(lambda: desk.is_settled)
         assert desk.session.evaluation is evaluation  # the same pixels
@@ -1155,7 +1152,7 @@ class TestAmbiguousAreas:
         drag(canvas, line(desk, (30, 30), (120, 120)))
         follows()
         assert desk.session.snapshot.ambiguous[40:110, 40:110].all()
-        assert "ambiguous areas (not saved)" in part.widget.state.text()
+        assert "ambiguous areas (not saved)" in part.panel.state.text()
 
         shapes.selected_data = {shapes.nshapes - 1}
         shapes.remove_selected()
@@ -1164,14 +1161,14 @@ class TestAmbiguousAreas:
         assert (after is None) == (before is None)
         assert after is None or np.array_equal(after, before)
 
-        QTest.mouseClick(part.widget.shapes, LEFT)
+        QTest.mouseClick(part.panel.shapes, LEFT)
         assert shapes not in viewer.layers
         assert is_hatched(viewer) == (before is not None)
 
     def test_what_was_done_to_areas_is_undone_and_done_again(self, desk, canvas, follows):
         part = part_of(desk)
         files = desk.session.snapshot.ambiguous
-        QTest.mouseClick(part.widget.shapes, LEFT)
+        QTest.mouseClick(part.panel.shapes, LEFT)
         layer = part.shapes.layer
         n_before = layer.nshapes
         layer.mode = "add_rectangle"
@@ -1185,7 +1182,7 @@ class TestAmbiguousAreas:
         press(canvas, Qt.Key.Key_Z, CTRL)
         follows()
         assert np.array_equal(desk.session.snapshot.ambiguous, drawn)
-        QTest.mouseClick(part.widget.undo, LEFT)
+        QTest.mouseClick(part.panel.undo, LEFT)
         follows()
         assert layer.nshapes == n_before
         assert same_area(desk.session.snapshot.ambiguous, files)
@@ -1198,22 +1195,22 @@ class TestAmbiguousAreas:
         follows()
         assert np.array_equal(desk.session.snapshot.ambiguous, drawn)
         assert [at.words for at in part.edits.unsaved] == ["ambiguous areas"]
-        QTest.mouseClick(part.widget.redo, LEFT)
+        QTest.mouseClick(part.panel.redo, LEFT)
         follows()
         assert same_area(desk.session.snapshot.ambiguous, files)
 
     def test_the_panel_says_how_areas_are_drawn_and_the_brush_comes_back(self, desk, viewer, layer):
         part = part_of(desk)
         assert viewer.layers.selection.active is layer
-        QTest.mouseClick(part.widget.shapes, LEFT)
-        assert part.widget.state.text() == DRAW_AREAS
+        QTest.mouseClick(part.panel.shapes, LEFT)
+        assert part.panel.state.text() == DRAW_AREAS
         viewer.layers.selection.active = layer
         part.refresh()
-        assert part.widget.state.text() == NOTHING_DRAWN
+        assert part.panel.state.text() == NOTHING_DRAWN
         viewer.layers.selection.active = part.shapes.layer
-        QTest.mouseClick(part.widget.shapes, LEFT)
+        QTest.mouseClick(part.panel.shapes, LEFT)
         assert viewer.layers.selection.active is layer
-        assert part.widget.state.text() == NOTHING_DRAWN
+        assert part.panel.state.text() == NOTHING_DRAWN
 
 
 class TestSliders:
@@ -1319,7 +1316,7 @@ def test_objects_that_share_pixels_are_flattened_while_edited(desk, wait_until):
     wait_until(lambda: desk.is_settled)
     kept = session.evaluation
     assert "overlaps kept: 4 objects" in desk.panels.title.title()
-    assert "as soon as one is edited, all are flattened" in part_of(desk).widget.state.text()
+    assert "as soon as one is edited, all are flattened" in part_of(desk).panel.state.text()
     # The object that others cover completely has a row, and a ring around its pixels.
     covered = kept.pair.reference
     (row,) = set(range(len(covered))) - set((np.unique(covered.index) - 1).tolist())

@@ -14,6 +14,7 @@ from napari_panoptic.nuclei.run import RegionDone
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs import cohort_work, jobs
 from napari_panoptic.viewer.jobs.cohort_work import KEPT_COHORTS, CohortWork, store_of
+from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 
 pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 
@@ -219,7 +220,7 @@ def test_nothing_to_evaluate_is_still_told(request_, finish, cache):
 def test_after_a_closed_window_another_goes_on(
     desk, close_desk, wait_until, cohort, cache, finish, taken_over
 ):
-    part = next(part for part in desk.parts if part.title == "Ranking")
+    part = desk.presenter(RankingPresenter)
     desk.raise_part(part)
     part.evaluate()
     wait_until(lambda: len(list(cache.rglob("*.part.json"))) >= 2)

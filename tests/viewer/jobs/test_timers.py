@@ -6,6 +6,7 @@ from qtpy.QtTest import QTest
 
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 
 @pytest.mark.usefixtures("qapp", "qtbot")
@@ -39,7 +40,7 @@ class TestSingleShot:
 
 
 def test_no_timer_runs_on_where_a_layer_is_not_watched_any_more(desk, close_desk):
-    edits = next(part for part in desk.parts if part.title == "Edits").edits
+    edits = desk.presenter(EditsPresenter).edits
     edits.set_on(True)
     watch = edits._watches[Side.PREDICTION]
     watch.layer.data = watch.layer.data.copy()

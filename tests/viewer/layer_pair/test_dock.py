@@ -24,6 +24,7 @@ from napari_panoptic.viewer.desk.nuclei import desk_in
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.layer_pair.dock import CompareLayers
 from napari_panoptic.viewer.layers.owned import is_own
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 SHAPE = (90, 120)
 
@@ -239,7 +240,7 @@ def test_mirrored_edits_are_not_unsaved(pair, monkeypatch):
     monkeypatch.setattr(QMessageBox, "exec", lambda _box: pytest.fail("asked"))
     pair.one.paint((40, 40), 99)
     pair.settle()
-    part = pair.desk.parts[0]
+    part = pair.desk.presenter(EditsPresenter)
     assert pair.session.shown.outcomes.prediction.row_of(99) is not None
     assert not part.edits.unsaved
     assert not part.is_autosaving
@@ -249,7 +250,7 @@ def test_mirrored_edits_are_not_unsaved(pair, monkeypatch):
 
 def test_edits_on_the_desk_are_unsaved_and_stay(pair, monkeypatch):
     pair.compare()
-    part = pair.desk.parts[0]
+    part = pair.desk.presenter(EditsPresenter)
     part.toggle()
     mine = pair.desk.link.scene.object_layer(Side.PREDICTION, "one")[0]
     mine.paint((5, 5), 60)
@@ -460,7 +461,7 @@ def test_an_ambiguous_area(pair, kind):
     pair.settle()
     expected = evaluate_pair(pair.reference.data, pair.one.data, ambiguous=mask > 0)
     assert pair.session.shown.metrics.pq == expected.metrics.pq
-    assert not pair.desk.parts[0].edits.unsaved
+    assert not pair.desk.presenter(EditsPresenter).edits.unsaved
 
 
 def test_shapes_as_reference(window):

@@ -23,6 +23,7 @@ from napari_panoptic.viewer.desk.failure_steps import LAST
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.crops import KEPT_BYTES, Crops
 from napari_panoptic.viewer.panels.failures.panel import ALL_HIDDEN, FILTERED, NO_FAILURES, Scope
+from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.failures.view import FailureView
 from napari_panoptic.viewer.state.preferences import Queue
 from tests.support.many_failures import many_failures
@@ -62,7 +63,7 @@ def canvas(desk):
 @pytest.fixture
 def failures(desk, canvas, wait_until):
     """Bring the panel to the front by its key, over all regions, and wait for its crops."""
-    part = next(part for part in desk.parts if part.title == "Failures")
+    part = desk.presenter(FailuresPresenter)
     panel = part.panel
     panel.clear_filters()
     panel.scope.choose(Scope.ALL)
@@ -527,6 +528,39 @@ class TestQueue:
         assert set(found) == wanted
         assert len(found) == len(wanted)
 
+    def test_going_on_looks_into_each_region_that_is_not_evaluated_once(self, desk, wait_until):
+        desk.link.summary.stop()
+        desk.session.clear_summaries()
+        shown, ended = [], []
+
+        def note(snapshot):
+            if snapshot.region.name not in shown[-1:]:  # teams may come in two steps
+                shown.append(snapshot.region.name)
+
+        def note_end():
+            ended.append(desk.session.snapshot.region.name)
+
+        desk.session.region_changed.connect(note)
+        desk.link.failures.ended.connect(note_end)
+        desk.link.failures.go_on(lambda _at: False)
+        wait_until(lambda: ended and desk.is_settled)
+        desk.session.region_changed.disconnect(note)
+        desk.link.failures.ended.disconnect(note_end)
+        # The first one again at the end: failures before the place of the start may be open.
+        first, *others = [region.name for region in desk.session.cohort.regions]
+        assert shown == [*others, first]
+        assert ended == shown[-1:]
+        desk.link.summary.start()
+        wait_until(lambda: desk.is_settled)
+
+    def test_going_on_begins_again_after_the_last(self, desk, failures, wait_until):
+        names = [failures.failures.name(row) for row in range(len(failures.failures))]
+        first = next(name for name in names if name.region == FIRST)
+        desk.link.go_to(SECOND)
+        wait_until(lambda: desk.is_settled and desk.session.snapshot.region.name == SECOND)
+        desk.link.failures.go_on(lambda at: at == first)
+        wait_until(lambda: selected(desk) == (first.region, first.side, first.id))
+
     def test_the_menus_of_table_and_panel_are_one_choice(self, desk, failures, table):
         failures.panel.queue.choose(Queue.COHORT)
         assert desk.link.state.queue is Queue.COHORT
@@ -580,7 +614,7 @@ class TestExport:
 
     def test_a_folder_that_cannot_be_written_is_reported(self, export, failures, tmp_path):
         (tmp_path / "crops").write_text("in the way")
-        with patch("napari_panoptic.viewer.panels.failures.part.show_error") as told:
+        with patch("napari_panoptic.viewer.panels.failures.presenter.show_error") as told:
             export()
         assert "crops" in told.call_args[0][0]
         assert failures.panel.export.text() == "Export…"

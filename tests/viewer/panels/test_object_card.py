@@ -10,7 +10,7 @@ from napari_panoptic.nuclei.display.describe import object_facts
 from napari_panoptic.nuclei.display.explanation import Named, explain
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer.kit.widgets import bring_to_front, is_in_sight
-from napari_panoptic.viewer.panels.object_card import EMPTY, Card, ObjectCard, ObjectPart
+from napari_panoptic.viewer.panels.object_card import EMPTY, Card, ObjectCard, ObjectPresenter
 from tests.support.small_pairs import four_fates
 from tests.viewer.finding import row_of_status
 
@@ -83,9 +83,9 @@ class TestCard:
 class TestOnTheDesk:
     @pytest.fixture
     def part(self, open_desk, wait_until):
-        part = next(part for part in open_desk.parts if isinstance(part, ObjectPart))
-        bring_to_front(part.widget)
-        wait_until(lambda: is_in_sight(part.widget))
+        part = open_desk.presenter(ObjectPresenter)
+        bring_to_front(part.panel)
+        wait_until(lambda: is_in_sight(part.panel))
         yield part
         open_desk.session.select(None)
         open_desk.session.set_team("careful")
@@ -94,43 +94,43 @@ class TestOnTheDesk:
         session = open_desk.session
         row = row_of_status(open_desk, R, Status.FN)
         session.select_row(R, row)
-        card = part.widget.card
+        card = part.panel.card
         assert (card.facts.id, card.status) == (session.selection.id, "FN")
         assert card.draw is not None
         session.select(None)
-        assert part.widget.card is None
+        assert part.panel.card is None
 
     def test_a_link_selects_the_partner(self, open_desk, part):
         session = open_desk.session
         row = row_of_status(open_desk, R, Status.MISCLASSIFIED)
         session.select_row(R, row)
-        partner = part.widget.card.partner
-        part.widget.follow(f"{partner.side}/{partner.row}")
+        partner = part.panel.card.partner
+        part.panel.follow(f"{partner.side}/{partner.row}")
         assert (session.selection.side, session.selection.id) == (P, partner.id)
-        assert part.widget.card.partner.row == row
+        assert part.panel.card.partner.row == row
 
     def test_it_follows_settings_and_team(self, open_desk, part, wait_until):
         session = open_desk.session
         row = row_of_status(open_desk, R, Status.TP)
         session.select_row(R, row)
         open_desk.panels.settings.threshold.setValue(0.95)
-        wait_until(lambda: part.widget.card.status == "FN")
+        wait_until(lambda: part.panel.card.status == "FN")
         open_desk.panels.settings.reset.click()
-        wait_until(lambda: part.widget.card.status == "TP")
+        wait_until(lambda: part.panel.card.status == "TP")
         session.set_team("merger")
-        assert part.widget.card is None or part.widget.card.facts.side_name == "reference"
+        assert part.panel.card is None or part.panel.card.facts.side_name == "reference"
 
     def test_out_of_sight_it_waits(self, open_desk, part, wait_until):
         open_desk.show_workspace("Teams")
         wait_until(lambda: not part.is_in_sight)
         open_desk.session.select_row(R, 2)
-        assert part.widget.card is None
+        assert part.panel.card is None
         open_desk.show_workspace("Inspect")
-        wait_until(lambda: part.widget.card is not None)
-        assert part.widget.card.facts.id == open_desk.session.selection.id
+        wait_until(lambda: part.panel.card is not None)
+        assert part.panel.card.facts.id == open_desk.session.selection.id
 
     def test_keys_of_the_desk_work_on_it(self, open_desk, part):
         open_desk.session.select_row(R, 0)
         before = open_desk.session.selection
-        QTest.keyClick(part.widget.copy_button, Qt.Key.Key_N)
+        QTest.keyClick(part.panel.copy_button, Qt.Key.Key_N)
         assert open_desk.session.selection != before

@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.values.settings import CHALLENGE_PROTOCOL, CORRECTED
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs import cohort_work, jobs
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.panels.ranking import part as ranking_part
+from napari_panoptic.viewer.panels.ranking import presenter as ranking_presenter
 from napari_panoptic.viewer.panels.ranking.panel import (
     HINT,
     NOT_EVALUATED,
@@ -30,6 +30,7 @@ from napari_panoptic.viewer.panels.ranking.panel import (
     View,
     going_on,
 )
+from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -38,17 +39,17 @@ LEFT = Qt.MouseButton.LeftButton
 def part(open_desk, wait_until):
     """Give the panel in sight, with nothing evaluated yet."""
     desk = open_desk
-    part = next(part for part in desk.parts if part.title == "Ranking")
+    part = desk.presenter(RankingPresenter)
     session = desk.session
     session.set_team("careful")
     first = session.cohort.regions[0].name
     if session.snapshot.region.name != first or session.settings != session.protocol:
         desk.link._request(region=first, settings=session.protocol)
     wait_until(lambda: desk.is_settled)
-    for pane, view in zip(part.widget.plots, (View.PATIENTS, View.QUALITY), strict=True):
+    for pane, view in zip(part.panel.plots, (View.PATIENTS, View.QUALITY), strict=True):
         pane.choose(view)
     desk.show_workspace("Cohort")
-    wait_until(lambda: is_in_sight(part.widget) and desk.is_settled)
+    wait_until(lambda: is_in_sight(part.panel) and desk.is_settled)
     part.forget()
     return part
 
@@ -56,7 +57,7 @@ def part(open_desk, wait_until):
 @pytest.fixture
 def evaluated(part, open_desk, wait_until):
     """Give the panel once the cohort is evaluated, by its button."""
-    QTest.mouseClick(part.widget.compute, LEFT)
+    QTest.mouseClick(part.panel.compute, LEFT)
     assert part.is_busy
     wait_until(lambda: open_desk.is_settled)
     assert part.found is not None
@@ -64,17 +65,17 @@ def evaluated(part, open_desk, wait_until):
 
 
 def choose(part, view, desk, wait_until):
-    part.widget.plots[0].choose(view)
+    part.panel.plots[0].choose(view)
     wait_until(lambda: desk.is_settled)
-    return part.widget.plots[0]
+    return part.panel.plots[0]
 
 
 class TestFigures:
     def test_it_says_what_to_do_first(self, part):
-        assert part.widget.note_text() == HINT
-        assert not part.widget.report.isEnabled()
-        assert not part.widget.tables.isEnabled()
-        assert {pane.note_text() for pane in part.widget.plots_in_sight()} == {NOT_EVALUATED}
+        assert part.panel.note_text() == HINT
+        assert not part.panel.report.isEnabled()
+        assert not part.panel.tables.isEnabled()
+        assert {pane.note_text() for pane in part.panel.plots_in_sight()} == {NOT_EVALUATED}
 
     def test_protocols_are_scored_as_by_themselves(self, evaluated, open_desk):
         cohort = open_desk.session.cohort
@@ -82,7 +83,7 @@ class TestFigures:
         work = Experiment(teams, protocol_conditions(), with_objects=False)
         results = [work.evaluate(cohort, region)[1] for region in cohort.regions]
         expected = protocol_table(scored_regions(r for region in results for r in region))
-        texts = evaluated.widget.protocols.texts()
+        texts = evaluated.panel.protocols.texts()
         assert [row[0] for row in texts] == list(teams)
         for row, team in enumerate(teams):
             score = expected.scores[expected.teams.index(team), 0]
@@ -99,7 +100,7 @@ class TestFigures:
             assert figure.axes or figure.texts, view
 
     def test_every_table_is_filled(self, evaluated, open_desk):
-        panel = evaluated.widget
+        panel = evaluated.panel
         teams = [team.name for team in open_desk.session.cohort.competing_teams]
         assert is_in_sight(panel.protocols)
         for table in (panel.averages, panel.statistics):
@@ -113,7 +114,7 @@ class TestFigures:
         assert part.found is None
 
     def test_patients_need_no_evaluated_cohort(self, part, open_desk):
-        session, table = open_desk.session, part.widget.patients
+        session, table = open_desk.session, part.panel.patients
         lines = CohortLines(session.cohort, session.summaries)
         assert table.listed() == list(lines.regions_of)
         for patient in lines.regions_of:
@@ -123,13 +124,13 @@ class TestFigures:
 
     def test_a_curve_of_the_region_is_computed_once(self, part, open_desk, wait_until, monkeypatch):
         computed = []
-        real = ranking_part._region_curve
+        real = ranking_presenter._region_curve
 
         def curve(*asked):
             computed.append(asked[1])
             return real(*asked)
 
-        monkeypatch.setattr(ranking_part, "_region_curve", curve)
+        monkeypatch.setattr(ranking_presenter, "_region_curve", curve)
         choose(part, View.REGION_RADIUS, open_desk, wait_until)
         first, second = (region.name for region in open_desk.session.cohort.regions[:2])
         part.refresh()  # as an edit or another team does
@@ -143,25 +144,25 @@ class TestFigures:
         open_desk.panels.settings.threshold.setValue(0.6)
         wait_until(lambda: open_desk.is_settled)
         assert evaluated.found is None
-        assert evaluated.widget.note_text() == OF_OTHERS
-        assert not evaluated.widget.report.isEnabled()
+        assert evaluated.panel.note_text() == OF_OTHERS
+        assert not evaluated.panel.report.isEnabled()
 
     def test_it_can_be_stopped(self, part, open_desk, wait_until):
-        QTest.mouseClick(part.widget.compute, LEFT)
-        QTest.mouseClick(part.widget.stop, LEFT)
+        QTest.mouseClick(part.panel.compute, LEFT)
+        QTest.mouseClick(part.panel.stop, LEFT)
         wait_until(lambda: open_desk.is_settled)
         assert part.found is None
-        assert part.widget.compute.isVisible()
-        assert part.widget.note_text() == HINT
+        assert part.panel.compute.isVisible()
+        assert part.panel.note_text() == HINT
 
     def test_while_it_goes_on_it_says_how_far(self, part, open_desk, wait_until):
         total = n_passes() * len(open_desk.session.cohort.regions)
-        QTest.mouseClick(part.widget.compute, LEFT)
-        assert part.widget.note_text() == going_on(0, total)
+        QTest.mouseClick(part.panel.compute, LEFT)
+        assert part.panel.note_text() == going_on(0, total)
         for view in (View.REGION_RADIUS, View.QUALITY):
-            part.widget.plots[0].choose(view)
+            part.panel.plots[0].choose(view)
         said = set()
-        wait_until(lambda: said.add(part.widget.note_text()) or part.found is not None)
+        wait_until(lambda: said.add(part.panel.note_text()) or part.found is not None)
         known = {going_on(done, total) for done in range(total + 1)}
         assert len(said & known) > 1
         assert HINT not in said
@@ -174,10 +175,10 @@ class TestFigures:
         told = []
         monkeypatch.setattr(jobs, "show_error", told.append)
         monkeypatch.setattr(cohort_work, "cohort_report", fails)
-        QTest.mouseClick(part.widget.compute, LEFT)
+        QTest.mouseClick(part.panel.compute, LEFT)
         wait_until(lambda: open_desk.is_settled)
         assert told == ["nothing to report"]
-        assert part.widget.note_text() == HINT
+        assert part.panel.note_text() == HINT
 
     def test_stopped_it_goes_on_from_there(self, part, open_desk, wait_until, monkeypatch, cache):
         taken_over = []
@@ -191,15 +192,15 @@ class TestFigures:
             return report(*asked, on_result=note, **options)
 
         monkeypatch.setattr(cohort_work, "cohort_report", noted)
-        QTest.mouseClick(part.widget.compute, LEFT)
+        QTest.mouseClick(part.panel.compute, LEFT)
         wait_until(lambda: len(taken_over) >= 3)
-        QTest.mouseClick(part.widget.stop, LEFT)
+        QTest.mouseClick(part.panel.stop, LEFT)
         wait_until(lambda: open_desk.is_settled)
         assert part.found is None
         n_done = len(list(cache.rglob("*.part.json")))
         assert n_done >= 3
         taken_over.clear()
-        QTest.mouseClick(part.widget.compute, LEFT)
+        QTest.mouseClick(part.panel.compute, LEFT)
         wait_until(lambda: open_desk.is_settled)
         assert part.found is not None
         assert sum(taken_over) >= n_done
@@ -210,7 +211,7 @@ class TestWhatIsBehind:
     def test_a_score_lists_what_differs_and_a_row_goes_there(
         self, evaluated, open_desk, wait_until
     ):
-        panel, session = evaluated.widget, open_desk.session
+        panel, session = evaluated.panel, open_desk.session
         found = differences(
             evaluated.found.scored["merger"],
             protocol(CHALLENGE_PROTOCOL).corrections,
@@ -261,7 +262,7 @@ class TestWhatIsBehind:
 
     @pytest.mark.parametrize("by_key", [False, True])
     def test_a_cell_of_a_patient_opens_its_worst_region(self, part, open_desk, wait_until, by_key):
-        session, names = open_desk.session, part.widget.patients
+        session, names = open_desk.session, part.panel.patients
         patient, table = names.listed()[-1], names.table
         index = table.model().index(len(names.listed()) - 1, table.titles().index("merger"))
         if by_key:
@@ -308,10 +309,10 @@ class TestReport:
         self, evaluated, open_desk, wait_until, tmp_path, monkeypatch
     ):
         told = []
-        monkeypatch.setattr(ranking_part, "show_info", told.append)
+        monkeypatch.setattr(ranking_presenter, "show_info", told.append)
         path = tmp_path / "report.html"
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a, **_k: (str(path), ""))
-        QTest.mouseClick(evaluated.widget.report, LEFT)
+        QTest.mouseClick(evaluated.panel.report, LEFT)
         wait_until(lambda: open_desk.is_settled)
         assert told == [f"The report is in {path}"]
         text = path.read_text(encoding="utf-8")
@@ -324,8 +325,8 @@ class TestReport:
     ):
         pane = choose(part, View.REGION_THRESHOLD, open_desk, wait_until)
         told = []
-        monkeypatch.setattr(ranking_part, "show_info", told.append)
-        monkeypatch.setattr(ranking_part, "show_error", told.append)
+        monkeypatch.setattr(ranking_presenter, "show_info", told.append)
+        monkeypatch.setattr(ranking_presenter, "show_error", told.append)
         path = tmp_path / f"plot{ending}"
         for place, beginning in (
             (path, "The plot is in"),
@@ -345,10 +346,10 @@ class TestReport:
         self, evaluated, open_desk, tmp_path, monkeypatch
     ):
         told = []
-        monkeypatch.setattr(ranking_part, "show_info", told.append)
-        monkeypatch.setattr(ranking_part, "show_error", told.append)
+        monkeypatch.setattr(ranking_presenter, "show_info", told.append)
+        monkeypatch.setattr(ranking_presenter, "show_error", told.append)
         monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_a: str(tmp_path))
-        QTest.mouseClick(evaluated.widget.tables, LEFT)
+        QTest.mouseClick(evaluated.panel.tables, LEFT)
         assert told == [f"4 tables are in {tmp_path}"]
         table = evaluated.found.protocols
         found = pd.read_csv(tmp_path / "ranking-protocols.csv").set_index(["team", "protocol"])
@@ -383,7 +384,7 @@ class TestReport:
         path = root / "metadata.csv"
         path.write_text("name,organ\n", encoding="utf-8")
         told = []
-        monkeypatch.setattr(ranking_part, "show_error", told.append)
+        monkeypatch.setattr(ranking_presenter, "show_error", told.append)
         try:
             part.evaluate()
             wait_until(lambda: open_desk.is_settled)
@@ -404,6 +405,6 @@ def test_averages_by_group_come_from_the_table(part, open_desk, wait_until):
         wait_until(lambda: open_desk.is_settled)
     finally:
         path.unlink()
-    units = [row[0] for row in part.widget.averages.texts()]
+    units = [row[0] for row in part.panel.averages.texts()]
     assert "groups" in units
     assert np.unique(units).tolist() == ["groups", "patients", "pooled", "regions"]

@@ -32,7 +32,8 @@ from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.watch import Watch
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import jobs
-from napari_panoptic.viewer.panels.review import adjudicating, presenter, writing
+from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.review import adjudicating, going_on, presenter, writing
 from napari_panoptic.viewer.panels.review.dialogs import THIRD_NEEDED, TOO_FEW
 from napari_panoptic.viewer.panels.review.history import (
     LAST_VERDICTS,
@@ -74,7 +75,7 @@ def open_desk(qapp, review_cohort, wait_until, napari_application):  # noqa: ARG
 def told(monkeypatch):
     """Collect notifications instead of showing them."""
     told = []
-    for module in (presenter, writing, adjudicating):
+    for module in (presenter, going_on, writing, adjudicating):
         for name in ("show_info", "show_error", "show_warning"):
             monkeypatch.setattr(module, name, told.append, raising=False)
     monkeypatch.setattr(jobs, "show_error", told.append)
@@ -338,16 +339,25 @@ class TestVerdicts:
 
 
 class TestGoingThrough:
-    def test_every_failure_comes_once_and_then_it_says_so(self, desk, part, panel, canvas):
+    def test_every_failure_comes_once_and_then_the_next_region(
+        self, desk, part, panel, canvas, wait_until
+    ):
         desk.raise_part(part)
         desk.session.set_team("careful")
         _, total = part.reviewing.judged.counts()
         press(canvas, Qt.Key.Key_N)
         for _ in range(total):
             press(canvas, Qt.Key.Key_1, ALT)
-        assert part.reviewing.judged.counts() == (total, total)
         assert len(stored(desk)) == total
-        assert panel.verdicts.end_text() == presenter.REGION_DONE
+        # The first region is done: the review goes on in the next one.
+        wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
+        assert panel.verdicts.end_text() == ""
+        done, _ = part.reviewing.judged.counts()
+        assert done == 0
+        assert part.reviewing.judged.record(*_place(desk.session.selection)) is None
+        desk.link.go_to(FIRST)
+        wait_until(lambda: desk.session.snapshot.region.name == FIRST and desk.is_settled)
+        assert part.reviewing.judged.counts() == (total, total)
         assert panel.region_progress.format() == f"Region: {total} of {total} failures reviewed"
 
     def test_unreviewed_lists_what_is_left(self, desk, canvas):
@@ -498,6 +508,143 @@ class TestSeveralObjects:
         assert desk.panels.objects.selected_objects() == [_place(desk.session.selection)]
 
 
+class TestFailuresOfTheGallery:
+    @pytest.fixture
+    def gallery(self, desk, canvas, wait_until):
+        """Show the gallery of all regions."""
+        found = desk.presenter(FailuresPresenter)
+        press(canvas, Qt.Key.Key_G)
+        wait_until(lambda: desk.is_settled and len(found.panel.view.items.rows))
+        yield found
+        found.panel.view.deselect()
+
+    def select(self, gallery, *names):
+        """Click a failure, and the others with Ctrl."""
+        view = gallery.panel.view
+        for name in names:
+            row = gallery.failures.find(name)
+            view.scrollTo(view.items.index(view.items.item_of(row)))
+            keys = PLAIN if name == names[0] else Qt.KeyboardModifier.ControlModifier
+            place = view.cell_rect(row).center()
+            QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, keys, place)
+        assert set(gallery.selected_failures()) == set(names)
+
+    @pytest.fixture
+    def three(self, gallery, desk, wait_until):
+        """Select a failure of the region shown, and one of each other region."""
+        found = {}
+        for row in gallery.panel.view.items.rows:
+            name = gallery.failures.name(int(row))
+            found.setdefault(name.region, name)
+        names = found.pop(FIRST), *found.values()
+        assert len(names) == 3
+        self.select(gallery, *names)
+        wait_until(lambda: desk.is_settled)
+        return names
+
+    def test_a_verdict_with_tags_applies_to_all_and_is_one_step(
+        self, desk, part, panel, canvas, three
+    ):
+        assert panel.object_text() == "3 failures in 3 regions"
+        panel.tags.tick("out of focus")
+        press(canvas, Qt.Key.Key_3, ALT)
+        records = stored(desk)
+        assert {(r.team, r.region, r.side, r.object_id) for r in records} == {
+            (name.team, name.region, name.side, name.id) for name in three
+        }
+        assert {(r.verdict, r.tag) for r in records} == {(Verdict.BOTH_WRONG, "out of focus")}
+        assert "both wrong on 3 objects" in panel.state_text()
+        assert not any(map(part.presenter.verdicts.is_open, three))
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert stored(desk) == []
+        assert all(map(part.presenter.verdicts.is_open, three))
+
+    def test_the_verdict_is_found_where_the_object_is(self, desk, part, canvas, three, wait_until):
+        press(canvas, Qt.Key.Key_2, ALT)
+        for name in three:
+            desk.link.go_to(name.region, name.side, name.id)
+            wait_until(lambda name=name: desk.session.snapshot.region.name == name.region)
+            wait_until(lambda: desk.is_settled)
+            assert part.reviewing.judged.counts()[0] == 1
+            record = part.reviewing.record(*_place(desk.session.selection))
+            assert record.verdict is Verdict.PREDICTION_RIGHT
+
+    def test_afterwards_one_failure_is_selected(self, desk, gallery, canvas, three, wait_until):
+        press(canvas, Qt.Key.Key_2, ALT)
+        wait_until(lambda: desk.is_settled)
+        (now,) = gallery.selected_failures()
+        assert now not in three
+        press(canvas, Qt.Key.Key_1, ALT)
+        assert len(stored(desk)) == 4
+
+    def test_without_going_on_another_choice_gets_another_verdict(
+        self, desk, gallery, panel, canvas, three
+    ):
+        panel.goes_on.setChecked(False)
+        try:
+            press(canvas, Qt.Key.Key_1, ALT)
+            press(canvas, Qt.Key.Key_2, ALT)  # nothing was selected in the meantime
+            assert {r.verdict for r in stored(desk)} == {Verdict.ANNOTATION_RIGHT}
+            self.select(gallery, *three[:2])
+            press(canvas, Qt.Key.Key_4, ALT)
+        finally:
+            panel.goes_on.setChecked(True)
+        found = {(r.region, r.object_id): r.verdict for r in stored(desk)}
+        assert found[three[2].region, three[2].id] is Verdict.ANNOTATION_RIGHT
+        assert [found[at.region, at.id] for at in three[:2]] == [Verdict.CANNOT_TELL] * 2
+
+    @pytest.mark.parametrize("leave", ["N", "click", "team"])
+    def test_whoever_goes_elsewhere_judges_one_object(
+        self, desk, gallery, panel, canvas, three, leave, wait_until
+    ):
+        if leave == "N":
+            press(canvas, Qt.Key.Key_N)
+        elif leave == "click":
+            desk.session.select_row(Side.REFERENCE, row_of(desk, Side.REFERENCE, Status.TP))
+        else:
+            desk.session.set_team("careful")
+            desk.session.select_row(Side.REFERENCE, 0)
+        wait_until(lambda: desk.is_settled)
+        assert len(gallery.selected_failures()) < 2
+        assert "failures in" not in panel.object_text()
+        press(canvas, Qt.Key.Key_1, ALT)
+        (record,) = stored(desk)
+        assert (record.region, record.object_id) not in {(at.region, at.id) for at in three}
+
+
+class TestRegionsTable:
+    def shares(self, desk):
+        """Return the reviewed shares of the regions as they are written."""
+        places = desk.panels.navigator.places
+        return [places.text(region, "Reviewed") for region in (FIRST, SECOND, THIRD)]
+
+    def is_there(self, desk):
+        """Return whether the table has a column for the shares."""
+        names = [region.name for region in desk.session.cohort.regions]
+        return "Reviewed" in [at.title for at in desk.panels.navigator.place_figures(names)]
+
+    def test_it_shows_the_reviewed_share_though_the_review_is_out_of_sight(
+        self, desk, part, canvas, wait_until
+    ):
+        desk.show_workspace("Inspect")
+        wait_until(lambda: not part.is_seen and desk.is_settled)
+        assert not self.is_there(desk)
+        _, total = part.reviewing.judged.counts()
+        press(canvas, Qt.Key.Key_N)
+        for _ in range(3):
+            press(canvas, Qt.Key.Key_1, ALT)
+        assert self.shares(desk) == [f"{100 * 3 / total:.0f} %", "0 %", "0 %"]
+        desk.link.go_to(SECOND)
+        wait_until(lambda: desk.session.snapshot.region.name == SECOND and desk.is_settled)
+        assert self.shares(desk) == [f"{100 * 3 / total:.0f} %", "0 %", "0 %"]
+        with patch.object(desk.panels.navigator, "show_reviewed") as shown:
+            part.refresh()
+            part.refresh()
+        shown.assert_not_called()
+        part.reviewing.use(reviewer="Grace")
+        assert not self.is_there(desk)
+
+
 class TestTags:
     def test_own_tags_are_offered_again(self, desk, part, panel, canvas):
         desk.raise_part(part)
@@ -571,7 +718,7 @@ class TestAdjudication:
         assert "0 of 2" in panel.adjudication_text()
         press(canvas, Qt.Key.Key_2, ALT)
         press(canvas, Qt.Key.Key_4, ALT)
-        assert panel.verdicts.end_text() == presenter.ALL_DECIDED
+        assert panel.verdicts.end_text() == going_on.ALL_DECIDED
         # The table and the figures follow the consensus: what both agree on, and the decisions.
         found = {at: r.verdict for at, r in part.reviewing.judged.records.items()}
         assert len(found) == 4

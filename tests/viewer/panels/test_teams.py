@@ -17,13 +17,13 @@ from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, INVENTED_LAYER
 from napari_panoptic.viewer.panels.audit import panel as audit_panel
-from napari_panoptic.viewer.panels.audit.part import MARKS_LAYER, AuditPart
+from napari_panoptic.viewer.panels.audit.presenter import MARKS_LAYER, AuditPresenter
 from napari_panoptic.viewer.panels.groups import panel as groups_panel
-from napari_panoptic.viewer.panels.groups.part import GROUP_LAYER, GroupsPart
+from napari_panoptic.viewer.panels.groups.presenter import GROUP_LAYER, GroupsPresenter
 from napari_panoptic.viewer.panels.teams import columns as teams_columns
 from napari_panoptic.viewer.panels.teams import panel as teams_panel
-from napari_panoptic.viewer.panels.teams.comparison import ViewMode
-from napari_panoptic.viewer.panels.teams.part import TeamsPart
+from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.state.modes import ViewMode
 from tests.viewer.finding import click, names_of_visible, on_canvas
 
 PARTS = ("image", "objects", "ring")
@@ -40,14 +40,14 @@ def shown_cohort(sample_folder):
 @pytest.fixture(scope="module")
 def shown_parts():
     """Show only the three panels that compare."""
-    return (TeamsPart, AuditPart, GroupsPart)
+    return (TeamsPresenter, AuditPresenter, GroupsPresenter)
 
 
 @pytest.fixture
 def desk(open_desk, wait_until, request):
     """Give the desk with nothing selected, in the view that a class of tests wants."""
     desk, session = open_desk, open_desk.session
-    teams = part(desk, TeamsPart)
+    teams = desk.presenter(TeamsPresenter)
     if teams.mode is not getattr(request.cls, "mode", ViewMode.ONE):
         teams.set_mode(ViewMode.ONE)
     first = session.cohort.regions[0].name
@@ -72,26 +72,22 @@ def canvas(viewer):
 
 @pytest.fixture
 def teams(desk, wait_until):
-    return raised(desk, TeamsPart, wait_until)
+    return raised(desk, TeamsPresenter, wait_until)
 
 
 @pytest.fixture
 def audit(desk, wait_until):
-    return raised(desk, AuditPart, wait_until)
+    return raised(desk, AuditPresenter, wait_until)
 
 
 @pytest.fixture
 def groups(desk, wait_until):
-    return raised(desk, GroupsPart, wait_until)
-
-
-def part(desk, kind):
-    return next(part for part in desk.parts if isinstance(part, kind))
+    return raised(desk, GroupsPresenter, wait_until)
 
 
 def raised(desk, kind, wait_until):
     """Bring a panel to the front and wait until it shows what is so."""
-    found = part(desk, kind)
+    found = desk.presenter(kind)
     desk.raise_part(found)
     wait_until(lambda: found.is_in_sight and desk.is_settled)
     return found
@@ -120,7 +116,7 @@ def go_to_region_with(desk, wait_until, condition):
 
 class TestTeamsTable:
     def test_there_is_a_column_for_every_team_with_its_pq(self, desk, teams):
-        titles = teams.widget.table.titles()
+        titles = teams.panel.table.titles()
         for team, evaluation in desk.session.snapshot.evaluations.items():
             assert f"{team}\n{evaluation.metrics.pq:.3f}" in titles
 
@@ -131,7 +127,7 @@ class TestTeamsTable:
         assert heading == "ensemble of…lds, seed 12\n0.500"
 
     def test_cells_tell_the_status_of_each_team(self, desk, teams):
-        table, evaluations = teams.widget.table, desk.session.snapshot.evaluations
+        table, evaluations = teams.panel.table, desk.session.snapshot.evaluations
         titles = [title.split("\n")[0] for title in table.titles()]
         for line in table.texts():
             row = int(np.searchsorted(desk.session.snapshot.reference.ids, int(line[0])))
@@ -142,7 +138,7 @@ class TestTeamsTable:
 
     @pytest.mark.parametrize("listed", list(teams_panel.Listed))
     def test_one_click_lists_what_is_asked_for(self, desk, teams, listed):
-        press(teams.widget.button(listed))
+        press(teams.panel.button(listed))
         evaluations = desk.session.snapshot.evaluations
         status = np.stack([e.outcomes.reference.status for e in evaluations.values()], axis=1)
         found = (status == STATUS_CODE[Status.TP]).sum(axis=1)
@@ -153,68 +149,68 @@ class TestTeamsTable:
             teams_panel.Listed.MISSED: int(((missed > 0) & (missed + ignored == 4)).sum()),
             teams_panel.Listed.ONE_ONLY: int((found == 1).sum()),
         }
-        number = len(teams.widget.table.rows())
-        assert teams.widget.button(listed).text() == f"{listed} {number}"
+        number = len(teams.panel.table.rows())
+        assert teams.panel.button(listed).text() == f"{listed} {number}"
         if listed in expected:
             assert number == expected[listed]
-        press(teams.widget.button(teams_panel.Listed.ALL))
+        press(teams.panel.button(teams_panel.Listed.ALL))
 
     def test_a_row_selects_its_object_and_its_team(self, desk, teams):
-        table = teams.widget.table
+        table = teams.panel.table
         press_row(table, 2, 0)
         row = desk.session.selection.row
         assert desk.session.selection.side is Side.REFERENCE
         assert table.texts()[2][0] == str(desk.session.selection.id)
-        assert f"Reference {desk.session.selection.id}" in teams.widget.sentence_text()
+        assert f"Reference {desk.session.selection.id}" in teams.panel.sentence_text()
         column = next(k for k, title in enumerate(table.titles()) if title.startswith("merger"))
         press_row(table, 2, column)
         assert (desk.session.team, desk.session.selection.row) == ("merger", row)
 
     def test_an_object_selects_its_row(self, desk, teams):
         desk.session.select_row(Side.REFERENCE, 5)
-        table = teams.widget.table
+        table = teams.panel.table
         places = table.rows()
         selected = table.texts()[places.index(table.selected())]
         assert selected[0] == str(desk.session.selection.id)
 
     def test_an_invented_place_selects_a_prediction_there(self, desk, teams, wait_until):
         def has_places():
-            return bool(teams._comparison.consensus.invented_by(2))
+            return bool(teams.comparison.consensus.invented_by(2))
 
         go_to_region_with(desk, wait_until, has_places)
-        press(teams.widget.button(teams_panel.Listed.INVENTED))
-        press_row(teams.widget.table, 0, 0)
-        place = teams._comparison.consensus.invented_by(2)[0]
+        press(teams.panel.button(teams_panel.Listed.INVENTED))
+        press_row(teams.panel.table, 0, 0)
+        place = teams.comparison.consensus.invented_by(2)[0]
         chosen = desk.session.selection
         assert chosen.side is Side.PREDICTION
         assert chosen.row in place.rows[chosen.team]
-        press(teams.widget.button(teams_panel.Listed.ALL))
+        press(teams.panel.button(teams_panel.Listed.ALL))
 
 
 class TestLive:
     def test_an_erased_object_leaves_every_panel(self, desk, teams, wait_until):
         reference = desk.session.snapshot.reference
-        before = len(teams.widget.table.rows())
+        before = len(teams.panel.table.rows())
         y, x = np.nonzero(reference.index == 1)
         desk.session.edit(Side.REFERENCE, y, x, 0)
-        wait_until(lambda: len(teams.widget.table.rows()) == before - 1)
-        assert str(reference.ids[0]) not in [line[0] for line in teams.widget.table.texts()]
+        wait_until(lambda: len(teams.panel.table.rows()) == before - 1)
+        assert str(reference.ids[0]) not in [line[0] for line in teams.panel.table.texts()]
         desk.session.discard_edits()
-        wait_until(lambda: len(teams.widget.table.rows()) == before)
+        wait_until(lambda: len(teams.panel.table.rows()) == before)
 
     @pytest.mark.parametrize(
         ("key", "modifier", "kind"),
         [
-            (Qt.Key.Key_U, PLAIN, TeamsPart),
-            (Qt.Key.Key_A, Qt.KeyboardModifier.AltModifier, AuditPart),
-            (Qt.Key.Key_G, Qt.KeyboardModifier.AltModifier, GroupsPart),
+            (Qt.Key.Key_U, PLAIN, TeamsPresenter),
+            (Qt.Key.Key_A, Qt.KeyboardModifier.AltModifier, AuditPresenter),
+            (Qt.Key.Key_G, Qt.KeyboardModifier.AltModifier, GroupsPresenter),
         ],
     )
     def test_a_key_brings_each_panel_to_the_front(
         self, desk, canvas, wait_until, key, modifier, kind
     ):
         QTest.keyClick(canvas, key, modifier)
-        wait_until(lambda: part(desk, kind).is_in_sight)
+        wait_until(lambda: desk.presenter(kind).is_in_sight)
 
 
 class TestSideBySide:
@@ -222,7 +218,7 @@ class TestSideBySide:
 
     @pytest.fixture
     def grid(self, desk, teams, wait_until):
-        press(teams.widget.button(ViewMode.GRID))
+        press(teams.panel.button(ViewMode.GRID))
         wait_until(lambda: teams.grid.is_on and desk.is_settled)
         return teams.grid
 
@@ -279,7 +275,7 @@ class TestSideBySide:
                 np.testing.assert_allclose(layer.get_color(row + 1)[:3] * 255, expected, atol=1e-3)
 
     def test_back_to_one_team_everything_is_as_it_was(self, desk, viewer, teams, wait_until):
-        press(teams.widget.button(ViewMode.ONE))
+        press(teams.panel.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         viewer.scene.camera.zoom *= 1.7
         wait_until(lambda: not desk.link.pointer.is_zooming)
@@ -293,9 +289,9 @@ class TestSideBySide:
             viewer.canvas.grid.enabled,
             viewer.canvas.grid.stride,
         )
-        press(teams.widget.button(ViewMode.GRID))
+        press(teams.panel.button(ViewMode.GRID))
         wait_until(lambda: teams.grid.is_on)
-        press(teams.widget.button(ViewMode.ONE))
+        press(teams.panel.button(ViewMode.ONE))
         after = (
             {layer.name: layer.visible for layer in viewer.layers if layer.visible},
             tuple(viewer.scene.camera.center),
@@ -312,11 +308,11 @@ class TestSideBySide:
     def test_the_view_of_before_stays_in_use_until_all_cells_are_there(
         self, viewer, desk, teams, wait_until
     ):
-        press(teams.widget.button(ViewMode.ONE))
+        press(teams.panel.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         seen, active = names_of_visible(viewer), viewer.layers.selection.active
-        press(teams.widget.button(ViewMode.GRID))
-        wait_until(teams.widget.is_counting)
+        press(teams.panel.button(ViewMode.GRID))
+        wait_until(teams.panel.is_counting)
         number = len(viewer.layers)
         wait_until(lambda: len(viewer.layers) > number + 2)
         assert names_of_visible(viewer) == seen
@@ -325,30 +321,30 @@ class TestSideBySide:
         assert not desk.is_settled
         wait_until(lambda: desk.is_settled)
         assert teams.grid.is_on
-        assert not teams.widget.is_counting()
+        assert not teams.panel.is_counting()
         for team in teams.grid.teams:
             assert teams.grid.layer(team, "image").visible
             assert teams.grid.layer(team, "objects").visible
             assert not teams.grid.layer(team, "ring").data.any()
 
     def test_it_can_be_given_up_half_way(self, viewer, desk, teams, wait_until):
-        press(teams.widget.button(ViewMode.ONE))
+        press(teams.panel.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         before = list(viewer.layers)
-        press(teams.widget.button(ViewMode.GRID))
+        press(teams.panel.button(ViewMode.GRID))
         wait_until(lambda: len(viewer.layers) > len(before) + 3)
-        press(teams.widget.button(ViewMode.ONE))
-        assert not teams.widget.is_counting()
+        press(teams.panel.button(ViewMode.ONE))
+        assert not teams.panel.is_counting()
         wait_until(lambda: desk.is_settled)
         assert list(viewer.layers) == before
         assert not teams.grid.is_on
         assert not viewer.canvas.grid.enabled
 
     def test_cells_in_the_making_follow_what_changes_meanwhile(self, desk, teams, wait_until):
-        press(teams.widget.button(ViewMode.ONE))
+        press(teams.panel.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
-        press(teams.widget.button(ViewMode.GRID))
-        wait_until(teams.widget.is_counting)
+        press(teams.panel.button(ViewMode.GRID))
+        wait_until(teams.panel.is_counting)
         desk.panels.settings.threshold.setValue(0.8)
         wait_until(lambda: desk.is_settled and teams.grid.is_on)
         evaluations = desk.session.snapshot.evaluations
@@ -358,7 +354,7 @@ class TestSideBySide:
     def test_other_teams_get_cells_of_their_own(
         self, viewer, canvas, desk, teams, grid, wait_until
     ):
-        actions = teams.widget._menu.actions()
+        actions = teams.panel._menu.actions()
         left_out = actions[1].text()
         actions[1].trigger()
         wait_until(lambda: desk.is_settled and len(grid.teams) == 3)
@@ -412,7 +408,7 @@ class TestSideBySide:
         viewer.add_layer(points)
         wait_until(lambda: not points.visible)
         assert len(self.cells(viewer, grid)) == 4
-        press(teams.widget.button(ViewMode.ONE))
+        press(teams.panel.button(ViewMode.ONE))
         assert points.visible
         viewer.layers.remove(points)
 
@@ -425,7 +421,7 @@ class TestSideBySide:
         assert names_of_visible(viewer)[:2] == ["image", "reference"]
 
     def test_shift_u_goes_from_view_to_view(self, desk, canvas, teams, wait_until):
-        press(teams.widget.button(ViewMode.ONE))
+        press(teams.panel.button(ViewMode.ONE))
         seen = []
         for _ in range(3):
             QTest.keyClick(canvas, Qt.Key.Key_U, Qt.KeyboardModifier.ShiftModifier)
@@ -434,38 +430,53 @@ class TestSideBySide:
         assert seen == [ViewMode.GRID, ViewMode.CONSENSUS, ViewMode.ONE]
 
 
+def test_the_workspace_for_teams_shows_the_view_that_was_chosen_last(desk, wait_until):
+    teams, state = desk.presenter(TeamsPresenter), desk.state
+    desk.show_workspace("Inspect")
+    for expected in (ViewMode.GRID, ViewMode.CONSENSUS, ViewMode.ONE):
+        teams.next_mode()
+        assert state.mode is expected
+    desk.show_workspace("Teams")
+    assert (state.mode, state.team_view) == (ViewMode.CONSENSUS, ViewMode.CONSENSUS)
+    teams.next_mode()
+    assert (state.mode, state.team_view) == (ViewMode.ONE, ViewMode.ONE)
+    desk.show_workspace("Inspect")
+    state.team_view = ViewMode.GRID
+    wait_until(lambda: desk.is_settled)
+
+
 class TestConsensus:
     mode = ViewMode.CONSENSUS
 
     @pytest.fixture
     def view(self, teams, wait_until):
-        press(teams.widget.button(ViewMode.CONSENSUS))
+        press(teams.panel.button(ViewMode.CONSENSUS))
         wait_until(lambda: teams.consensus_view.is_on)
         return teams.consensus_view
 
     def test_colours_tell_how_many_teams_found_an_object(self, viewer, teams, view):
-        result = teams._comparison.consensus
+        result = teams.comparison.consensus
         judged = np.flatnonzero(result.ignored < 4)
         for row in judged[::9]:
             colour = view.layer(CONSENSUS_LAYER).get_color(row + 1)[:3] * 255
             expected = level_colours(4)[result.found[row]]
             np.testing.assert_allclose(colour, expected, atol=1e-3)
         assert names_of_visible(viewer)[-2:] == [INVENTED_LAYER, CONSENSUS_LAYER]
-        assert ">&nbsp;4&nbsp;<" in teams.widget.legend_text()
+        assert ">&nbsp;4&nbsp;<" in teams.panel.legend_text()
 
     def test_the_strip_below_the_image_says_what_they_mean(self, desk, teams, view, wait_until):
         legend = desk.link.panels.legend
-        wait_until(lambda: legend.instead_text() == teams.widget.legend_text())
+        wait_until(lambda: legend.instead_text() == teams.panel.legend_text())
         assert view.is_on
         chips = [chip for (_, _), chip in legend._chips.items()]
         assert not any(chip.isVisible() for chip in chips)
-        press(teams.widget.button(ViewMode.ONE))
+        press(teams.panel.button(ViewMode.ONE))
         assert legend.instead_text() == ""
         assert all(chip.isVisible() for chip in chips)
 
     @pytest.mark.usefixtures("view")
     def test_the_objects_of_one_team_come_back(self, desk, viewer, teams):
-        press(teams.widget.button(ViewMode.ONE))
+        press(teams.panel.button(ViewMode.ONE))
         assert names_of_visible(viewer) == ["image", "reference", desk.session.team]
         assert CONSENSUS_LAYER not in viewer.layers
 
@@ -499,7 +510,7 @@ class TestAudit:
         go_to_region_with(
             desk, wait_until, lambda: audit.value is not None and not audit.value.has_area
         )
-        assert audit.widget.hint_text() == audit_panel.NO_AREA
+        assert audit.panel.hint_text() == audit_panel.NO_AREA
 
     def test_figures_are_those_of_the_two_policies(self, ambiguous):
         panel, audit = ambiguous.widget, ambiguous.value.audit
@@ -530,7 +541,7 @@ class TestAudit:
         row = int(ambiguous.value.spill["row"].iloc[0])
         y0, x0, y1, x1 = desk.session.evaluation.outcomes.prediction.bbox[row]
         assert marks.data[max(y0 - 2, 0) : y1 + 2, max(x0 - 2, 0) : x1 + 2].any()
-        raised(desk, TeamsPart, wait_until)
+        raised(desk, TeamsPresenter, wait_until)
         assert MARKS_LAYER not in viewer.layers
 
 
@@ -591,8 +602,8 @@ class TestGroups:
         desk.session.set_team("careful")
         wait_until(lambda: desk.is_settled)
         if groups.value.groups:
-            groups.widget.show_groups(replace(groups.value, groups=()))
-        assert groups.widget.hint_text() == groups_panel.NO_GROUPS
+            groups.panel.show_groups(replace(groups.value, groups=()))
+        assert groups.panel.hint_text() == groups_panel.NO_GROUPS
 
 
 class TestWhenToCompute:
@@ -624,7 +635,7 @@ class TestWhenToCompute:
         assert audit.value is value
 
     def test_teams_wait_until_all_are_there(self, desk, teams, monkeypatch, wait_until):
-        snapshot, shown = desk.session.snapshot, teams._comparison
+        snapshot, shown = desk.session.snapshot, teams.comparison
         known = {"careful": snapshot.evaluations["careful"]}
         others = frozenset(snapshot.evaluations) - set(known)
         partial = replace(snapshot, pending=others, evaluations=known)
@@ -634,25 +645,25 @@ class TestWhenToCompute:
             patch.setattr(desk.session._state, "snapshot", partial)
             teams.refresh()
             assert not teams.is_busy
-            assert teams._comparison is shown
+            assert teams.comparison is shown
         teams.refresh()
         assert teams.is_busy
         wait_until(lambda: desk.is_settled)
-        assert teams._comparison is not shown
+        assert teams.comparison is not shown
 
     def test_only_while_the_panel_can_be_seen(self, desk, audit, computed, wait_until):
-        dock, session = dock_of(audit.widget), desk.session
+        dock, session = dock_of(audit.panel), desk.session
         dock.setFloating(True)
         wait_until(lambda: audit.is_in_sight)
         session.set_team("merger")
         wait_until(lambda: computed == ["merger"] and desk.is_settled)
         dock.setFloating(False)
-        raised(desk, TeamsPart, wait_until)
+        raised(desk, TeamsPresenter, wait_until)
         wait_until(lambda: not audit.is_in_sight)
         session.set_team("careful")
         dock.close()
         desk._viewer.window._qt_window.repaint()
         session.set_team("confuser")
         assert computed == ["merger"]
-        raised(desk, AuditPart, wait_until)
+        raised(desk, AuditPresenter, wait_until)
         wait_until(lambda: computed == ["merger", "confuser"] and desk.is_settled)

@@ -6,27 +6,29 @@ from unittest.mock import patch
 import pytest
 
 from napari_panoptic.viewer.desk.nuclei import desk_of
-from napari_panoptic.viewer.panels.audit.part import AuditPart
-from napari_panoptic.viewer.panels.groups.part import GroupsPart
-from napari_panoptic.viewer.panels.teams.comparison import ViewMode
-from napari_panoptic.viewer.panels.teams.part import TeamsPart
+from napari_panoptic.viewer.panels.audit.presenter import AuditPresenter
+from napari_panoptic.viewer.panels.groups.presenter import GroupsPresenter
+from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.state.modes import ViewMode
+
+PARTS = (TeamsPresenter, AuditPresenter, GroupsPresenter)
 
 
 @pytest.fixture
 def desk(make_napari_viewer, cohort, wait_until):
     """Open two teams beside each other."""
     viewer = make_napari_viewer(show=True)
-    with patch("napari_panoptic.viewer.desk.nuclei.PARTS", (TeamsPart, AuditPart, GroupsPart)):
+    with patch("napari_panoptic.viewer.desk.nuclei.PARTS", PARTS):
         desk = desk_of(viewer)
     desk.show_cohort(cohort)
     wait_until(lambda: desk.is_settled)
-    desk.parts[0].set_mode(ViewMode.GRID)
-    wait_until(lambda: desk.parts[0].grid.is_on and desk.is_settled)
+    desk.presenter(TeamsPresenter).set_mode(ViewMode.GRID)
+    wait_until(lambda: desk.presenter(TeamsPresenter).grid.is_on and desk.is_settled)
     return desk
 
 
 def test_closing_the_desk_brings_the_view_of_one_team_back(desk, qtbot):
-    viewer, grid = desk._viewer, desk.parts[0].grid
+    viewer, grid = desk._viewer, desk.presenter(TeamsPresenter).grid
     desk.close()
     qtbot.wait(20)
     assert not grid.is_on
@@ -36,7 +38,7 @@ def test_closing_the_desk_brings_the_view_of_one_team_back(desk, qtbot):
 
 @pytest.mark.parametrize("mode", [ViewMode.ONE, ViewMode.CONSENSUS])
 def test_closing_the_desk_leaves_no_layer_of_a_cell_that_was_left(desk, qtbot, mode):
-    viewer, teams = desk._viewer, desk.parts[0]
+    viewer, teams = desk._viewer, desk.presenter(TeamsPresenter)
     cells = [teams.grid.layer(team, "objects") for team in teams.grid.teams]
     teams.set_mode(mode)
     desk.close()
@@ -46,7 +48,7 @@ def test_closing_the_desk_leaves_no_layer_of_a_cell_that_was_left(desk, qtbot, m
 
 def test_closing_the_window_touches_nothing_that_is_gone(desk, qtbot):
     """What is left behind, and warnings, make the window's fixture fail."""
-    grid = desk.parts[0].grid
+    grid = desk.presenter(TeamsPresenter).grid
     desk._viewer.close()
     qtbot.wait(20)
     assert desk.link is None

@@ -53,8 +53,8 @@ from napari_panoptic.viewer.kit.widgets import (
     heading,
     qcolor,
 )
-from napari_panoptic.viewer.layers.point_scene import Tool
 from napari_panoptic.viewer.panels.detections.curve import CurveView
+from napari_panoptic.viewer.state.modes import Tool
 
 _STEPS = 1000
 SIDE_WORDS = {Side.REFERENCE: "annotated", Side.PREDICTION: "detected"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QAbstractListModel, QModelIndex, Qt
 
 from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.describe import ObjectFacts, hover_html
 from napari_panoptic.nuclei.display.failure_sections import GroupBy, Section
-from napari_panoptic.nuclei.explain.cohort_failures import CohortFailures, FailureName
+from napari_panoptic.nuclei.explain.cohort_failures import NO_ID, CohortFailures, FailureName
 from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import STATUSES, Status
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side, Status
 from napari_panoptic.viewer.kit.shown import shown
 
 _SHORT_WORDS = {Status.MISCLASSIFIED: "mis."}
@@ -48,7 +49,6 @@ class FailureModel(QAbstractListModel):
         self._closed: set[str] = set()
         # Row of the failure of each item; headings: -1 - position of the section.
         self._items: NDArray[np.intp] = np.zeros(0, np.intp)
-        self.describe: Callable[[int], str] = lambda _row: ""
 
     def show(self, failures: CohortFailures, sections: Sequence[Section], by: GroupBy) -> None:
         """Show other failures; sections stay closed as long as they are grouped alike."""
@@ -169,7 +169,7 @@ class FailureModel(QAbstractListModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             if self.is_heading(item):
                 return shown(self.section(item).meaning) or None
-            return self.describe(self.row(item))
+            return _tooltip(self.failures, self.row(item))
         return None
 
     def _arrange(self) -> None:
@@ -179,3 +179,26 @@ class FailureModel(QAbstractListModel):
             if section.title not in self._closed:
                 parts.append(section.rows)
         self._items = np.concatenate(parts)
+
+
+def _tooltip(failures: CohortFailures, row: int) -> str:
+    """Return what the tooltip says about a failure."""
+    columns, place, side = failures.columns, failures.place(row), failures.side(row)
+    names = ("", *failures.class_names)
+    partner_id = int(columns["partner_id"][row])
+    hausdorff = float(columns["hausdorff_px"][row])
+    facts = ObjectFacts(
+        side=side,
+        side_name="reference" if side is Side.REFERENCE else place.team,
+        id=int(columns["id"][row]),
+        class_name=names[int(columns["class"][row])],
+        status=STATUSES[int(columns["status"][row])],
+        cause=CAUSES[int(columns["cause"][row])],
+        partner_id=None if partner_id == NO_ID else partner_id,
+        partner_class=names[int(columns["partner_class"][row])] or None,
+        iou=float(columns["iou"][row]),
+        hausdorff_px=hausdorff,
+        hausdorff_um=hausdorff * (place.failures.mpp or float("nan")),
+        area_px=int(columns["area_px"][row]),
+    )
+    return hover_html(facts)

@@ -71,9 +71,10 @@ class FailuresPanel(QWidget):
     halt_wanted = Signal()
     export_wanted = Signal()
 
-    def __init__(self, crops: Crops, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.view = FailureView(crops)
+        self.crops = Crops()
+        self.view = FailureView(self.crops)
         self._seen = QTimer(self)
         self._seen.setSingleShot(True)
         self._seen.setInterval(0)  # not while it is being painted

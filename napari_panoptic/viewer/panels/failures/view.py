@@ -141,6 +141,10 @@ class FailureView(QListView):
             selection.setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
         self.scrollTo(index)
 
+    def deselect(self) -> None:
+        """Select no failure."""
+        self.chosen_items().clear()
+
     def selected(self) -> int | None:
         """Return the row of the current failure, if it is selected."""
         index = self.currentIndex()

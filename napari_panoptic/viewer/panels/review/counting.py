@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.progress import (
     RegionLine,
     figures_of,
     line_of,
     line_without_verdicts,
-    next_region,
 )
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Share
@@ -28,7 +28,7 @@ class ReviewCounting:
         The session and the desk.
     panel
         Where they are shown.
-    reviewing
+    reviewing, verdicts
         The review.
     is_seen
         Return whether the panel is visible.
@@ -39,10 +39,13 @@ class ReviewCounting:
         around: Surroundings,
         panel: ReviewPanel,
         reviewing: Reviewing,
+        verdicts: CohortVerdicts,
         is_seen: Callable[[], bool],
     ) -> None:
         self._session, self._link = around.session, around.link
         self._panel, self._reviewing, self._is_seen = panel, reviewing, is_seen
+        self._verdicts = verdicts
+        self._shown: dict[str, int] = {}
         self._lines = ReviewLines(around.session.cohort)
         self._lines.changed.connect(self.show)
         self.is_stale = True
@@ -71,7 +74,9 @@ class ReviewCounting:
         self._lines.forget([region.name for region in self._session.cohort.regions])
 
     def take(self, judged: Judged | None) -> None:
-        """Take the verdicts on what is shown; out of sight they are counted later."""
+        """Take the verdicts on what is shown; out of sight, figures are computed later."""
+        self._verdicts.take(judged)
+        self.show_reviewed()
         if not self._is_seen():
             self.is_stale = True
             self._lines.forget([self._region])  # outdated
@@ -90,10 +95,13 @@ class ReviewCounting:
         reviewed = self._reviewing.reviewed_regions()
         self._lines.start(task, store, [region for region in reviewed if region in known])
 
-    def next_region(self) -> str | None:
-        """Return the next region with open failures, None if there is none."""
-        names = [region.name for region in self._session.cohort.regions]
-        return next_region(names, self._region, self._all_lines())
+    def show_reviewed(self) -> None:
+        """Show in the table of regions how much is reviewed, whether the panel is seen or not."""
+        numbers = self._verdicts.reviewed()
+        shown = numbers if any(numbers.values()) else {}
+        if shown != self._shown:
+            self._shown = shown
+            self._link.panels.navigator.show_reviewed(shown)
 
     def show(self) -> None:
         """Show progress and figures, once the panel is seen."""
@@ -105,7 +113,7 @@ class ReviewCounting:
         here = self._lines.lines.get(self._region)
         if self._session.evaluation is None:
             here = None
-        cohort = Share(sum(line.done for line in lines), sum(line.total for line in lines))
+        cohort = Share(*self._verdicts.counts())
         self._panel.show_progress(
             None if here is None else Share(here.done, here.total),
             cohort if lines else None,

@@ -30,6 +30,15 @@ def object_name(record: ReviewRecord) -> str:
     return f"{name} {record.object_id} · {record.class_name}"
 
 
+def verdict_text(records: Sequence[ReviewRecord]) -> str:
+    """Describe verdicts that were given together, and their objects."""
+    verdicts = {VERDICT_WORDS[record.verdict] for record in records}
+    words = verdicts.pop() if len(verdicts) == 1 else "verdicts"
+    if len(records) > 1:
+        return f"{words} on {len(records)} objects"
+    return f"{words} on {object_name(records[0])}"
+
+
 class HistoryList(QTreeWidget):
     """Verdicts on the selected object, and the last ones; a click goes to the object."""
 

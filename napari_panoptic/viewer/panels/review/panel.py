@@ -67,7 +67,6 @@ class ReviewPanel(QScrollArea):
 
     named = Signal(str)
     verdict_given = Signal(Verdict)
-    region_wanted = Signal(str)
     details_changed = Signal()
     details_typed = Signal()
     typing_ended = Signal()  # Enter or Esc in a field
@@ -189,9 +188,9 @@ class ReviewPanel(QScrollArea):
             self.note.set_text(note)
         self._show_draft()
 
-    def show_end(self, text: str, detail: str = "", *, region: str = "") -> None:
+    def show_end(self, text: str, detail: str = "") -> None:
         """Show that the queue has ended, and take no verdict; the buttons if empty."""
-        self.verdicts.show_end(text, detail, region=region)
+        self.verdicts.show_end(text, detail)
 
     def show_adjudication(self, text: str, opinions: str = "") -> None:
         """Show between whom is decided, and their verdicts on the object; empty hides it."""
@@ -332,11 +331,13 @@ class ReviewPanel(QScrollArea):
             self.undo: "Withdraw your last verdict of this window; the previous one counts again.",
             self.withdrawal: "Withdraw your verdict on the selected object, whenever it was "
             "given; the previous one counts again.",
-            self.following: "The next failure without a verdict, in the order of the table.",
+            self.following: "The next failure without a verdict, in the order of N, from the first "
+            "again after the last.",
             self.compare: "Two reviewers' agreement and the objects on which they differ. Shows "
             "you the other's verdicts: look when both are done.",
             self.end_adjudication: "Return to your own verdicts.",
-            self.goes_on: "Whether a verdict leads to the next failure without one.",
+            self.goes_on: "Whether a verdict leads to the next failure without one, also in other "
+            "regions.",
             self.place: "Choose another file for the verdicts, new or existing.",
             self.retry: "Try the review file again.",
             self.stop: "Stop counting the verdicts in the other regions.",
@@ -422,7 +423,6 @@ class ReviewPanel(QScrollArea):
         self.name.returnPressed.connect(self.typing_ended.emit)
         self.name.escaped.connect(self.typing_ended.emit)
         self.verdicts.given.connect(self.verdict_given.emit)
-        self.verdicts.region_wanted.connect(self.region_wanted.emit)
         self.history.record_chosen.connect(self.record_chosen.emit)
         for field in (self.note, self.tags):
             field.edited.connect(self._on_typed)

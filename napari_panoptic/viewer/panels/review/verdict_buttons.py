@@ -16,7 +16,7 @@ from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Status, Verdict
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 
 VERDICT_KEYS: Mapping[Verdict, str] = {
     verdict: f"Alt-{number}" for number, verdict in enumerate(VERDICTS, start=1)
@@ -44,7 +44,6 @@ class VerdictButtons(QWidget):
     """A large button per verdict, in two columns where there is room."""
 
     given = Signal(Verdict)
-    region_wanted = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,10 +58,6 @@ class VerdictButtons(QWidget):
         self._takes_verdicts = False
         self._end, self._detail = RichLabel(), PlainLabel()
         self._end_text = ""
-        self.further = QPushButton()
-        self.further.setMinimumHeight(BUTTON_PX)
-        self.further.clicked.connect(lambda _=False: self.region_wanted.emit(self._region))
-        self._region = ""
         self._end_page = self._laid_out_end()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -90,7 +85,7 @@ class VerdictButtons(QWidget):
             key = key_text(VERDICT_KEYS[verdict])
             button.setToolTip(f"{VERDICT_MEANINGS[verdict]} ({key})" if name else NAME_NEEDED)
 
-    def show_end(self, text: str, detail: str = "", *, region: str = "") -> None:
+    def show_end(self, text: str, detail: str = "") -> None:
         """Show in place of the buttons that the queue has ended; the buttons if empty.
 
         No verdict can be given by the buttons until they are shown again.
@@ -101,16 +96,11 @@ class VerdictButtons(QWidget):
             What has ended, in a few words.
         detail
             What the user can do.
-        region
-            The region to continue with, if there is one.
         """
         self._end_text = text
         # Relative to the theme's own size, which style sheets would overrule.
         self._end.set_rich(f'<b style="font-size: x-large">{html.escape(text)}</b>')
         self._detail.setText(detail)
-        self._region = region
-        self.further.setText(shown(f"Continue in {region}").replace("&", "&&"))
-        self.further.setVisible(bool(region))
         self._grid.setVisible(not text)
         self._end_page.setVisible(bool(text))
         self._show_enabled()
@@ -150,7 +140,6 @@ class VerdictButtons(QWidget):
             widget.setWordWrap(True)
             widget.setAlignment(Qt.AlignmentFlag.AlignCenter)
             layout.addWidget(widget)
-        layout.addWidget(self.further)
         return page
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from napari_panoptic.nuclei.display.consensus_picture import (
     ConsensusPicture,
@@ -15,14 +14,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.consensus import Consensus, consensus
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.viewer.panels.seen_part import Material
-
-
-class ViewMode(StrEnum):
-    """What the canvas shows."""
-
-    ONE = "One team"
-    GRID = "Side by side"
-    CONSENSUS = "Consensus"
+from napari_panoptic.viewer.state.modes import ViewMode
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,8 @@ from napari_panoptic.viewer.panels.teams.columns import (
     place_columns,
     place_sentence,
 )
-from napari_panoptic.viewer.panels.teams.comparison import Comparison, ViewMode
+from napari_panoptic.viewer.panels.teams.comparison import Comparison
+from napari_panoptic.viewer.state.modes import ViewMode
 
 EMPTY = (
     "Nothing to compare. Without a cohort: open one. Otherwise this region has no annotation, or "

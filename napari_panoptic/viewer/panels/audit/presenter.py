@@ -18,91 +18,78 @@ from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.audit.audited import Audited, audited
 from napari_panoptic.viewer.panels.audit.panel import EMPTY, AuditPanel
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.seen_part import Material, TeamPart
+from napari_panoptic.viewer.panels.seen_part import Material, TeamPresenter
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 MARKS_LAYER = "audited objects"
 
 
-class AuditPart(TeamPart[Audited]):
+class AuditPresenter(TeamPresenter[AuditPanel, Audited]):
     """Audits the ambiguous policy on the region and team that are shown."""
 
     title = "Ambiguous"
     key = "Alt-a"
     marks_name = MARKS_LAYER
+    panel_type = AuditPanel
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._panel = AuditPanel()
+    def __init__(self, around: Surroundings, panel: AuditPanel) -> None:
+        super().__init__(around, panel)
         self._drawing: Latest[NDArray[np.uint8]] = Latest(self._on_drawn)
         self._policy_set: AmbiguousPolicy | None = None
-        self.watch(self._panel)
-
-    @property
-    def widget(self) -> AuditPanel:
-        """The panel."""
-        return self._panel
 
     @property
     def is_busy(self) -> bool:
         """Whether policies are being compared, or objects marked."""
         return super().is_busy or self._drawing.is_busy
 
-    def connections(self, around: Surroundings) -> Connections:
+    def connections(self) -> Connections:
         """Listen to session and panel."""
         return [
-            *super().connections(around),
-            (around.session.selection_changed, self._panel.show_selection),
-            (self._panel.policies_chosen, self.refresh),
-            (self._panel.object_chosen, around.session.select_row),
-            (self._panel.centre_wanted, self.centre_selected),
-            (self._panel.marks_changed, self.mark),
+            *super().connections(),
+            (self.session.selection_changed, self.panel.show_selection),
+            (self.panel.policies_chosen, self.refresh),
+            (self.panel.object_chosen, self.session.select_row),
+            (self.panel.centre_wanted, self.centre_selected),
+            (self.panel.marks_changed, self.mark),
         ]
 
-    def attach(self, around: Surroundings) -> None:
-        """Join in with a cohort."""
-        self._policy_set = None
-        super().attach(around)
-
-    def detach(self) -> None:
-        """Leave a cohort."""
-        self._drawing.drop()
-        super().detach()
+    def close(self) -> None:
+        """Stop, and take the marks away."""
+        self._drawing.close()
+        super().close()
 
     def compute_now(self) -> None:
         """Compare the policy that is set with another one, until the user chooses."""
-        if self.around is not None:
-            self._follow_policy(self.around.session.settings.ambiguous)
+        self._follow_policy(self.session.settings.ambiguous)
         super().compute_now()
 
     def choices(self) -> tuple[object, ...]:
         """Return the two policies."""
-        return self._panel.policies
+        return self.panel.policies
 
     def computation(self, known: Material, team: str) -> Callable[[], Audited]:
         """Compare the two policies."""
-        return partial(audited, known, team, *self._panel.policies)
+        return partial(audited, known, team, *self.panel.policies)
 
     def show(self, value: Audited | None) -> None:
         """List what the choice of a policy changes."""
-        snapshot = None if self.around is None else self.around.session.snapshot
-        self._panel.show_audit(value, empty=on_slide(snapshot, slide_texts.AUDIT, EMPTY))
-        if value is not None and self.around is not None:
-            self._panel.show_selection(self.around.session.selection)
+        empty = on_slide(self.session.snapshot, slide_texts.AUDIT, EMPTY)
+        self.panel.show_audit(value, empty=empty)
+        if value is not None:
+            self.panel.show_selection(self.session.selection)
 
     def mark(self) -> None:
         """Draw dashes around what is listed, in a worker."""
-        objects = self._panel.listed_objects()
-        wanted = self._panel.marked.isChecked() and self.is_in_sight
+        objects = self.panel.listed_objects()
+        wanted = self.panel.marked.isChecked() and self.is_in_sight
         if self.value is not None and wanted and objects:
             self._drawing.start(partial(marked, self.value, objects))
             return
         self._drawing.drop()
-        if self.marks is not None:
-            self.marks.remove()
+        self.marks.remove()
 
     def _on_drawn(self, picture: NDArray[np.uint8]) -> None:
-        if self.marks is not None and self.value is not None:
+        if self.value is not None:
             self.marks.show(picture, PixelSize.of(self.value.snapshot))
 
     def _follow_policy(self, policy: AmbiguousPolicy) -> None:
@@ -114,7 +101,7 @@ class AuditPart(TeamPart[Audited]):
             if policy is not AmbiguousPolicy.MAJORITY
             else AmbiguousPolicy.CLIP
         )
-        self._panel.set_policies(str(policy), str(other))
+        self.panel.set_policies(str(policy), str(other))
 
 
 def marked(value: Audited, objects: Sequence[tuple[Side, int]]) -> NDArray[np.uint8]:

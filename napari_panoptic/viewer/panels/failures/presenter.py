@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
-from qtpy.QtCore import QTimer
-from qtpy.QtWidgets import QFileDialog, QWidget
+from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.nuclei.crop_reader import CropReader, CropSize
 from napari_panoptic.nuclei.crops import (
@@ -22,7 +21,6 @@ from napari_panoptic.nuclei.crops import (
     bounded_field_px,
 )
 from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.describe import ObjectFacts, hover_html
 from napari_panoptic.nuclei.display.failure_sections import (
     GroupBy,
     let_through,
@@ -31,7 +29,6 @@ from napari_panoptic.nuclei.display.failure_sections import (
 )
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.explain.cohort_failures import (
-    NO_ID,
     Block,
     CohortFailures,
     FailureName,
@@ -39,20 +36,19 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
 )
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.summary import RegionSummary
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.failures import panel as texts
-from napari_panoptic.viewer.panels.failures.crops import Crops
 from napari_panoptic.viewer.panels.failures.export import Export, existing_files, save_failures
 from napari_panoptic.viewer.panels.failures.panel import FailuresPanel, Scope
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
-from napari_panoptic.viewer.panels.part import Connections, DeskPart
+from napari_panoptic.viewer.panels.part import Connections, Presenter
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import Queue
 
@@ -64,46 +60,33 @@ MOST_REASONS = 8
 """The most regions of which the tooltip explains why they are left out."""
 
 
-class FailuresPart(DeskPart):
+class FailuresPresenter(Presenter[FailuresPanel]):
     """The failures of all regions, of the region that is shown, or those listed in the table."""
 
     title = "Failures"
     key = "g"
     follows_table = True
+    panel_type = FailuresPanel
 
     selection_changed = Signal(tuple)  # of FailureName: what is selected in the gallery
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._crops = Crops()
-        self._panel = FailuresPanel(self._crops)
+    def __init__(self, around: Surroundings, panel: FailuresPanel) -> None:
+        super().__init__(around, panel)
+        self._crops = panel.crops
         self._field_px = SMALLEST_FIELD_PX
         self._is_field_known = False
         self._shown: tuple[object, ...] = ()
         self._live: dict[str, CropSource] = {}
         self._is_stale = True
-        self._rest = QTimer(self._panel)
-        self._rest.setSingleShot(True)
-        self._rest.setInterval(REST_MS)
-        self._rest.timeout.connect(self.refresh)
+        self._rest = single_shot(REST_MS, self.refresh)
         self._export: Stream[Export] = Stream(self._on_exported, ended=self._on_export_end)
-        self._panel.came_into_sight.connect(self._on_sight)
-        self._panel.view.items.describe = self._tooltip
-
-    @property
-    def widget(self) -> QWidget:
-        """The panel itself; made once."""
-        return self._panel
-
-    @property
-    def panel(self) -> FailuresPanel:
-        """The same, by its own type."""
-        return self._panel
+        panel.sort.show_choice(self.link.state.order)
+        panel.queue.show_choice(self.link.state.queue)
 
     @property
     def failures(self) -> CohortFailures:
         """The failures in scope; the rows of the gallery are theirs."""
-        return self._panel.view.items.failures
+        return self.panel.view.items.failures
 
     @property
     def field_px(self) -> int:
@@ -113,25 +96,27 @@ class FailuresPart(DeskPart):
     @property
     def is_busy(self) -> bool:
         """Whether crops in sight are still to be cut, or failures to be shown or saved."""
-        is_cutting = is_in_sight(self._panel) and self._panel.view.is_busy
+        is_cutting = is_in_sight(self.panel) and self.panel.view.is_busy
         return is_cutting or self._rest.isActive() or self._export.is_busy
 
     def selected_failures(self) -> tuple[FailureName, ...]:
         """Return the failures that are selected in the gallery, in its order."""
-        return tuple(self._panel.view.selected_names())
+        return tuple(self.panel.view.selected_names())
 
-    def connections(self, around: Surroundings) -> Connections:
+    def connections(self) -> Connections:
         """Follow cohort, table and selection; emit where the user wants to go."""
-        session, link, panel = around.session, around.link, self._panel
+        session, link, panel = self.session, self.link, self.panel
         return [
             (session.region_changed, self._on_region),
             (session.team_changed, self._on_team),
             (session.summary_changed, self._on_summary),
             (session.selection_changed, self._show_selection),
+            (link.failures.chosen_changed, self._on_several),
             (link.summary.progressed, self._on_cohort),
             (link.panels.objects.listed_changed, self._on_listed),
             (link.state.events.order, self._on_order),
             (link.state.events.queue, panel.queue.show_choice),
+            (panel.came_into_sight, self._on_sight),
             (panel.changed, self.refresh),
             (panel.sort.chosen, self._on_sort),
             (panel.queue.chosen, self._on_queue),
@@ -145,41 +130,32 @@ class FailuresPart(DeskPart):
             (panel.export_wanted, self._on_export),
         ]
 
-    def attach(self, around: Surroundings) -> None:
-        """Join in with a cohort."""
-        self._is_field_known = False
-        self._panel.sort.show_choice(around.link.state.order)
-        self._panel.queue.show_choice(around.link.state.queue)
-        super().attach(around)
-
-    def detach(self) -> None:
-        """Leave a cohort: there is nothing to cut crops from any more."""
-        super().detach()
-        self._crops.stop()
-        self._export.stop()
+    def close(self) -> None:
+        """Stop: there is nothing to cut crops from any more."""
+        self._crops.close()
+        self._export.close()
         stop_timers(self._rest)
-        self._shown, self._live = (), {}
-        self._is_stale = True
 
     def refresh(self) -> None:
         """Show the failures in scope; later if the panel is hidden."""
         self._rest.stop()
-        self._is_stale = not is_in_sight(self._panel)
-        if self._is_stale or self.around is None:
+        self._is_stale = not is_in_sight(self.panel)
+        if self._is_stale:
             return
         begin = time.perf_counter()
         self._use_files()
         failures, order = self._in_scope()
-        by = GroupBy(self._panel.group_by.choice)
+        by = GroupBy(self.panel.group_by.choice)
         found = sections(failures, order[let_through(failures, self._filter)[order]], by)
-        view = self._panel.view
+        view = self.panel.view
         view.refill(lambda: view.items.show(failures, found, by))
         if len(failures) and not self._is_field_known:
             self._field_px = _usual_field_px(failures)
             self._is_field_known = True
         self._resize_crops()
         self._say()
-        self._show_selection(self.around.session.selection)
+        self._show_selection(self.session.selection)
+        self.link.failures.choose(self.selected_failures())  # some may be gone
         # While results come in, most of the time belongs to the user.
         took_ms = 1000 * (time.perf_counter() - begin)
         self._rest.setInterval(max(REST_MS, round(REST_PER_WORK * took_ms)))
@@ -188,25 +164,21 @@ class FailuresPart(DeskPart):
 
     @property
     def _table(self) -> ObjectTable:
-        if self.around is None:
-            raise RuntimeError("a gallery is asked for failures only while it is attached")
-        return self.around.link.panels.objects
+        return self.link.panels.objects
 
     @property
     def _scope(self) -> Scope:
-        return Scope(self._panel.scope.choice)
+        return Scope(self.panel.scope.choice)
 
     @property
     def _filter(self) -> ObjectFilter:
-        panel = self._panel
+        panel = self.panel
         return ObjectFilter(statuses=panel.status.checked(), causes=panel.cause.checked())
 
     @property
     def _teams(self) -> tuple[str, ...]:
-        if self.around is None:
-            return ()
-        session = self.around.session
-        if GroupBy(self._panel.group_by.choice) is GroupBy.TEAM:
+        session = self.session
+        if GroupBy(self.panel.group_by.choice) is GroupBy.TEAM:
             return session.cohort.team_names
         return () if session.team is None else (session.team,)
 
@@ -215,20 +187,17 @@ class FailuresPart(DeskPart):
         if self._scope is Scope.LISTED:
             return self._listed()
         failures = CohortFailures(list(self._blocks()))
-        by = WorstFirst.IOU if self.around is None else self.around.link.state.order
-        return failures, worst_first(failures, by)
+        return failures, worst_first(failures, self.link.state.order)
 
     def _blocks(self) -> Iterator[Block]:
         for line in self._lines():
-            if line.failures is not None and self.around is not None:
-                patient = self.around.session.cohort.region(line.region).patient
+            if line.failures is not None:
+                patient = self.session.cohort.region(line.region).patient
                 yield Block(line.team, patient, line.region, line.failures)
 
     def _lines(self) -> Iterator[RegionSummary]:
         """Yield the results in scope that are there, team by team."""
-        if self.around is None:
-            return
-        session = self.around.session
+        session = self.session
         names = [region.name for region in session.cohort.regions]
         if self._scope is not Scope.ALL:
             names = [] if session.snapshot is None else [session.snapshot.region.name]
@@ -239,19 +208,15 @@ class FailuresPart(DeskPart):
 
     def _listed(self) -> tuple[CohortFailures, NDArray[np.intp]]:
         """Return the failures that the table lists, and its order."""
-        table, around = self._table, self.around
+        table, team, snapshot = self._table, self.session.team, self.session.snapshot
         outcomes = table.outcomes
-        if around is None or around.session.snapshot is None or outcomes is None:
+        if snapshot is None or outcomes is None or snapshot.is_slide or team is None:
             return CohortFailures(), np.zeros(0, np.intp)
-        if around.session.snapshot.is_slide or around.session.team is None:
-            return CohortFailures(), np.zeros(0, np.intp)
-        region, rows = around.session.snapshot.region, table.model.failures()
+        region, rows = snapshot.region, table.model.failures()
         n = table.model.rows.n_reference
         is_reference = rows < n
         chosen = {Side.REFERENCE: rows[is_reference], Side.PREDICTION: rows[~is_reference] - n}
-        block = Block(
-            around.session.team, region.patient, region.name, chosen_failures(outcomes, chosen)
-        )
+        block = Block(team, region.patient, region.name, chosen_failures(outcomes, chosen))
         order = np.empty(len(rows), np.intp)
         order[is_reference] = np.arange(is_reference.sum())
         order[~is_reference] = np.arange(is_reference.sum(), len(rows))
@@ -261,9 +226,7 @@ class FailuresPart(DeskPart):
 
     def _use_files(self) -> None:
         """Cut crops as the settings are now; those of the shown region as it is now."""
-        if self.around is None:
-            return
-        session = self.around.session
+        session = self.session
         shown = (id(session), session.settings, session.source)
         if shown != self._shown:
             reader = CropReader(session.cohort, session.settings, session.source)
@@ -275,7 +238,7 @@ class FailuresPart(DeskPart):
         self._crops.outdate(lambda name: name.region == region and name.team in outdated)
 
     def _live_sources(self) -> dict[str, CropSource]:
-        snapshot = None if self.around is None else self.around.session.snapshot
+        snapshot = self.session.snapshot
         if snapshot is None or snapshot.reference is None or snapshot.is_slide:
             return {}
         return {
@@ -287,23 +250,23 @@ class FailuresPart(DeskPart):
         }
 
     def _live_source(self, name: FailureName) -> CropSource | None:
-        snapshot = None if self.around is None else self.around.session.snapshot
+        snapshot = self.session.snapshot
         if snapshot is None or name.region != snapshot.region.name:
             return None
         return self._live.get(name.team)
 
     def _resize_crops(self) -> None:
-        per_point = self._panel.devicePixelRatioF()
-        points = self._panel.view.crop_points
+        per_point = self.panel.devicePixelRatioF()
+        points = self.panel.view.crop_points
         size = CropSize(self._field_px, round(points * per_point), per_point)
         if size != self._crops.size:
             self._crops.resize(size)
-            self._panel.view.look_again()
+            self.panel.view.look_again()
 
     # What is said.
 
     def _say(self) -> None:
-        panel, items = self._panel, self._panel.view.items
+        panel, items = self.panel, self.panel.view.items
         count = items.n_failures
         panel.show_hint("" if count else self._why_none())
         is_open = self._table.model.filter.is_open or self._scope is not Scope.LISTED
@@ -313,7 +276,11 @@ class FailuresPart(DeskPart):
             button.setEnabled(count > 0)
         words = f"{styles.count_text(count)} failure{'' if count == 1 else 's'}"
         text = f"{words} · each crop {self._width_text()} wide" if count else ""
-        panel.line.set_text(text, tooltip=self._scope.meaning)
+        tooltip = self._scope.meaning
+        if (chosen := len(self.selected_failures())) > 1:
+            text = f"{styles.count_text(chosen)} of {words} selected"
+            tooltip = "A verdict of the review applies to all of them."
+        panel.line.set_text(text, tooltip=tooltip)
         self._show_progress()
 
     def _width_text(self) -> str:
@@ -324,17 +291,16 @@ class FailuresPart(DeskPart):
         return styles.length_text(self._field_px * mpp, "µm")
 
     def _why_none(self) -> str:
-        session = None if self.around is None else self.around.session
-        snapshot = None if session is None else session.snapshot
+        session, snapshot = self.session, self.session.snapshot
         if len(self.failures) and not self._filter.is_open:
             return texts.FILTERED
         if self._scope is Scope.ALL:
-            if not self._teams or self.around is None:
+            if not self._teams:
                 return texts.NO_COHORT
             if snapshot is not None and snapshot.is_slide and not self._has_other_regions():
                 return on_slide(snapshot, slide_texts.GALLERY, texts.NO_COHORT)
-            return texts.NONE_YET if self.around.link.summary.is_busy else texts.NONE_AT_ALL
-        if snapshot is None or session is None or session.shown is None or snapshot.is_slide:
+            return texts.NONE_YET if self.link.summary.is_busy else texts.NONE_AT_ALL
+        if snapshot is None or session.shown is None or snapshot.is_slide:
             return on_slide(snapshot, slide_texts.GALLERY, texts.NO_COHORT)
         if self._scope is Scope.LISTED and not self._table.model.filter.is_open:
             return texts.ALL_HIDDEN
@@ -342,9 +308,9 @@ class FailuresPart(DeskPart):
 
     def _show_progress(self) -> None:
         """Show how many regions are evaluated, and which are left out."""
-        if self.around is None or self._is_stale:
+        if self._is_stale:
             return
-        session, summary = self.around.session, self.around.link.summary
+        session, summary = self.session, self.link.summary
         lines = [session.summaries.get(at) for at in self._wanted_lines()]
         missing = sum(line is None for line in lines)
         if missing and self._scope is Scope.ALL:
@@ -352,24 +318,21 @@ class FailuresPart(DeskPart):
             word = "evaluated" if summary.is_busy else "stopped after"
             n = max(len(self._teams), 1)
             text = f"{word} {done // n} of {len(lines) // n} regions"
-            self._panel.show_progress(text, is_running=summary.is_busy)
+            self.panel.show_progress(text, is_running=summary.is_busy)
             return
-        self._panel.show_progress("", is_running=False)
+        self.panel.show_progress("", is_running=False)
         left = [line for line in lines if line is not None and line.failures is None]
         self._say_left_out(left if self._scope is Scope.ALL else [])
 
     def _has_other_regions(self) -> bool:
         """Return whether another region than the one shown may have failures to show."""
-        if self.around is None or self.around.session.snapshot is None:
-            return False
-        session, here = self.around.session, self.around.session.snapshot.region.name
+        session, snapshot = self.session, self.session.snapshot
+        here = "" if snapshot is None else snapshot.region.name
         lines = [session.summaries.get(at) for at in self._wanted_lines() if at[0] != here]
         return any(line is None or line.failures is not None for line in lines)
 
     def _wanted_lines(self) -> list[tuple[str, str]]:
-        if self.around is None:
-            return []
-        regions = self.around.session.cohort.regions
+        regions = self.session.cohort.regions
         return [(region.name, team) for team in self._teams for region in regions]
 
     def _say_left_out(self, lines: list[RegionSummary]) -> None:
@@ -381,33 +344,11 @@ class FailuresPart(DeskPart):
         ]
         regions = len({line.region for line in lines})
         plural = "" if regions == 1 else "s"
-        before = self._panel.line.text()
-        self._panel.line.set_text(
+        before = self.panel.line.text()
+        self.panel.line.set_text(
             f"{before} · {regions} region{plural} left out" if before else "",
             tooltip="\n".join(("Left out:", *reasons)),
         )
-
-    def _tooltip(self, row: int) -> str:
-        failures = self.failures
-        columns, place, side = failures.columns, failures.place(row), failures.side(row)
-        names = ("", *failures.class_names)
-        partner_id = int(columns["partner_id"][row])
-        hausdorff = float(columns["hausdorff_px"][row])
-        facts = ObjectFacts(
-            side=side,
-            side_name="reference" if side is Side.REFERENCE else place.team,
-            id=int(columns["id"][row]),
-            class_name=names[int(columns["class"][row])],
-            status=STATUSES[int(columns["status"][row])],
-            cause=CAUSES[int(columns["cause"][row])],
-            partner_id=None if partner_id == NO_ID else partner_id,
-            partner_class=names[int(columns["partner_class"][row])] or None,
-            iou=float(columns["iou"][row]),
-            hausdorff_px=hausdorff,
-            hausdorff_um=hausdorff * (place.failures.mpp or float("nan")),
-            area_px=int(columns["area_px"][row]),
-        )
-        return hover_html(facts)
 
     # What happens elsewhere.
 
@@ -435,63 +376,61 @@ class FailuresPart(DeskPart):
             self.refresh()
 
     def _on_order(self, order: WorstFirst) -> None:
-        self._panel.sort.show_choice(order)
+        self.panel.sort.show_choice(order)
         self.refresh()
 
     def _on_sight(self) -> None:
-        if self._is_stale and self.around is not None:
+        if self._is_stale:
             self.refresh()
 
     def _show_selection(self, selection: Selection | None) -> None:
         """Mark the crop of the selected object, or of its partner: a pair has one crop only."""
-        snapshot = None if self.around is None else self.around.session.snapshot
+        snapshot = self.session.snapshot
         if snapshot is None or self._is_stale:
             return
         row = None
         if selection is not None:
             name = FailureName(selection.team, snapshot.region.name, selection.side, selection.id)
             row = self.failures.find(name)
-        self._panel.view.select(row)
+        self.panel.view.select(row)
+
+    def _on_several(self, names: tuple[FailureName, ...]) -> None:
+        """Select no longer several failures here once the user has gone elsewhere."""
+        if not names and len(self.selected_failures()) > 1:
+            self.panel.view.deselect()
+            self._show_selection(self.session.selection)
 
     # What the user does.
 
     def _on_sort(self, order: WorstFirst) -> None:
-        if self.around is not None:
-            self.around.link.state.order = order
+        self.link.state.order = order
 
     def _on_queue(self, queue: Queue) -> None:
-        if self.around is not None:
-            self.around.link.state.queue = queue
+        self.link.state.queue = queue
 
     def _on_selection_moved(self) -> None:
-        self.selection_changed.emit(self.selected_failures())
+        """Choose what is selected here for a verdict."""
+        names = self.selected_failures()
+        self.selection_changed.emit(names)
+        self.link.failures.choose(names)
+        self._say()
 
     def _on_chosen(self, row: int) -> None:
         name = self.failures.name(row)
-        if self.around is not None:
-            self.around.link.go_to(name.region, name.side, name.id, team=name.team)
+        self.link.go_to(name.region, name.side, name.id, team=name.team)
 
     def _on_wanted(self, row: int) -> None:
         """Go there, and bring the object to the middle."""
         name = self.failures.name(row)
         self._on_chosen(row)
-        if self.around is None or self.around.session.snapshot is None:
+        snapshot, selection = self.session.snapshot, self.session.selection
+        if snapshot is None or selection is None or snapshot.region.name != name.region:
             return
-        selection = self.around.session.selection
-        is_there = self.around.session.snapshot.region.name == name.region
-        if (
-            is_there
-            and selection is not None
-            and (selection.side, selection.id)
-            == (
-                name.side,
-                name.id,
-            )
-        ):
-            self.around.link.scene.centre(selection)
+        if (selection.side, selection.id) == (name.side, name.id):
+            self.link.scene.centre(selection)
 
     def _on_everything(self) -> None:
-        self._panel.clear_filters()
+        self.panel.clear_filters()
         if self._scope is Scope.LISTED:
             self._table.set_filter(ObjectFilter())
         self.refresh()
@@ -504,37 +443,34 @@ class FailuresPart(DeskPart):
             self._say()
 
     def _on_halt(self) -> None:
-        if self.around is not None:
-            summary = self.around.link.summary
-            (summary.stop if summary.is_busy else summary.go_on)()
-            self._show_progress()
+        summary = self.link.summary
+        (summary.stop if summary.is_busy else summary.go_on)()
+        self._show_progress()
 
     # The export.
 
     def _on_export(self) -> None:
         """Ask for a folder, and save the failures shown."""
-        if self.around is None:
-            return
         if self._export.is_busy:
             self._export.stop()
             self._on_export_end()
             return
-        chosen = QFileDialog.getExistingDirectory(self._panel, "Save failures in a folder")
+        chosen = QFileDialog.getExistingDirectory(self.panel, "Save failures in a folder")
         if not chosen:
             return
-        folder, session = Path(chosen), self.around.session
-        items = self._panel.view.items
+        folder, session = Path(chosen), self.session
+        items = self.panel.view.items
         failures, rows = items.failures, items.all_rows
-        if not may_replace(self._panel, existing_files(folder, failures, rows)):
+        if not may_replace(self.panel, existing_files(folder, failures, rows)):
             return
         reader = CropReader(session.cohort, session.settings, session.source)
         size = CropSize(self._field_px, self._crops.size.size_px)
-        self._panel.export.setText("Stop export")
+        self.panel.export.setText("Stop export")
         self._export.start(lambda *_job: save_failures(folder, failures, rows, reader, size))
 
     def _on_exported(self, so_far: Export) -> None:
         count, total = styles.count_text(so_far.done), styles.count_text(so_far.total)
-        self._panel.line.set_text(f"saved {count} of {total} crops")
+        self.panel.line.set_text(f"saved {count} of {total} crops")
         if so_far.problem:
             show_error(so_far.problem)
         elif so_far.done == so_far.total:
@@ -543,9 +479,8 @@ class FailuresPart(DeskPart):
             show_info(f"Saved {count} failures in {so_far.folder}{note}")
 
     def _on_export_end(self) -> None:
-        self._panel.export.setText("Export…")
-        if self.around is not None:
-            self._say()
+        self.panel.export.setText("Export…")
+        self._say()
 
 
 def _usual_field_px(failures: CohortFailures) -> int:

@@ -21,7 +21,7 @@ from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.groups.grouped import Grouped, grouped
 from napari_panoptic.viewer.panels.groups.panel import EMPTY, GroupsPanel
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.seen_part import Material, TeamPart
+from napari_panoptic.viewer.panels.seen_part import Material, TeamPresenter
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 GROUP_LAYER = "failure group"
@@ -32,60 +32,49 @@ SHARED_PIXELS = (
 _RING_ON_SCREEN_PX = 3.0
 
 
-class GroupsPart(TeamPart[Grouped]):
+class GroupsPresenter(TeamPresenter[GroupsPanel, Grouped]):
     """Shows the failure groups of the region and team that are shown."""
 
     title = "Groups"
     key = "Alt-g"
     marks_name = GROUP_LAYER
+    panel_type = GroupsPanel
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._panel = GroupsPanel()
+    def __init__(self, around: Surroundings, panel: GroupsPanel) -> None:
+        super().__init__(around, panel)
         self._stream: Stream[LossesSoFar] = Stream(self._on_losses, ended=self._on_losses_end)
         self._outlined: FailureGroup | None = None
         self._losses: LossesSoFar | None = None
         self._losses_of = ""
-        self.watch(self._panel)
-
-    @property
-    def widget(self) -> GroupsPanel:
-        """The panel."""
-        return self._panel
+        panel.show_losses(None)
 
     @property
     def is_busy(self) -> bool:
         """Whether something is being computed."""
         return super().is_busy or self._stream.is_busy
 
-    def connections(self, around: Surroundings) -> Connections:
+    def connections(self) -> Connections:
         """Listen to session and panel."""
-        panel = self._panel
+        session, panel = self.session, self.panel
         return [
-            *super().connections(around),
-            (around.session.settings_changed, self._on_settings),
-            (around.session.selection_changed, self._on_selection),
+            *super().connections(),
+            (session.settings_changed, self._on_settings),
+            (session.selection_changed, self._on_selection),
             (panel.group_chosen, self._on_group),
-            (panel.object_chosen, around.session.select_row),
+            (panel.object_chosen, session.select_row),
             (panel.centre_wanted, self._on_centre),
             (panel.cohort_wanted, self._on_cohort),
             (panel.stop_wanted, self._on_stop),
         ]
 
-    def attach(self, around: Surroundings) -> None:
-        """Join in with a cohort."""
-        self._forget_losses()
-        super().attach(around)
-
-    def detach(self) -> None:
-        """Leave a cohort."""
-        self._stream.stop()
-        self._outlined = None
-        super().detach()
+    def close(self) -> None:
+        """Stop, and take the marks away."""
+        self._stream.close()
+        super().close()
 
     def compute_now(self) -> None:
         """Find the groups, and forget what another team loses over the cohort."""
-        if self.around is not None and self._losses_of not in ("", self.around.session.team):
+        if self._losses_of not in ("", self.session.team):
             self._forget_losses()
         super().compute_now()
 
@@ -104,12 +93,11 @@ class GroupsPart(TeamPart[Grouped]):
     def show(self, value: Grouped | None) -> None:
         """List the groups."""
         self._outlined = None
-        snapshot = None if self.around is None else self.around.session.snapshot
+        snapshot = self.session.snapshot
         keeps = snapshot is not None and snapshot.keeps_overlaps
         empty = SHARED_PIXELS if keeps else on_slide(snapshot, slide_texts.GROUPS, EMPTY)
-        self._panel.show_groups(value, empty=empty)
-        if self.around is not None:
-            self._on_selection(self.around.session.selection)
+        self.panel.show_groups(value, empty=empty)
+        self._on_selection(self.session.selection)
 
     def _on_selection(self, selection: Selection | None) -> None:
         """Select the group that an object belongs to; without an object leave it."""
@@ -120,18 +108,16 @@ class GroupsPart(TeamPart[Grouped]):
             is_reference = selection.side is Side.REFERENCE
             rows = group.reference_rows if is_reference else group.prediction_rows
             if selection.row in rows:
-                self._panel.select(number)
+                self.panel.select(number)
                 self._outline(group)
                 return
 
     def _on_group(self, group: FailureGroup) -> None:
         self._outline(group)
-        if self.around is not None:
-            self.around.link.scene.centre_box(group.bbox, only_if_hidden=True)
+        self.link.scene.centre_box(group.bbox, only_if_hidden=True)
 
     def _on_centre(self, group: FailureGroup) -> None:
-        if self.around is not None:
-            self.around.link.scene.centre_box(group.bbox)
+        self.link.scene.centre_box(group.bbox)
 
     def _outline(self, group: FailureGroup | None) -> None:
         self._outlined = group
@@ -139,9 +125,7 @@ class GroupsPart(TeamPart[Grouped]):
 
     def mark(self) -> None:
         """Draw one ring around the objects of the selected group."""
-        group, value, around = self._outlined, self.value, self.around
-        if self.marks is None or around is None:
-            return
+        group, value = self._outlined, self.value
         if group is None or value is None or not self.is_in_sight:
             self.marks.remove()
             return
@@ -152,7 +136,7 @@ class GroupsPart(TeamPart[Grouped]):
                 (pair.prediction, group.prediction_rows + 1),
             ],
             group.bbox,
-            ring_px=camera.ring_px(around.link.scene.zoom, _RING_ON_SCREEN_PX),
+            ring_px=camera.ring_px(self.link.scene.zoom, _RING_ON_SCREEN_PX),
         )
         self.marks.show(
             picture.image, PixelSize.of(value.snapshot), origin_yx_px=picture.origin_yx_px
@@ -161,23 +145,21 @@ class GroupsPart(TeamPart[Grouped]):
     # Over the cohort.
 
     def _on_cohort(self) -> None:
-        around = self.around
-        if around is None or around.session.team is None:
+        session, team = self.session, self.session.team
+        if team is None:
             return
-        session, team = around.session, around.session.team
         cohort, source = session.cohort, session.source
         settings = session.settings.replaced(overlaps=Overlaps.FLATTEN)
         self._losses_of = team
         self._losses = LossesSoFar(0, len(cohort.regions))
-        self._panel.show_losses(self._losses)
+        self.panel.show_losses(self._losses)
         self._stream.start(lambda _job: cohort_losses(cohort, team, settings, source))
 
     def _on_losses(self, so_far: LossesSoFar) -> None:
         self._losses = so_far
-        session = None if self.around is None else self.around.session
-        is_kept = session is not None and session.settings.overlaps is Overlaps.KEEP
+        is_kept = self.session.settings.overlaps is Overlaps.KEEP
         flat = ", overlaps flattened" if is_kept else ""
-        self._panel.show_losses(so_far, note=f" of {self._losses_of}{flat}")
+        self.panel.show_losses(so_far, note=f" of {self._losses_of}{flat}")
 
     def _on_losses_end(self) -> None:
         if self._losses is not None and self._losses.done < self._losses.total:
@@ -195,4 +177,4 @@ class GroupsPart(TeamPart[Grouped]):
         had_one, self._losses = self._losses is not None, None
         self._stream.stop()
         self._losses_of = ""
-        self._panel.show_losses(None, note=note if had_one else "")
+        self.panel.show_losses(None, note=note if had_one else "")

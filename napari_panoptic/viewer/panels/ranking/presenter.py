@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
@@ -28,6 +27,7 @@ from napari_panoptic.nuclei.values.settings import (
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.cohort_work import CohortWork
 from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
@@ -42,7 +42,7 @@ from napari_panoptic.viewer.panels.ranking.panel import (
     View,
     going_on,
 )
-from napari_panoptic.viewer.panels.seen_part import SeenPart
+from napari_panoptic.viewer.panels.seen_part import SeenPresenter
 
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot, Point
@@ -87,56 +87,48 @@ class _Slot:
         self.pane.show_hint(hint)
 
 
-class RankingPart(SeenPart):
+class RankingPresenter(SeenPresenter[RankingPanel]):
     """Protocols, averages, statistics, plots and patients of the whole cohort; a report of them."""
 
     title = "Ranking"
     key = "Alt-r"
+    panel_type = RankingPanel
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._panel = RankingPanel()
+    def __init__(self, around: Surroundings, panel: RankingPanel) -> None:
+        super().__init__(around, panel)
         self._work = CohortWork()
         self._work.progressed.connect(self._on_progress)
         self._work.finished.connect(self._on_finished)
         self._work.failed.connect(self._on_failed)
-        self._slots = [_Slot(pane) for pane in self._panel.plots]
+        self._slots = [_Slot(pane) for pane in panel.plots]
         self._writing = Several()
-        self._found: CohortReport | None = None
-        self._lines: CohortLines | None = None
+        self.found: CohortReport | None = None
+        """What is known of the cohort."""
+        self._lines = CohortLines(self.session.cohort, self.session.summaries)
         self._is_outdated = False
         self._team_of_differences = ""
         self._progress: tuple[int, int] | None = None
         self._shown: tuple[CohortReport | None, bool] | None = None
-        self._soon = QTimer(self._panel)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(SOON_MS)
-        self._soon.timeout.connect(self.refresh)
-        self.watch(self._panel)
-
-    @property
-    def widget(self) -> RankingPanel:
-        """The panel."""
-        return self._panel
-
-    @property
-    def found(self) -> CohortReport | None:
-        """What is known of the cohort."""
-        return self._found
+        self._soon = single_shot(SOON_MS, self.refresh)
 
     @property
     def is_busy(self) -> bool:
         """Whether something is being computed or written."""
         drawing = any(slot.work.is_busy for slot in self._slots)
-        return self._work.is_busy or drawing or self._writing.is_busy
+        return self._work.is_busy or drawing or self.is_writing
 
-    def connections(self, around: Surroundings) -> Connections:
+    @property
+    def is_writing(self) -> bool:
+        """Whether a report is being written."""
+        return self._writing.is_busy
+
+    def connections(self) -> Connections:
         """Listen to session and panel."""
-        panel = self._panel
+        panel = self.panel
         return [
-            *super().connections(around),
-            (around.session.settings_changed, self._on_settings),
-            (around.session.summary_changed, self._on_summary),
+            *super().connections(),
+            (self.session.settings_changed, self._on_settings),
+            (self.session.summary_changed, self._on_summary),
             (panel.cohort_wanted, self.evaluate),
             (panel.stop_wanted, self._on_stop),
             (panel.tables_wanted, self._on_tables),
@@ -149,29 +141,21 @@ class RankingPart(SeenPart):
             *((slot.pane.plot.point_chosen, self._on_point) for slot in self._slots),
         ]
 
-    def attach(self, around: Surroundings) -> None:
-        """Join in with a cohort."""
-        self.forget()
-        self._lines = CohortLines(around.session.cohort, around.session.summaries)
-        super().attach(around)
-
     def forget(self) -> None:
         """Forget what was evaluated."""
-        self._found, self._shown, self._is_outdated = None, None, False
+        self.found, self._shown, self._is_outdated = None, None, False
         self.refresh()
 
-    def detach(self) -> None:
-        """Leave a cohort: stop all work."""
+    def close(self) -> None:
+        """Stop all work."""
         self._work.stop()
+        stop_timers(self._soon)
         for slot in self._slots:
-            slot.work.drop()
-        super().detach()
+            slot.work.close()
 
     def evaluate(self) -> None:
         """Evaluate the whole cohort in a worker."""
-        if self.around is None:
-            return
-        session = self.around.session
+        session = self.session
         cohort, settings = session.cohort, session.settings
         metadata, problem = _metadata(cohort)
         if problem is not None:
@@ -191,20 +175,18 @@ class RankingPart(SeenPart):
 
     def compute_now(self) -> None:
         """Show what is known, and the plots that are chosen."""
-        if self.around is None or self._lines is None:
-            return
-        teams = [team.name for team in self.around.session.cohort.teams]
-        self._panel.show_patients(self._lines, teams)
-        if self._shown != (self._found, self._is_outdated):
-            self._shown = (self._found, self._is_outdated)
+        teams = [team.name for team in self.session.cohort.teams]
+        self.panel.show_patients(self._lines, teams)
+        if self._shown != (self.found, self._is_outdated):
+            self._shown = (self.found, self._is_outdated)
             self._show_tables()
-        in_sight = self._panel.plots_in_sight()
+        in_sight = self.panel.plots_in_sight()
         for slot in self._slots:
             if slot.pane in in_sight:
                 self._show_plot(slot)
 
     def _show_tables(self) -> None:
-        panel, found = self._panel, self._found
+        panel, found = self.panel, self.found
         if not self._work.is_busy:
             panel.show_progress(None, is_there=found is not None)
         if found is None:
@@ -222,7 +204,7 @@ class RankingPart(SeenPart):
         panel.show_statistics(FIGURE_NAMES, found.statistics)
 
     def _show_plot(self, slot: _Slot) -> None:
-        view, found = slot.pane.view, self._found
+        view, found = slot.pane.view, self.found
         if view in OF_REGION:
             self._show_of_region(slot, view)
         elif found is None:
@@ -235,23 +217,23 @@ class RankingPart(SeenPart):
     def _on_progress(self, done: int, total: int) -> None:
         """Show the progress of the work, unless figures are shown meanwhile."""
         self._progress = (done, total)
-        self._panel.show_progress((done, total))
-        if self._found is None:
-            self._panel.show_hint(going_on(done, total))
+        self.panel.show_progress((done, total))
+        if self.found is None:
+            self.panel.show_hint(going_on(done, total))
 
     def _on_finished(self, found: CohortReport) -> None:
-        self._found = found
-        self._panel.show_progress(None, is_there=True)
+        self.found = found
+        self.panel.show_progress(None, is_there=True)
         self.refresh()
 
     def _on_failed(self, error: PanopticError) -> None:
-        self._panel.show_progress(None)
+        self.panel.show_progress(None)
         self._refresh()
         show_failure(error)
 
     def _on_stop(self) -> None:
         self._work.stop()
-        self._panel.show_progress(None, is_there=self._found is not None)
+        self.panel.show_progress(None, is_there=self.found is not None)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -266,26 +248,26 @@ class RankingPart(SeenPart):
 
     def _on_settings(self, _settings: EvaluationSettings) -> None:
         """Forget figures of other settings: none is shown beside those of the present ones."""
-        had_some = self._found is not None or self._work.is_busy
+        had_some = self.found is not None or self._work.is_busy
         self._work.stop()
-        self._found = None
+        self.found = None
         self._is_outdated = self._is_outdated or had_some
         self._refresh()
 
     # What a figure leads to.
 
     def _on_cell(self, team: str, protocol_name: str) -> None:
-        if self._found is None:
+        if self.found is None:
             return
         corrected = protocol(protocol_name).corrections
         as_run = protocol(CHALLENGE_PROTOCOL).corrections
-        found = differences(self._found.scored.get(team, ()), as_run, corrected)
+        found = differences(self.found.scored.get(team, ()), as_run, corrected)
         said = (
             f"{team}, {protocol_name} against {CHALLENGE_PROTOCOL}: choose a row to go there."
             if found
             else f"{team}: nothing differs between {protocol_name} and {CHALLENGE_PROTOCOL}."
         )
-        self._panel.show_differences(said, found)
+        self.panel.show_differences(said, found)
         self._team_of_differences = team
 
     def _on_difference(self, found: Difference) -> None:
@@ -297,12 +279,11 @@ class RankingPart(SeenPart):
             self._open(region, team=point.team)
 
     def _on_patient(self, patient: str, team: str | None) -> None:
-        if self.around is not None:
-            region = self._worst_region(patient, team or self.around.session.team or "")
-            self._open(region, team=team)
+        region = self._worst_region(patient, team or self.session.team or "")
+        self._open(region, team=team)
 
     def _worst_region(self, patient: str, team: str) -> str:
-        if self._lines is None or patient not in self._lines.regions_of:
+        if patient not in self._lines.regions_of:
             return ""
         return self._lines.worst_region(patient, team)
 
@@ -310,9 +291,7 @@ class RankingPart(SeenPart):
         self, region: str, side: Side | None = None, id_: int | None = None, *, team: str | None
     ) -> None:
         """Show a region and its image, and a predicted object in it."""
-        if self.around is None:
-            return
-        link, known = self.around.link, {each.name for each in self.around.session.cohort.teams}
+        link, known = self.link, {each.name for each in self.session.cohort.teams}
         link.go_to(region, side, id_, team=team if team in known else None)
         if link.state.workspace == WITHOUT_IMAGE:
             link.reveal(OBJECTS)
@@ -320,8 +299,8 @@ class RankingPart(SeenPart):
     # The region that is shown.
 
     def _show_of_region(self, slot: _Slot, view: View) -> None:
-        session = None if self.around is None else self.around.session
-        if session is None or session.snapshot is None or session.team is None:
+        session = self.session
+        if session.snapshot is None or session.team is None:
             slot.say("Open a region first.")
         elif session.snapshot.is_slide:
             slot.say(slide_texts.CURVE)
@@ -344,50 +323,50 @@ class RankingPart(SeenPart):
 
     def _save_plot(self, pane: PlotPane) -> None:
         plot = pane.plot.plot
-        if self.around is None or plot is None:
+        if plot is None:
             return
         from napari_panoptic.report.plots import save
 
         name = pane.view.value.lower().replace(" ", "-").replace(",", "")
-        usual = self.around.session.cohort.root / f"{name}.svg"
+        usual = self.session.cohort.root / f"{name}.svg"
         chosen, _ = QFileDialog.getSaveFileName(
-            self._panel, "Save the plot", str(usual), "SVG (*.svg);;PNG (*.png)"
+            self.panel, "Save the plot", str(usual), "SVG (*.svg);;PNG (*.png)"
         )
         if chosen:
             _report_on(lambda: f"The plot is in {save(plot, Path(chosen))}")
 
     def _on_tables(self) -> None:
-        if self.around is None or self._found is None:
+        if self.found is None:
             return
-        root = str(self.around.session.cohort.root)
-        chosen = QFileDialog.getExistingDirectory(self._panel, "Folder for the CSV files", root)
+        root = str(self.session.cohort.root)
+        chosen = QFileDialog.getExistingDirectory(self.panel, "Folder for the CSV files", root)
         if chosen:
             self.save_tables(Path(chosen))
 
     def save_tables(self, folder: Path) -> None:
         """Write ranking, statistics and patients as CSV files."""
-        found = self._found
+        found = self.found
         if found is not None:
             from napari_panoptic.report.nuclei.ranking_tables import write_ranking_tables
 
             _report_on(lambda: f"{len(write_ranking_tables(found, folder))} tables are in {folder}")
 
     def _on_report(self) -> None:
-        if self.around is None or self._found is None:
+        if self.found is None:
             return
-        usual = self.around.session.cohort.root / "report.html"
+        usual = self.session.cohort.root / "report.html"
         chosen, _ = QFileDialog.getSaveFileName(
-            self._panel, "Save the report", str(usual), "HTML (*.html)"
+            self.panel, "Save the report", str(usual), "HTML (*.html)"
         )
         if chosen:
             self.save_report(Path(chosen))
 
     def save_report(self, path: Path) -> None:
         """Write the report in a worker, and say when it is there."""
-        if self._found is None:
+        if self.found is None:
             return
         self._writing.start(
-            partial(_write, self._found, path),
+            partial(_write, self.found, path),
             lambda _: show_info(f"The report is in {path}"),
         )
 

@@ -1,0 +1,368 @@
+"""The command ``compare``: an old and a new version, object by object, and a verdict."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from napari_panoptic.cli.options import (
+    add_cohort,
+    add_held,
+    add_jobs,
+    add_overlaps,
+    add_restoration,
+    add_teams_and_protocol,
+    check_cohort_or_pair,
+)
+from napari_panoptic.cli.parser import add_choice
+from napari_panoptic.common.errors import SettingsError, checked_name
+from napari_panoptic.common.text import english_list, similar, visible
+from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching, Outlines
+
+if TYPE_CHECKING:
+    from napari_panoptic.io.evaluation_tables import EvaluationTables
+    from napari_panoptic.nuclei.versions import VersionComparison
+
+HELP = "compare an old and a new version of predictions: what it fixed and broke, and a verdict"
+ABOUT = (
+    "Compare two teams of a cohort as an old and a new version; or, given two output folders of "
+    "'evaluate', their objects without any image; or, with --reference, two predictions of one "
+    "image. Print which nuclei the new version fixed and broke, the difference of every metric "
+    "paired by patient with its interval and test, and the verdict; with --output write diff.csv "
+    "and compare.json. Exit status: 0 not worse than the margin, 3 worse, 4 undecided, 1 nothing "
+    "could be compared, 2 wrong arguments."
+)
+ALIASES = {"f1": "detection_f1"}
+EXIT_STATUS = {"not-worse": 0, "worse": 3, "undecided": 4}
+_MOST_TRANSITIONS = 12
+_EVALUATION_OPTIONS = (
+    *("protocol", "correct", "source", "restoration", "radius", "matching", "iou_threshold"),
+    *("ambiguous", "overlaps", "outlines", "no_distances", "jobs", "scheduler", "held_up_to"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    from napari_panoptic.nuclei.explain.version_diff import IOU_STEP
+    from napari_panoptic.nuclei.metrics import METRIC_NAMES
+    from napari_panoptic.nuclei.versions import MARGIN
+
+    add_cohort(parser, or_pair=True)
+    parser.add_argument(
+        "versions",
+        nargs="*",
+        metavar="OLD NEW",
+        help="two teams of the cohort; or 'compare OLDDIR NEWDIR' for two output folders of "
+        "'evaluate'",
+    )
+    parser.add_argument(
+        "--metric",
+        choices=[*METRIC_NAMES, *ALIASES],
+        default="pq",
+        metavar="NAME",
+        help=f"the metric that decides: {english_list([*METRIC_NAMES, *ALIASES])} "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=MARGIN,
+        metavar="X",
+        help="by how much the new version may be worse, in the unit of the metric (default: "
+        "%(default)s)",
+    )
+    parser.add_argument(
+        "--iou-step",
+        type=float,
+        default=IOU_STEP,
+        metavar="X",
+        help="an object is marked if its IoU changes by more (default: %(default)s)",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="folder for diff.csv and compare.json"
+    )
+    parser.add_argument(
+        "--gate",
+        action="store_true",
+        help="print the verdict only, in one line, for a job of continuous integration",
+    )
+    add_teams_and_protocol(parser)
+    add_restoration(parser)
+    add_choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
+    parser.add_argument(
+        "--iou-threshold",
+        type=float,
+        metavar="T",
+        help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
+    )
+    add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
+    add_overlaps(parser)
+    add_choice(parser, "--outlines", Outlines, "which outlines the Hausdorff distance compares")
+    add_jobs(parser)
+    parser.add_argument(
+        "--no-distances", action="store_true", help="leave out the Hausdorff distances (faster)"
+    )
+    add_held(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare two versions, print the result, and return the exit status of the verdict."""
+    from napari_panoptic.cli.console import report_findings, tables_in
+    from napari_panoptic.nuclei.versions import check_metric
+    from napari_panoptic.report.nuclei.versions import (
+        COMPARE_NAMES,
+        COMPARE_RECORD,
+        write_comparison,
+    )
+
+    check_cohort_or_pair(options)
+    metric = ALIASES.get(options.metric, options.metric)
+    check_metric(metric, options.margin)
+    if not options.iou_step >= 0:
+        raise SettingsError(f"--iou-step must be a number from 0, found {options.iou_step:g}")
+    of_tables = options.reference is None and len(options.versions) == 1
+    root = None if of_tables else options.cohort
+    place = (
+        nullcontext() if options.output is None else tables_in(options.output, COMPARE_NAMES, root)
+    )
+    with place:
+        compare = _compare_tables if of_tables else _compare_files
+        comparison, record = compare(options, metric)
+        report_findings(comparison.findings, options.output and COMPARE_RECORD)
+        if options.output is not None:
+            write_comparison(comparison, options.output, record)
+    print_comparison(comparison, is_gate=options.gate)
+    if options.output is not None and not options.gate:
+        print(visible(f"diff.csv and compare.json written to {options.output}"))
+    return EXIT_STATUS[str(comparison.decision.verdict)]
+
+
+# --- what is compared -------------------------------------------------------------------------
+
+
+def _compare_files(
+    options: argparse.Namespace, metric: str
+) -> tuple[VersionComparison, dict[str, Any]]:
+    """Evaluate two teams of a cohort, or two predictions of an image."""
+    from napari_panoptic.cli.nuclei import (
+        RegionProgress,
+        cohort_from,
+        settings_from,
+        source_from,
+    )
+    from napari_panoptic.nuclei.cohort_evaluation import InputWatch
+    from napari_panoptic.nuclei.versions import compare_teams_of
+    from napari_panoptic.report.nuclei.tables import input_fingerprints
+    from napari_panoptic.report.nuclei.versions import comparison_record
+
+    _check_words(options)
+    settings = settings_from(options)
+    cohort = cohort_from(options)
+    if options.reference is None:
+        old, new = (
+            checked_name(what, name, cohort.checked_team)
+            for what, name in zip(("OLD", "NEW"), options.versions, strict=True)
+        )
+    else:
+        old, new = (team.name for team in cohort.teams)
+    source = source_from(options, cohort, (old, new))
+    watch = InputWatch(cohort, (old, new))
+    with RegionProgress(cohort) as progress:
+        comparison = compare_teams_of(
+            cohort,
+            old,
+            new,
+            settings,
+            source=source,
+            metric=metric,
+            margin=options.margin,
+            iou_step=options.iou_step,
+            jobs=options.jobs,
+            scheduler=options.scheduler,
+            held_up_to_px=options.held_up_to,
+            on_result=progress.on_result,
+        )
+    comparison = replace(comparison, findings=(*comparison.findings, *watch.findings()))
+    record = comparison_record(
+        comparison,
+        settings={**settings.as_record(), "iou_step": options.iou_step},
+        inputs=input_fingerprints(cohort, (old, new)),
+        cohort=cohort.name,
+        protocol=options.protocol,
+    )
+    return comparison, record
+
+
+def _check_words(options: argparse.Namespace) -> None:
+    """Check that the versions are named in the way that suits what is compared."""
+    from napari_panoptic.io.cohorts.tasks import task_of
+
+    if options.teams is not None:
+        raise SettingsError("--teams is for two output folders of 'evaluate'; name OLD and NEW")
+    if options.reference is not None:
+        if len(options.prediction) != 2 or options.versions:
+            raise SettingsError(
+                "give the old and the new prediction of the image: --prediction OLD NEW; found "
+                f"{len(options.prediction)}"
+            )
+        return
+    if len(options.versions) != 2:
+        raise SettingsError(
+            "give a COHORT and two of its teams, or two output folders of 'evaluate'; found "
+            f"{1 + len(options.versions)} words"
+        )
+    if (task := task_of(options.cohort)) is not Task.NUCLEI:
+        raise SettingsError(f"there is no 'compare' for {task}", path=options.cohort)
+
+
+def _compare_tables(
+    options: argparse.Namespace, metric: str
+) -> tuple[VersionComparison, dict[str, Any]]:
+    """Compare two output folders of ``evaluate``."""
+    from napari_panoptic.io.evaluation_tables import OBJECTS, read_evaluation
+    from napari_panoptic.io.fingerprints import file_fingerprints
+    from napari_panoptic.nuclei.versions import compare_evaluations
+    from napari_panoptic.report.nuclei.versions import comparison_record
+
+    _check_settings_unused(options)
+    folders = options.cohort, Path(options.versions[0])
+    old, new = (read_evaluation(folder) for folder in folders)
+    teams = _teams_of_tables(options.teams, old, new)
+    names = teams
+    if names[0] == names[1]:
+        names = (folders[0].resolve().name, folders[1].resolve().name)
+    if names[0] == names[1]:
+        names = (str(folders[0]), str(folders[1]))
+    comparison = compare_evaluations(
+        old,
+        new,
+        teams,
+        names=names,
+        metric=metric,
+        margin=options.margin,
+        iou_step=options.iou_step,
+    )
+    inputs = {
+        f"{which}/{name}": found
+        for which, folder in zip(("old", "new"), folders, strict=True)
+        for name, found in file_fingerprints([folder / OBJECTS], folder).items()
+    }
+    record = comparison_record(
+        comparison,
+        settings={**old.settings, "iou_step": options.iou_step},
+        inputs=inputs,
+        teams=list(teams),
+        made_with={"old": old.versions, "new": new.versions},
+    )
+    return comparison, record
+
+
+def _check_settings_unused(options: argparse.Namespace) -> None:
+    """Check that no setting is given that only an evaluation could follow."""
+    for name in _EVALUATION_OPTIONS:
+        if getattr(options, name) != options.parser.get_default(name):
+            raise SettingsError(
+                f"--{name.replace('_', '-')} has no effect on evaluations that are finished; give "
+                "it to 'evaluate'"
+            )
+
+
+def _teams_of_tables(
+    wanted: str | None, old: EvaluationTables, new: EvaluationTables
+) -> tuple[str, str]:
+    """Return the team of either folder: the only one, or the one that is named."""
+    from napari_panoptic.cli.console import words
+
+    names = [] if wanted is None else words(wanted)
+    if len(names) > 2 or (wanted is not None and not names):
+        raise SettingsError(f"--teams: expected one name, or one for each folder, found '{wanted}'")
+    found = []
+    for tables, name in zip(
+        (old, new), names * (2 // max(len(names), 1)) or (None, None), strict=True
+    ):
+        if name is None and len(tables.teams) == 1:
+            found.append(tables.teams[0])
+        elif name in tables.teams:
+            found.append(str(name))
+        else:
+            known = english_list(tables.teams) or "no team"
+            close = [] if name is None else similar(name, tables.teams)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            asked = "give --teams TEAM, or OLD,NEW" if name is None else f"found no '{name}'{hint}"
+            raise SettingsError(f"--teams: {tables.folder} has {known}; {asked}")
+    return found[0], found[1]
+
+
+# --- what is printed --------------------------------------------------------------------------
+
+
+def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) -> None:
+    """Print a comparison in words and small tables, or its verdict only."""
+    from napari_panoptic.cli.console import number, print_table
+    from napari_panoptic.nuclei.explain.version_diff import Change
+    from napari_panoptic.nuclei.versions import Pairing
+    from napari_panoptic.report.nuclei.versions import transitions
+
+    diff, change = comparison.diff, comparison.change
+    if is_gate:
+        print(_verdict_line(comparison))
+        return
+    patients = len(set(diff.rows["patient"]))
+    print(
+        visible(f"{diff.old} -> {diff.new}: ")
+        + f"{number(comparison.regions, 'region')} of {number(patients, 'patient')}"
+    )
+    counts = {str(one): diff.counts[one] for one in Change}
+    parts = change.grouped(diff.rows["change"])
+    print_table(
+        ("change", "objects", "part of the PQ difference"),
+        [(name, n, parts.get(name, 0.0)) for name, n in counts.items()],
+    )
+    flags = {name.replace("_", " "): n for name, n in diff.flags.items()}
+    print("; ".join(f"{name}: {n}" for name, n in flags.items()))
+    if comparison.pairing is Pairing.DISCS:
+        print(
+            "FPs of both versions are paired as discs of their areas at their centroids: there "
+            "are no pixels"
+        )
+    if listed := transitions(comparison)[:_MOST_TRANSITIONS]:
+        print()
+        print_table(("before -> after", "objects", "part of the PQ difference"), listed)
+    print()
+    print_table(
+        ("metric", diff.old, diff.new, "difference", "low", "high", "p", "Holm p", "patients"),
+        [
+            (
+                one.name,
+                *(one.old, one.new, one.interval.mean, one.interval.low, one.interval.high),
+                *(one.p, one.holm_p, one.patients),
+            )
+            for one in comparison.metrics
+        ],
+    )
+    print(
+        f"PQ {_signed(change.total)} = outlines (SQ) {_signed(change.sq)}, detection (DQ) "
+        f"{_signed(change.dq)}"
+    )
+    print(_verdict_line(comparison))
+
+
+def _verdict_line(comparison: VersionComparison) -> str:
+    """Return the verdict with the figures behind it."""
+    deciding, decision = comparison.deciding, comparison.decision
+    figures = f"{comparison.metric} {_signed(deciding.interval.mean)}"
+    if math.isfinite(decision.low) and math.isfinite(decision.high):
+        figures += (
+            f" ({_signed(decision.low)} to {_signed(decision.high)}, {decision.level:.0%} limits "
+            "of the test)"
+        )
+    return visible(f"{decision.verdict}: {figures}: {decision.reason}")
+
+
+def _signed(value: float) -> str:
+    return "undefined" if math.isnan(value) else f"{value:+.4f}"

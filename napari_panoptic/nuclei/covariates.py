@@ -1,0 +1,452 @@
+"""Covariates of objects: shape, stain and surroundings, and those that plugins add."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import entry_points
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.io.images import SlideImage
+from napari_panoptic.nuclei.distances import contours
+from napari_panoptic.nuclei.outcomes import SideOutcomes
+from napari_panoptic.nuclei.values.labels import LabelImage
+
+ENTRY_POINTS = "napari_panoptic.covariates"
+"""The group of entry points by which plugins add covariates: each names a `CovariateFunction`."""
+NEAR_UM, NEAR_PX = 25.0, 100.0
+"""Radius within which neighbours are counted: in micrometres, or in px if their size is unknown."""
+DENSITY_AREA = 10_000.0
+"""Densities are numbers of objects per this many px² (or µm²)."""
+OD_PER_STAIN = 6.0
+"""Decadic optical density of 1 in scikit-image's stain channels, which take logarithms to 1e-6."""
+TOUCHING, APART = "yes", "no"
+_STRIP_PX = 2**22
+_CHORDS = 64
+
+Columns = Mapping[str, NDArray[Any]]
+"""Covariate -> (n,): floats, NaN if undefined; or words, empty if undefined."""
+
+
+@dataclass(frozen=True, eq=False)
+class RegionSide:
+    """The objects of one side of one region, as functions that compute covariates receive them.
+
+    Parameters
+    ----------
+    patient, region, team
+        Names.
+    labels
+        The objects as a label image, row by row those of `outcomes`.
+    outcomes
+        Their outcomes, which covariates must not depend on, and ids, classes, areas and boxes.
+    image
+        The image, of the size of the label image; None if there is none that can be read.
+    mpp
+        Micrometres per pixel, or None.
+    """
+
+    patient: str
+    region: str
+    team: str
+    labels: LabelImage
+    outcomes: SideOutcomes
+    image: SlideImage | None
+    mpp: float | None
+
+    def __len__(self) -> int:
+        """Count the objects."""
+        return len(self.labels)
+
+    @cached_property
+    def moments(self) -> NDArray[np.float64]:
+        """float64 (n, 6): area, sums of y and x, and central sums of y², x² and yx, in px."""
+        return _moments(self.labels)
+
+    @property
+    def centroid_yx_px(self) -> NDArray[np.float64]:
+        """float64 (n, 2): centroids of the whole objects."""
+        centroids: NDArray[np.float64] = self.moments[:, 1:3] / self.moments[:, :1]
+        return centroids
+
+
+CovariateFunction = Callable[[RegionSide], Columns]
+"""Returns covariates of the objects of a region, in the order of the label image."""
+
+
+@dataclass(frozen=True)
+class CovariateText:
+    """The words for a condition on a covariate, which follow "nuclei".
+
+    Parameters
+    ----------
+    under, from_, between
+        With the fields ``low`` and ``high``, and ``unit`` for px or µm.
+    values
+        Value -> its words.
+    px_power
+        Its dimension in px: 2 for an area, 1 for a length, 0 for a pure number.
+    """
+
+    under: str
+    from_: str
+    between: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    px_power: int = 0
+
+
+def _named(name: str, unit: str = "", px_power: int = 0) -> CovariateText:
+    return CovariateText(
+        f"with {name} under {{high}}{unit}",
+        f"with {name} of {{low}}{unit} or more",
+        f"with {name} from {{low}} to under {{high}}{unit}",
+        px_power=px_power,
+    )
+
+
+def _apart(of: str) -> CovariateText:
+    return CovariateText(
+        f"less than {{high}} {{unit}} from {of}",
+        f"{{low}} {{unit}} or more from {of}",
+        f"{{low}} to under {{high}} {{unit}} from {of}",
+        px_power=1,
+    )
+
+
+TEXTS: Mapping[str, CovariateText] = {
+    "class": CovariateText("", "", ""),
+    "area_px": CovariateText(
+        "under {high} {unit}{square}",
+        "of {low} {unit}{square} or more",
+        "of {low} to under {high} {unit}{square}",
+        px_power=2,
+    ),
+    "solidity": _named("solidity"),
+    "eccentricity": _named("eccentricity"),
+    "haematoxylin_od": _named("haematoxylin OD"),
+    "eosin_od": _named("eosin OD"),
+    "local_density_px": CovariateText(
+        "with fewer than {high} neighbours per 10,000 {unit}²",
+        "with {low} or more neighbours per 10,000 {unit}²",
+        "with {low} to under {high} neighbours per 10,000 {unit}²",
+        px_power=-2,
+    ),
+    "frame_distance_px": _apart("the frame"),
+    "neighbour_distance_px": _apart("the nearest neighbour"),
+    "touching": CovariateText(
+        "", "", "", {TOUCHING: "touching a neighbour", APART: "not touching a neighbour"}
+    ),
+}
+"""The covariates of this package, in the order in which conditions are read."""
+
+
+# --- functions of plugins ---------------------------------------------------------------------
+
+
+class _Known:
+    """The functions known to this process beside the built-in ones."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, CovariateFunction] = {}
+        self.findings: tuple[Finding, ...] = ()
+        self.has_plugins = False
+        self.lock = threading.RLock()
+
+    def with_plugins(self) -> _Known:
+        """Load plugins, once."""
+        with self.lock:
+            if not self.has_plugins:
+                self.has_plugins = True
+                self.findings = tuple(_broken(self))
+        return self
+
+
+_KNOWN = _Known()
+
+
+def register(name: str, function: CovariateFunction) -> None:
+    """Add covariates to this process; a plugin names the function as an entry point instead.
+
+    Parameters
+    ----------
+    name
+        A name for the function, for messages. Adding the same function again changes nothing.
+    function
+        Called with each region and side.
+
+    Raises
+    ------
+    PanopticError
+        If another function has this name.
+    """
+    with _KNOWN.lock:
+        if _KNOWN.with_plugins().functions.setdefault(name, function) is not function:
+            raise PanopticError(
+                f"there are covariates '{name}' already, and they cannot be replaced; choose "
+                f"another name"
+            )
+
+
+def unregister(name: str) -> None:
+    """Remove covariates that were added to this process; unknown names change nothing."""
+    with _KNOWN.lock:
+        _KNOWN.functions.pop(name, None)
+
+
+def known_functions() -> Mapping[str, CovariateFunction]:
+    """Return the functions that plugins and callers added, by name."""
+    return dict(_KNOWN.with_plugins().functions)
+
+
+def plugin_findings() -> tuple[Finding, ...]:
+    """Return findings about plugins whose covariates cannot be used."""
+    return _KNOWN.with_plugins().findings
+
+
+def _broken(known: _Known) -> Iterator[Finding]:
+    """Add the functions of plugins; report those that cannot be used."""
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda p: (p.name, p.value)):
+        try:
+            function = point.load()
+            if not callable(function):
+                raise PanopticError(f"expected a function, found a {type(function).__name__}")
+            known.functions.setdefault(point.name, function)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin does, it cannot stop the rest
+            distribution = "unknown" if point.dist is None else point.dist.name
+            reason = str(error) or type(error).__name__
+            yield Finding(
+                FindingKind.BROKEN_PLUGIN,
+                f"the covariates '{point.name}' of the package {distribution} cannot be used "
+                f"({reason[:200]}); update or remove that package",
+            )
+
+
+# --- all covariates of a region ---------------------------------------------------------------
+
+
+def region_covariates(
+    side: RegionSide, functions: Mapping[str, CovariateFunction] | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return all covariates of the objects of a region.
+
+    Parameters
+    ----------
+    side
+        The objects.
+    functions
+        Those that compute further covariates, by name; None for `known_functions`.
+
+    Returns
+    -------
+    dict
+        Covariate -> (n,): float64, NaN if undefined; or words, empty if undefined.
+
+    Raises
+    ------
+    LabelError
+        If a function returns a covariate that is there already, or not one value per object.
+    """
+    class_names = side.labels.class_names_of_objects()
+    found: dict[str, NDArray[Any]] = {"class": class_names}
+    for built_in in (shapes, stains, surroundings):
+        found |= built_in(side)
+    for name, function in (known_functions() if functions is None else functions).items():
+        for covariate, values in function(side).items():
+            column = as_covariate(values)
+            if covariate in found or column.shape != (len(side),):
+                problem = (
+                    "which is there already; rename it"
+                    if covariate in found
+                    else f"expected {len(side)} values, found the shape {column.shape}; return "
+                    f"one per object"
+                )
+                raise LabelError(
+                    f"the covariates '{name}' have '{covariate}': {problem}", region=side.region
+                )
+            found[covariate] = column
+    return found
+
+
+def as_covariate(values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+    """Return values as float64, or as words where one of them is no number.
+
+    Infinite numbers become NaN. Words are stripped; empty ones are undefined.
+    """
+    column = np.asarray(values)
+    if column.dtype.kind in "iuf":
+        numbers = column.astype(np.float64)
+        return np.where(np.isfinite(numbers), numbers, np.nan)
+    if column.dtype.kind == "b":
+        return np.where(column, TOUCHING, APART).astype(object)
+    words = [str(value).strip() for value in column.tolist()]
+    try:
+        return as_covariate(np.array([float(word) if word else np.nan for word in words]))
+    except ValueError:
+        return np.array(words, dtype=object)
+
+
+def shapes(side: RegionSide) -> dict[str, NDArray[np.float64]]:
+    """Return area (px), solidity and eccentricity of whole objects.
+
+    Solidity is the area divided by that of the convex hull of the object's pixels as squares.
+    Eccentricity is that of the ellipse with the same second central moments, as in scikit-image:
+    0 for a circle, towards 1 for a line.
+    """
+    area = side.moments[:, 0]
+    yy, xx, yx = side.moments[:, 3:].T
+    mean, apart = (yy + xx) / 2, np.hypot((yy - xx) / 2, yx)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squared = np.where(mean + apart > 0, 2 * apart / (mean + apart), 0.0)
+    return {
+        "area_px": area,
+        "solidity": area / _hull_areas(side.labels),
+        "eccentricity": np.sqrt(np.clip(squared, 0, 1)),
+    }
+
+
+def stains(side: RegionSide) -> dict[str, NDArray[np.float64]]:
+    """Return the mean optical density (decadic) of haematoxylin and eosin over each object.
+
+    By the stain vectors of Ruifrok and Johnston (Analytical and Quantitative Cytology and
+    Histology 23, 2001), as `skimage.color.rgb2hed` has them. NaN without an image.
+    """
+    sums = np.full((len(side), 2), np.nan)
+    if side.image is not None and side.image.shape == side.labels.shape:
+        sums = _stain_sums(side.labels, side.image) / side.moments[:, :1]
+    return {"haematoxylin_od": sums[:, 0], "eosin_od": sums[:, 1]}
+
+
+def surroundings(side: RegionSide) -> dict[str, NDArray[Any]]:
+    """Return the place of objects among others, and in the frame.
+
+    ``local_density_px``: centroids of other objects within 25 µm (100 px if the size of a
+    pixel is unknown), per 10,000 px² of the part of that disc inside the frame.
+    ``frame_distance_px``: pixels between the object's box and the nearest edge of the image.
+    ``neighbour_distance_px``: from centroid to nearest centroid; NaN for a single object.
+    ``touching``: whether a pixel of another object of the side is among the eight
+    neighbours of one of its pixels, or both share one.
+    """
+    from scipy.spatial import cKDTree
+
+    centroids, boxes = side.centroid_yx_px, side.outcomes.bbox
+    height, width = side.labels.shape
+    nearest, density = np.full((2, len(side)), np.nan)
+    if len(side):
+        tree = cKDTree(centroids)
+        radius = NEAR_PX if side.mpp is None else NEAR_UM / side.mpp
+        others = tree.query_ball_point(centroids, radius, return_length=True) - 1
+        density = DENSITY_AREA * others / _disc_areas(centroids, radius, (height, width))
+    if len(side) > 1:
+        nearest = tree.query(centroids, k=2)[0][:, 1]
+    edges = np.column_stack([boxes[:, :2], [height, width] - boxes[:, 2:]])
+    return {
+        "local_density_px": density,
+        "frame_distance_px": edges.min(axis=1, initial=max(height, width)).astype(np.float64),
+        "neighbour_distance_px": nearest,
+        "touching": np.where(_touching(side.labels), TOUCHING, APART).astype(object),
+    }
+
+
+# --- pixels ------------------------------------------------------------------------------------
+
+
+def _moments(labels: LabelImage) -> NDArray[np.float64]:
+    sums = np.zeros((3, len(labels) + 1))
+    pixels = []
+    for sheet in labels.sheets:
+        y, x = np.nonzero(sheet)
+        objects = sheet[y, x]
+        pixels.append((objects, y, x))
+        for k, weights in enumerate((None, y, x)):
+            sums[k] += np.bincount(objects, weights, minlength=len(labels) + 1)
+    with np.errstate(invalid="ignore"):
+        centre_y, centre_x = sums[1:] / sums[0]
+    central = np.zeros((3, len(labels) + 1))
+    for objects, y, x in pixels:
+        dy, dx = y - centre_y[objects], x - centre_x[objects]
+        for k, product in enumerate((dy * dy, dx * dx, dy * dx)):
+            central[k] += np.bincount(objects, product, minlength=len(labels) + 1)
+    return np.concatenate([sums, central])[:, 1:].T
+
+
+def _hull_areas(labels: LabelImage) -> NDArray[np.float64]:
+    """Return float64 (n,): areas of the convex hulls of the corners of all pixels."""
+    import shapely
+
+    if not len(labels):
+        return np.zeros(0)
+    objects, corners = [], []
+    for sheet in labels.sheets:
+        # With a frame of background, pixels at the edge of the image are on the contour too.
+        found = contours(np.pad(sheet, 1), len(labels))
+        owner = np.repeat(np.arange(len(labels)), np.diff(found.start[1:]))
+        for dy, dx in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            objects.append(owner)
+            corners.append(found.yx + np.array([dy, dx], np.int32))
+    owner = np.concatenate(objects)
+    order = np.argsort(owner, kind="stable")
+    points = np.concatenate(corners)[order].astype(np.float64)
+    hulls = shapely.convex_hull(shapely.multipoints(points, indices=owner[order]))
+    areas: NDArray[np.float64] = shapely.area(hulls)
+    return areas
+
+
+def _stain_sums(labels: LabelImage, image: SlideImage) -> NDArray[np.float64]:
+    """Return float64 (n, 2): sums of the optical densities of both stains, strip by strip."""
+    from skimage.color import rgb2hed
+
+    height, width = labels.shape
+    sums = np.zeros((2, len(labels) + 1))
+    strip = max(1, _STRIP_PX // width)
+    for top in range(0, height, strip):
+        rgb = np.asarray(image.levels[0][top : top + strip])[..., :3]
+        for sheet in labels.sheets:
+            window = sheet[top : top + strip]
+            inside = window > 0
+            if not inside.any():
+                continue
+            density = OD_PER_STAIN * rgb2hed(rgb[inside][:, None])[:, 0, :2]
+            for k in range(2):
+                sums[k] += np.bincount(window[inside], density[:, k], minlength=len(labels) + 1)
+    return sums[:, 1:].T
+
+
+def _disc_areas(
+    centres: NDArray[np.float64], radius: float, shape: tuple[int, int]
+) -> NDArray[np.float64]:
+    """Return float64 (n,): the area of a disc around each centre that lies inside the frame.
+
+    The integral of the chords along x, by the midpoint rule over the part of the disc inside.
+    """
+    # Pixel centres are whole numbers: the frame begins half a pixel before the first.
+    y, x = centres.T[:, :, None] + 0.5
+    height, width = shape
+    low, high = np.maximum(y - radius, 0), np.minimum(y + radius, height)
+    step = (high - low) / _CHORDS
+    offset = low + step * (np.arange(_CHORDS) + 0.5) - y
+    half = np.sqrt(radius**2 - offset**2)
+    chords = np.minimum(x + half, width) - np.maximum(x - half, 0)
+    areas: NDArray[np.float64] = (chords * step).sum(axis=1)
+    return areas
+
+
+def _touching(labels: LabelImage) -> NDArray[np.bool_]:
+    """Return bool (n,): whether each object touches another, or shares pixels with one."""
+    found = np.zeros(len(labels) + 1, np.bool_)
+    height, width = labels.shape
+    for a in labels.sheets:
+        for b in labels.sheets:
+            for dy, dx in ((0, 0), (0, 1), (1, -1), (1, 0), (1, 1)):
+                one = a[: height - dy, max(0, -dx) : width - max(0, dx)]
+                other = b[dy:, max(0, dx) : width + min(0, dx)]
+                meet = (one != other) & (one > 0) & (other > 0)
+                found[one[meet]] = True
+                found[other[meet]] = True
+    return found[1:]

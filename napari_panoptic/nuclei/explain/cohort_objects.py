@@ -1,0 +1,367 @@
+"""All objects of a cohort with their outcomes and covariates, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import PanopticError, SettingsError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.common.text import english_list
+from napari_panoptic.io.covariates import KEY_COLUMNS
+from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.metadata import Metadata
+from napari_panoptic.nuclei.covariates import (
+    TEXTS,
+    CovariateFunction,
+    RegionSide,
+    as_covariate,
+    plugin_findings,
+    region_covariates,
+)
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.explain.slices import SliceSearch, search_slices
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, TooLargeError, unreadable
+from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.snapshots import read_picture
+from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
+from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
+
+FAILURES: Mapping[Side, tuple[Status, ...]] = {
+    Side.REFERENCE: (Status.FN, Status.MISCLASSIFIED),
+    Side.PREDICTION: (Status.FP,),
+}
+"""Which objects of a side fail."""
+CAUSES_OF: Mapping[Side, tuple[str, ...]] = {
+    Side.REFERENCE: (
+        *map(str, (Cause.MISSED, Cause.SPLIT, Cause.MERGED, Cause.TOO_SMALL, Cause.TOO_LARGE)),
+        *map(str, (Cause.DISPLACED, Cause.AMBIGUOUS_SPILL, Status.MISCLASSIFIED)),
+    ),
+    Side.PREDICTION: (
+        *map(str, (Cause.SPURIOUS, Cause.FRAGMENT, Cause.MERGER, Cause.DUPLICATE)),
+        *map(str, (Cause.TOO_SMALL, Cause.TOO_LARGE, Cause.DISPLACED, Cause.AMBIGUOUS_SPILL)),
+    ),
+}
+"""The causes by which failures of a side can be searched; misclassified objects count as one."""
+OUTCOME_COLUMNS = (*KEY_COLUMNS, "status", "cause")
+_SAME_SCALE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class CohortObjects:
+    """The objects of one team over a cohort.
+
+    Parameters
+    ----------
+    team
+        Its name.
+    frame
+        One row per object that is not ignored: `OUTCOME_COLUMNS`, then a column per covariate:
+        float64, NaN if undefined; or words, empty if undefined.
+    findings
+        What could not be read, and covariates that are undefined.
+    """
+
+    team: str
+    frame: pd.DataFrame
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def covariates(self) -> list[str]:
+        """The names of the covariates."""
+        return [str(name) for name in self.frame if name not in OUTCOME_COLUMNS]
+
+    def of_side(self, side: Side) -> pd.DataFrame:
+        """Return the objects of a side, numbered from 0."""
+        own = self.frame["side"] == str(side)
+        return self.frame[own].reset_index(drop=True)
+
+
+def is_failure(frame: pd.DataFrame, side: Side, cause: str | None = None) -> NDArray[np.bool_]:
+    """Return bool (n,): which objects of a side fail.
+
+    Parameters
+    ----------
+    frame
+        Of `CohortObjects.of_side`.
+    side
+        Reference objects fail if they are FN or misclassified, predictions if they are FP.
+    cause
+        Only failures of this cause count, one of `CAUSES_OF`; others count as objects that do
+        not fail.
+
+    Raises
+    ------
+    SettingsError
+        For a cause that the side does not have.
+    """
+    if cause is None:
+        failed = frame["status"].isin([str(status) for status in FAILURES[side]])
+    elif cause not in CAUSES_OF[side]:
+        raise SettingsError(
+            f"expected a cause of {side} objects ({english_list(CAUSES_OF[side], limit=9)}), "
+            f"found '{cause}'"
+        )
+    else:
+        failed = frame["status" if cause == Status.MISCLASSIFIED else "cause"] == cause
+    return failed.to_numpy(np.bool_)
+
+
+def common_slices(
+    objects: CohortObjects,
+    side: Side = Side.REFERENCE,
+    cause: str | None = None,
+    *,
+    permutations: int = PERMUTATIONS,
+    seed: int = SEED,
+    progress: Progress = UNWATCHED,
+) -> SliceSearch:
+    """Search what the failures of a side have in common.
+
+    Parameters
+    ----------
+    objects
+        The objects of a team.
+    side, cause
+        Which failures: see `is_failure`.
+    permutations, seed, progress
+        As in `napari_panoptic.nuclei.explain.slices.search_slices`.
+
+    Returns
+    -------
+    SliceSearch
+        Rows are those of ``objects.of_side(side)``, which names region, side and id of each.
+    """
+    frame = objects.of_side(side)
+    return search_slices(
+        {name: frame[name].to_numpy() for name in objects.covariates},
+        is_failure(frame, side, cause),
+        frame["patient"].to_numpy(),
+        permutations=permutations,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def cohort_objects(
+    cohort: Cohort,
+    team_names: Sequence[str],
+    settings: EvaluationSettings,
+    *,
+    source: Source | None = None,
+    metadata: Metadata | None = None,
+    table: pd.DataFrame | None = None,
+    functions: Mapping[str, CovariateFunction] | None = None,
+    held_up_to_px: int = HELD_UP_TO_PX,
+    progress: Progress = UNWATCHED,
+) -> dict[str, CohortObjects]:
+    """Evaluate teams, and return their objects with covariates.
+
+    Parameters
+    ----------
+    cohort, team_names, settings, source
+        What to evaluate, and how. Scoring and distances have no effect.
+    metadata
+        Its columns become covariates of each patient's objects.
+    table
+        Further covariates, of `napari_panoptic.io.covariates.read_covariates`.
+    functions
+        Those that compute further covariates; None for those that plugins and callers added.
+    held_up_to_px
+        Regions with more pixels are left out: covariates need all of their pixels at once.
+    progress
+        Reported to after each region, and checked for cancellation.
+
+    Returns
+    -------
+    dict
+        Team -> its objects; what could not be read is among the findings.
+
+    Raises
+    ------
+    PanopticError
+        If a function of covariates, or the table, has a covariate that is there already.
+    StoppedError
+        If cancelled.
+    """
+    settings = settings.replaced(distances=False)
+    parts: dict[str, list[pd.DataFrame]] = {team: [] for team in team_names}
+    findings: dict[str, list[Finding]] = {team: [*plugin_findings()] for team in team_names}
+    scales: dict[str, float | None] = {}
+    for number, region in enumerate(cohort.regions):
+        progress.check()
+        progress.tell(number / len(cohort.regions), region.name)
+        try:
+            held = HeldRegion(cohort, region, settings, held_up_to_px=held_up_to_px)
+        except TooLargeError:
+            for team in team_names:
+                findings[team].append(_too_large(region))
+            continue
+        except (PanopticError, OSError) as error:
+            for team in team_names:
+                findings[team].append(unreadable(error, region=region.name))
+            continue
+        image, odd = read_picture(region)
+        scales[region.name] = held.mpp
+        try:
+            for team in team_names:
+                found = held.evaluate(team, settings, source)
+                findings[team] += [*odd, *found.findings]
+                if found.evaluation is not None:
+                    at = region.patient, region.name, team
+                    parts[team] += _both_sides(found.evaluation, at, image, functions)
+                held.forget(team)
+        finally:
+            if image is not None:
+                image.close()
+    objects = {}
+    for team in team_names:
+        frame = pd.concat(parts[team], ignore_index=True) if parts[team] else _nothing()
+        frame, extra = _with_tables(_in_one_unit(frame, scales), metadata, table)
+        found_odd = (*findings[team], *extra, *_undefined(frame))
+        objects[team] = CohortObjects(team, frame, tuple(dict.fromkeys(found_odd)))
+    return objects
+
+
+# --- one region -------------------------------------------------------------------------------
+
+
+def _both_sides(
+    evaluation: Evaluation,
+    at: tuple[str, str, str],
+    image: SlideImage | None,
+    functions: Mapping[str, CovariateFunction] | None,
+) -> Iterator[pd.DataFrame]:
+    tidy = evaluation.tidied()
+    for side in Side:
+        labels = tidy.pair.reference if side is Side.REFERENCE else tidy.pair.prediction
+        own = RegionSide(*at, labels, tidy.outcomes.side(side), image, tidy.pair.mpp)
+        try:
+            yield _side_frame(own, functions)
+        except PanopticError:  # the image is damaged; it is reported where it is shown
+            if image is None:
+                raise
+            yield _side_frame(RegionSide(*at, labels, own.outcomes, None, own.mpp), functions)
+
+
+def _side_frame(own: RegionSide, functions: Mapping[str, CovariateFunction] | None) -> pd.DataFrame:
+    outcomes = own.outcomes
+    columns: dict[str, Any] = {
+        "patient": np.full(len(own), own.patient, dtype=object),
+        "region": np.full(len(own), own.region, dtype=object),
+        "side": np.full(len(own), str(outcomes.side), dtype=object),
+        "id": outcomes.ids,
+        "status": np.array([str(status) for status in STATUSES], object)[outcomes.status],
+        "cause": np.array([str(cause) for cause in CAUSES], object)[outcomes.cause],
+    }
+    frame = pd.DataFrame(columns | region_covariates(own, functions))
+    return frame[frame["status"] != str(Status.IGNORED)]
+
+
+def _nothing() -> pd.DataFrame:
+    return pd.DataFrame({name: pd.Series(dtype=object) for name in (*OUTCOME_COLUMNS, "class")})
+
+
+def _too_large(region: Region) -> Finding:
+    message = (
+        "the region is too large to be held, which covariates need; its objects are left out of "
+        "the slices"
+    )
+    return Finding(FindingKind.FALLBACK, message, region=region.name)
+
+
+# --- the whole cohort -------------------------------------------------------------------------
+
+
+def _in_one_unit(frame: pd.DataFrame, scales: Mapping[str, float | None]) -> pd.DataFrame:
+    """Convert lengths to µm where regions differ in scale, which must be known for all of them."""
+    known = [mpp for mpp in scales.values() if mpp is not None]
+    if not known or len(known) < len(scales) or max(known) <= (1 + _SAME_SCALE) * min(known):
+        return frame
+    mpp = frame["region"].map(scales).astype(np.float64)
+    converted = {}
+    for name in map(str, frame):
+        power = TEXTS[name].px_power if name in TEXTS else 0
+        column = frame[name] * mpp**power if power else frame[name]
+        converted[name.removesuffix("_px") + ("_um" if power else "")] = column
+    return pd.DataFrame(converted)
+
+
+def _with_tables(
+    frame: pd.DataFrame, metadata: Metadata | None, table: pd.DataFrame | None
+) -> tuple[pd.DataFrame, list[Finding]]:
+    """Add the covariates of the table of patients and of that of objects."""
+    found: list[Finding] = []
+    frame = frame.copy()
+    if metadata is not None:
+        found += metadata.findings
+        for name, by_patient in metadata.columns.items():
+            if name in frame:
+                message = (
+                    f"the column '{name}' of the table of patients is no covariate: there is one "
+                    f"of this name; rename it"
+                )
+                found.append(Finding(FindingKind.EXTRA, message))
+                continue
+            frame[name] = as_covariate([by_patient.get(who, "") for who in frame["patient"]])
+    if table is not None:
+        keys = list(KEY_COLUMNS)
+        if doubled := [name for name in table if name in frame and name not in keys]:
+            raise SettingsError(
+                f"the table of covariates has {english_list(doubled)}, which is there already; "
+                f"rename the column"
+            )
+        rows = frame[keys].merge(table.reset_index(), "left", keys)["index"]
+        used = rows.dropna().astype(np.int64)
+        found += _strangers(table, used.to_numpy(), frame)
+        for name in table.columns[len(keys) :]:
+            column = np.full(len(frame), "", dtype=object)
+            column[rows.notna().to_numpy()] = table[name].to_numpy()[used]
+            frame[name] = as_covariate(column)
+    return frame, found
+
+
+def _strangers(
+    table: pd.DataFrame, used: NDArray[np.integer], frame: pd.DataFrame
+) -> Iterator[Finding]:
+    """Report rows of the table without an object, and objects without a row."""
+    if n := len(table) - len(used):
+        row = table.iloc[int(np.setdiff1d(np.arange(len(table)), used)[0])]
+        yield Finding(
+            FindingKind.EXTRA,
+            f"{n} of {len(table)} rows of the table of covariates match no object that counts "
+            f"(ignored objects do not), such as {row['side']} {row['id']} of patient "
+            f"'{row['patient']}' in region '{row['region']}'",
+            count=n,
+        )
+    sides = frame["side"].isin(table["side"].unique())
+    if missing := int(sides.sum()) - len(used):
+        yield Finding(
+            FindingKind.MISSING,
+            f"{missing} of {int(sides.sum())} objects are not in the table of covariates; its "
+            f"covariates are undefined for them",
+            count=missing,
+        )
+
+
+def _undefined(frame: pd.DataFrame) -> Iterator[Finding]:
+    """Report regions whose image yields no optical densities."""
+    if "haematoxylin_od" not in frame or not len(frame):
+        return
+    without = frame.loc[frame["haematoxylin_od"].isna(), "region"].unique()
+    if len(without):
+        yield Finding(
+            FindingKind.MISSING,
+            f"optical densities are undefined in {len(without)} of "
+            f"{frame['region'].nunique()} regions, which have no readable image of their size: "
+            f"{english_list(without[:5].tolist())}",
+            count=len(without),
+        )

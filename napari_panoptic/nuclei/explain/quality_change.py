@@ -1,0 +1,187 @@
+"""Split the change of PQ between two versions into the shares of objects, causes and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.nuclei.explain.version_diff import VersionDiff
+from napari_panoptic.nuclei.values.vocabulary import Status
+
+OUTLINES = "outlines"
+"""What changed about an object that is a TP in both versions."""
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class QualityChange:
+    """The change of PQ, mean over patients, as a sum of parts.
+
+    ``total`` = ``sq`` + ``dq`` = sum of ``of_row`` = sum of ``by_class``.
+
+    Parameters
+    ----------
+    total
+        New minus old PQ, mean over patients; NaN if no patient has a PQ of both versions.
+    sq, dq
+        The parts of outlines and of detection.
+    by_class
+        Class -> its part.
+    of_row
+        float64 (n,): the part of each row of the diff; 0 of patients without a PQ.
+    cause
+        object (n,): what explains each row: its cause in the new version, else in the old
+        one, else ``misclassified``, else `OUTLINES`.
+    patients
+        Number of patients with a PQ of both versions.
+    """
+
+    total: float
+    sq: float
+    dq: float
+    by_class: Mapping[str, float]
+    of_row: FloatArray
+    cause: NDArray[np.object_]
+    patients: int
+
+    def grouped(self, keys: pd.Series | NDArray[np.object_]) -> dict[str, float]:
+        """Return the sums of parts of rows by a key of each, the largest loss first."""
+        sums = pd.Series(self.of_row).groupby(np.asarray(keys, object)).sum()
+        return {str(key): float(part) for key, part in sums.sort_values(kind="stable").items()}
+
+
+def quality_change(diff: VersionDiff, class_names: Sequence[str]) -> QualityChange:
+    """Split the change of PQ exactly.
+
+    The PQ of a class c in a patient is S / W, with S the summed IoU of its TPs and W =
+    TP + FP/2 + FN/2. Both are sums over objects, a misclassified one being half an FN of its
+    class and half an FP of the predicted one. The PQ of the patient is the mean over its C
+    classes that are present. Every product is split in the middle (the Shapley values of
+    its two factors):
+
+    - S1/W1 - S0/W0 = (1/W0 + 1/W1)/2 (S1 - S0) - (S0 + S1)/(2 W0 W1) (W1 - W0), in which
+      every object has its own share of S1 - S0 and of W1 - W0;
+    - S/W = SQ DQ, with SQ = S / TP and DQ = TP / W;
+    - T1/C1 - T0/C0 = (1/C0 + 1/C1)/2 (T1 - T0) - (T0 + T1)/(2 C0 C1) (C1 - C0), with T the
+      sum of PQ over classes. C changes where FPs are the only objects of a class in one of
+      the versions; they share this part by weight, and it belongs to DQ, which is 0 there.
+
+    A version without a TP of a class has no SQ of it; that of the other version stands in,
+    so that the change belongs to DQ.
+
+    Parameters
+    ----------
+    diff
+        The two versions. Reference objects that are ignored in one version only have no row,
+        and no part.
+    class_names
+        The scored classes, in order.
+    """
+    rows = diff.rows
+    patients, patient = np.unique(rows["patient"].to_numpy(object), return_inverse=True)
+    shape = len(patients), len(class_names)
+    entries = [_entries(rows, when, class_names) for when in ("before", "after")]
+    s, w, tp = (
+        np.stack(
+            [
+                np.bincount(
+                    patient[one.row] * shape[1] + one.class_index, values, np.prod(shape)
+                ).reshape(shape)
+                for one, values in zip(entries, ways, strict=True)
+            ]
+        )
+        for ways in zip(*((one.iou, one.weight, one.is_tp) for one in entries), strict=True)
+    )
+    pq = _quotient(s, w)
+    n_classes = (w > 0).sum(axis=2)
+    used = (n_classes > 0).all(axis=0)
+    n = int(used.sum())
+    share = np.where(used, _mean_inverse(n_classes), 0.0) / max(n, 1)
+    per_iou = _mean_inverse(w)
+    per_weight = _quotient(s.sum(axis=0), 2 * w.prod(axis=0))
+    # Classes that are present in one version only: PQ is a mean over more or fewer classes.
+    appeared = (w[1] > 0).astype(np.int64) - (w[0] > 0)
+    per_class = -_quotient(pq.sum(axis=2).mean(axis=0), n_classes.prod(axis=0)) / max(n, 1)
+    by_presence = np.where(used, per_class, 0.0)[:, np.newaxis] * appeared
+    of_row = np.zeros(len(rows))
+    for sign, one, total in zip((-1, 1), entries, w, strict=True):
+        at = patient[one.row], one.class_index
+        part = sign * (per_iou[at] * one.iou - per_weight[at] * one.weight) * share[at[0]]
+        part += by_presence[at] * _quotient(one.weight, total[at])
+        of_row += np.bincount(one.row, part, len(rows))
+    sq, dq = _quotient(s, tp), _quotient(tp, w)
+    sq = np.where(tp > 0, sq, sq[::-1])
+    sq_part = (sq[1] - sq[0]) * dq.mean(axis=0) * share[:, np.newaxis]
+    dq_part = (dq[1] - dq[0]) * sq.mean(axis=0) * share[:, np.newaxis] + by_presence
+    means = _quotient(pq.sum(axis=2), n_classes)[:, used]
+    by_class = ((pq[1] - pq[0]) * share[:, np.newaxis] + by_presence).sum(axis=0)
+    return QualityChange(
+        total=float((means[1] - means[0]).mean()) if n else float("nan"),
+        sq=float(sq_part.sum()),
+        dq=float(dq_part.sum()),
+        by_class=dict(zip(class_names, by_class.tolist(), strict=True)),
+        of_row=of_row,
+        cause=_explaining(rows),
+        patients=n,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """What objects add to the sums of their classes in one version; some add to two classes."""
+
+    row: NDArray[np.intp]
+    class_index: NDArray[np.intp]
+    iou: FloatArray
+    weight: FloatArray
+    is_tp: FloatArray
+
+
+def _entries(rows: pd.DataFrame, when: str, class_names: Sequence[str]) -> _Entries:
+    names = pd.Index(class_names)
+    status = rows[f"status_{when}"].to_numpy(object)
+    own = rows["class_before" if when == "before" else "class"]
+    there = np.flatnonzero(status != "")
+    wrong = np.flatnonzero(status == str(Status.MISCLASSIFIED))
+    row = np.concatenate([there, wrong])
+    named = np.concatenate(
+        [own.to_numpy(object)[there], rows[f"partner_class_{when}"].to_numpy(object)[wrong]]
+    )
+    is_tp = status[row] == str(Status.TP)
+    return _Entries(
+        row=row,
+        class_index=names.get_indexer(pd.Index(named, dtype=object)),
+        iou=np.where(is_tp, rows[f"iou_{when}"].to_numpy(np.float64)[row], 0.0),
+        weight=np.where(is_tp, 1.0, 0.5),
+        is_tp=is_tp.astype(np.float64),
+    )
+
+
+def _explaining(rows: pd.DataFrame) -> NDArray[np.object_]:
+    before, after = (rows[f"cause_{when}"].to_numpy(object) for when in ("before", "after"))
+    wrong = [
+        rows[f"status_{when}"].to_numpy(object) == str(Status.MISCLASSIFIED)
+        for when in ("before", "after")
+    ]
+    unmatched = np.where(after != "", after, before)
+    other = np.where(wrong[0] | wrong[1], str(Status.MISCLASSIFIED), OUTLINES)
+    explained: NDArray[np.object_] = np.where(unmatched != "", unmatched, other)
+    return explained
+
+
+def _mean_inverse(values: NDArray[Any]) -> FloatArray:
+    """Return the mean of 1 / old and 1 / new over those that are above 0; 0 if neither is."""
+    inverse = _quotient(np.ones(values.shape), values)
+    return _quotient(inverse.sum(axis=0), (values > 0).sum(axis=0))
+
+
+def _quotient(above: NDArray[Any], below: NDArray[Any]) -> FloatArray:
+    """Return the quotient; 0 where the divisor is 0."""
+    found: FloatArray = np.divide(above, below, out=np.zeros(above.shape), where=below > 0)
+    return found

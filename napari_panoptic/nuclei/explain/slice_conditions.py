@@ -1,0 +1,181 @@
+"""Conditions on the covariates of objects: which there are, which objects meet them, and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.text import LONGEST_WORD, shortened
+from napari_panoptic.nuclei.covariates import TEXTS, CovariateText
+from napari_panoptic.nuclei.values.vocabulary import Side
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+
+EXTREMES, BROAD = (0.2, 0.8), (0.4, 0.6)
+"""Quantiles below the first of which, and from the second of which on, numbers are conditions."""
+FEW_VALUES = 6
+"""Numbers with at most so many different values are conditions one by one."""
+MOST_VALUES = 20
+"""Most frequent words of a covariate that are conditions."""
+# Rounding a threshold may move at most this share of the objects to its other side.
+_SHIFT = 0.01
+_CELL_NAMES = ("cyte", "phil", "phage", "blast", "cell", "clast")
+_GENERIC = CovariateText(
+    "with {name} under {high}",
+    "with {name} of {low} or more",
+    "with {name} from {low} to under {high}",
+)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on one covariate: a half-open range of numbers, or a value.
+
+    Parameters
+    ----------
+    covariate
+        Its name.
+    low, high
+        The least number, and the number below which it is; infinite for no limit.
+    value
+        The word, for covariates that are words; or the number if there are few different ones.
+    """
+
+    covariate: str
+    low: float = -np.inf
+    high: float = np.inf
+    value: str | float | None = None
+
+    def holds(self, values: NDArray[Any]) -> BoolArray:
+        """Return bool (n,): which values meet the condition; undefined ones do not."""
+        if self.value is not None:
+            equal: BoolArray = np.asarray(values == self.value, np.bool_)
+            return equal
+        inside: BoolArray = (values >= self.low) & (values < self.high)
+        return inside
+
+    def as_formula(self) -> str:
+        """Return the condition for programs, such as ``area_px < 80``."""
+        if self.value is not None:
+            return f"{self.covariate} = {number_text(self.value)}"
+        if np.isinf(self.low):
+            return f"{self.covariate} < {number_text(self.high)}"
+        if np.isinf(self.high):
+            return f"{self.covariate} >= {number_text(self.low)}"
+        return f"{number_text(self.low)} <= {self.covariate} < {number_text(self.high)}"
+
+
+def conditions_on(name: str, values: NDArray[Any], *, broad: bool = True) -> tuple[Condition, ...]:
+    """Return the conditions on a covariate that slices are made of.
+
+    Parameters
+    ----------
+    name
+        The covariate.
+    values
+        (n,): float64 or words.
+    broad
+        Whether to include the lowest and the highest two fifths of numbers.
+
+    Returns
+    -------
+    tuple of Condition
+        Numbers below and from quantiles (`EXTREMES` and `BROAD`) on, which are rounded to as few
+        digits as move at most 1 % of the objects across the threshold. Covariates with few
+        different values have a condition for each. Empty if all values are equal.
+    """
+    if values.dtype.kind == "f":
+        defined = values[~np.isnan(values)]
+        distinct = np.unique(defined)
+        if len(distinct) > FEW_VALUES:
+            return _ranges(name, defined, (EXTREMES, BROAD) if broad else (EXTREMES,))
+        counted = [(float(number), int((defined == number).sum())) for number in distinct]
+    else:
+        words, number_of = np.unique(values[values != ""].astype(str), return_counts=True)
+        counted = list(zip(words.tolist(), number_of.tolist(), strict=True))
+    if len(counted) < 2 and sum(number for _, number in counted) in (0, len(values)):
+        return ()
+    most = sorted(counted, key=lambda pair: (-pair[1], str(pair[0])))[:MOST_VALUES]
+    return tuple(Condition(name, value=value) for value, _ in sorted(most, key=lambda p: str(p[0])))
+
+
+def _ranges(
+    name: str, defined: FloatArray, quantiles: Sequence[tuple[float, float]]
+) -> tuple[Condition, ...]:
+    found = [
+        condition
+        for below, from_ in quantiles
+        for condition in (
+            Condition(name, high=rounded_threshold(defined, below)),
+            Condition(name, low=rounded_threshold(defined, from_)),
+        )
+        if 0 < condition.holds(defined).sum() < len(defined)
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def rounded_threshold(values: FloatArray, quantile: float) -> float:
+    """Return a quantile with as few digits as move at most 1 % of the values to its other side."""
+    exact = float(np.quantile(values, quantile))
+    below = np.count_nonzero(values < exact)
+    for digits in range(1, 12):
+        threshold = float(f"{exact:.{digits - 1}e}")
+        if abs(np.count_nonzero(values < threshold) - below) <= _SHIFT * len(values):
+            return threshold
+    return exact
+
+
+def slice_words(conditions: Sequence[Condition], side: Side = Side.REFERENCE) -> str:
+    """Return conditions in words, such as "Lymphocytes under 80 px touching a neighbour"."""
+    noun = "Nuclei" if side is Side.REFERENCE else "Predictions"
+    parts: list[str] = []
+    for condition in conditions:
+        if condition.covariate == "class":
+            noun = _plural(str(condition.value), noun)
+        else:
+            parts.append(condition_words(condition))
+    # "under 80 px touching a neighbour", but "with … and with …" and "under … and less than …".
+    if len(parts) == 2:
+        starts = [part.startswith("with ") for part in parts]
+        if starts[0] == starts[1] and not parts[1].endswith("touching a neighbour"):
+            parts.insert(1, "and")
+    return " ".join([noun, *parts])
+
+
+def condition_words(condition: Condition) -> str:
+    """Return a condition in words that follow a noun."""
+    name = condition.covariate
+    plain, unit = (name[:-3], "µm") if name.endswith("_um") else (name, "px")
+    text = TEXTS.get(name) or TEXTS.get(f"{plain}_px") or _GENERIC
+    if condition.value is not None:
+        word = shortened(number_text(condition.value), LONGEST_WORD)
+        return text.values.get(word, f"with {name.replace('_', ' ')} {word}")
+    wording = text.between
+    if np.isinf(condition.low):
+        wording = text.under
+    elif np.isinf(condition.high):
+        wording = text.from_
+    return wording.format(
+        name=name.replace("_", " "),
+        low=number_text(condition.low),
+        high=number_text(condition.high),
+        unit=unit,
+        square="²" if unit == "µm" else "",
+    )
+
+
+def _plural(class_name: str, noun: str) -> str:
+    name = shortened(class_name, LONGEST_WORD)
+    return f"{name}s" if name.endswith(_CELL_NAMES) else f"{name} {noun.lower()}"
+
+
+def number_text(value: str | float | None) -> str:
+    """Return a number without needless digits; words as they are."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}".replace(",", "") if value.is_integer() else f"{value:.12g}"

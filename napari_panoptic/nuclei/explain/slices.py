@@ -1,0 +1,476 @@
+"""What failures have in common: slices of at most two conditions that fail more than the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.nuclei.explain.failure_curves import Curve, failure_curve
+from napari_panoptic.nuclei.explain.slice_conditions import Condition, conditions_on
+from napari_panoptic.statistics.max_t import (
+    PERMUTATIONS,
+    SEED,
+    SetFamily,
+    max_t,
+    set_z,
+    stratified_z,
+)
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+Covariates = Mapping[str, NDArray[Any]]
+
+SIGNIFICANCE = 0.05
+LEAST_OBJECTS, LEAST_SHARE, LARGEST_SHARE = 30, 0.02, 0.8
+"""A slice has at least so many objects, and these shares of all objects at least and at most."""
+LEAST_EXPECTED = 1.0
+"""Failures that a slice would have at least if it failed as its patients do."""
+ADDS_Z = 3.0
+"""Least statistic of a slice beyond what is listed; less is a restatement."""
+NOMINATED_Z = 2.0
+"""Least statistic in half of the patients of what is tested in the other half."""
+MOST_LISTED = 10
+LEAST_PATIENTS = 6
+"""Patients with failures and other objects that a confirmation needs, half of them held out."""
+SAME_SHARE = 0.5
+"""Objects in common, of those in either, that make two slices the same finding."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which slices are searched.
+
+    Parameters
+    ----------
+    objects
+        Least number of objects of a slice.
+    least_share, largest_share
+        Least and largest share of all objects.
+    """
+
+    objects: int = LEAST_OBJECTS
+    least_share: float = LEAST_SHARE
+    largest_share: float = LARGEST_SHARE
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """Objects that meet one or two conditions, and how often they fail.
+
+    Parameters
+    ----------
+    conditions
+        One or two.
+    rows
+        int64 (k,): the objects, by their rows in what was searched.
+    failures
+        How many of them fail.
+    rate, rate_elsewhere
+        Share of failures among them, and among all other objects.
+    rate_expected
+        Share of failures among them if they failed as their patients' objects do.
+    z
+        Mantel-Haenszel statistic within patients.
+    p
+        Family-wise p-value over all slices searched.
+    patients, patients_higher
+        Patients with objects in the slice and elsewhere, and those of them whose objects fail
+        more often in the slice.
+    confirmed
+        Whether a search in half of the patients found it and the other half confirmed it; None
+        if there are too few patients, or too few failures in the other half.
+    """
+
+    conditions: tuple[Condition, ...]
+    rows: IntArray
+    failures: int
+    rate: float
+    rate_elsewhere: float
+    rate_expected: float
+    z: float
+    p: float
+    patients: int
+    patients_higher: int
+    confirmed: bool | None = None
+
+    @property
+    def objects(self) -> int:
+        """Number of objects."""
+        return len(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class SliceSearch:
+    """The slices that stand out, and what was searched.
+
+    Parameters
+    ----------
+    slices
+        Those with a family-wise p-value of at most 0.05, without restatements; the one with the
+        largest statistic first.
+    searched
+        Number of slices that were tested.
+    objects, failures
+        Numbers of objects and failures.
+    undefined
+        Covariates without a value for any object, and those with one value for all.
+    covariates, is_failure, patients
+        What was searched.
+    """
+
+    slices: tuple[Slice, ...]
+    searched: int
+    undefined: tuple[str, ...]
+    covariates: Covariates
+    is_failure: BoolArray
+    patients: NDArray[Any]
+
+    @property
+    def objects(self) -> int:
+        """Number of objects."""
+        return len(self.is_failure)
+
+    @property
+    def failures(self) -> int:
+        """Number of failures."""
+        return int(self.is_failure.sum())
+
+    @cached_property
+    def curves(self) -> Mapping[str, Curve]:
+        """Covariate -> how often objects fail over its values."""
+        return {
+            name: failure_curve(name, values, self.is_failure, self.patients)
+            for name, values in self.covariates.items()
+            if name not in self.undefined
+        }
+
+
+# --- the search -------------------------------------------------------------------------------
+
+
+def search_slices(
+    covariates: Covariates,
+    is_failure: BoolArray,
+    patients: Sequence[Any] | NDArray[Any],
+    *,
+    limits: Limits | None = None,
+    permutations: int = PERMUTATIONS,
+    seed: int = SEED,
+    progress: Progress = UNWATCHED,
+) -> SliceSearch:
+    """Search all slices of at most two conditions that fail more often than the other objects.
+
+    Parameters
+    ----------
+    covariates
+        Covariate -> (n,): float64, NaN if undefined; or words, empty if undefined.
+    is_failure
+        bool (n,): which objects fail.
+    patients
+        (n,): the patient of each object. Slices are compared with the rest within patients, and
+        failures are permuted within patients.
+    limits
+        Which slices are searched; None for the usual ones.
+    permutations, seed
+        See `napari_panoptic.statistics.max_t.max_t`.
+    progress
+        Reported to, and checked for cancellation.
+
+    Raises
+    ------
+    SettingsError
+        If covariates, failures and patients differ in length.
+    StoppedError
+        If cancelled.
+    """
+    is_failure = np.asarray(is_failure, np.bool_)
+    who, strata = np.unique(np.asarray(patients), return_inverse=True)
+    for name, values in [*covariates.items(), ("patients", strata)]:
+        if len(values) != len(is_failure):
+            raise SettingsError(
+                f"expected one value of '{name}' for each of {len(is_failure)} objects, found "
+                f"{len(values)}"
+            )
+    alone = [part for name, values in covariates.items() if (part := _parted(name, values))]
+    in_pairs = [part.in_pairs(covariates[part.covariate]) for part in alone]
+    known = {part.covariate for part in alone}
+    undefined = tuple(name for name in covariates if name not in known)
+    found = SliceSearch((), 0, undefined, covariates, is_failure, who[strata])
+    family, slices = _family(alone, in_pairs, is_failure, strata, limits or Limits())
+    if not len(family):
+        return found
+    tested = max_t(
+        family,
+        is_failure,
+        strata,
+        permutations=permutations,
+        seed=seed,
+        progress=progress.part(0, 0.6),
+    )
+    held = {c: c.holds(covariates[c.covariate]) for part in alone for c in part.conditions}
+    work = _Search(family, slices, held, is_failure, strata)
+    chosen = work.distinct(tested.z, np.flatnonzero(tested.p <= SIGNIFICANCE))
+    listed = [work.described(k, tested.z[k], tested.p[k]) for k in chosen]
+    if listed:
+        halves = _halves(is_failure, strata, seed)
+        if halves is not None:
+            listed = work.confirmed(listed, halves, permutations, seed, progress.part(0.6, 1))
+    return replace(found, slices=tuple(listed), searched=len(family))
+
+
+@dataclass(frozen=True, eq=False)
+class _Partition:
+    """A covariate cut into bins, and the conditions that are unions of them."""
+
+    covariate: str
+    bins: NDArray[np.int32]  # (n,): of each object
+    conditions: tuple[Condition, ...]
+    members: BoolArray  # (conditions, bins)
+
+    def in_pairs(self, values: NDArray[Any]) -> _Partition:
+        """Leave out the broad conditions, of which pairs are not made."""
+        narrow = conditions_on(self.covariate, values, broad=False)
+        kept = np.isin(np.arange(len(self.conditions)), [self.conditions.index(c) for c in narrow])
+        return replace(self, conditions=narrow, members=self.members[kept])
+
+
+def _parted(name: str, values: NDArray[Any]) -> _Partition | None:
+    """Cut a covariate into bins; None if it does not divide the objects."""
+    conditions = conditions_on(name, values)
+    if not conditions:
+        return None
+    # Objects that meet the same conditions are in the same bin.
+    code = np.zeros(len(values), np.int64)
+    for bit, condition in enumerate(conditions):
+        code |= condition.holds(values).astype(np.int64) << bit
+    found, bins = np.unique(code, return_inverse=True)
+    members = (found >> np.arange(len(conditions))[:, None]) & 1
+    return _Partition(name, bins.astype(np.int32), conditions, members.astype(np.bool_))
+
+
+def _family(
+    alone: Sequence[_Partition],
+    in_pairs: Sequence[_Partition],
+    is_failure: BoolArray,
+    strata: IntArray,
+    limits: Limits,
+) -> tuple[SetFamily, list[tuple[Condition, ...]]]:
+    """Return all slices within the limits, as unions of cells, and their conditions."""
+    from scipy.sparse import csr_array
+
+    columns: list[NDArray[np.int32]] = []
+    blocks: list[csr_array] = []
+    slices: list[tuple[Condition, ...]] = []
+    for partition in alone:
+        columns.append(partition.bins)
+        blocks.append(csr_array(partition.members.astype(np.int64)))
+        slices += [(condition,) for condition in partition.conditions]
+    for one, other in combinations(in_pairs, 2):
+        columns.append(one.bins * other.members.shape[1] + other.bins)
+        blocks.append(csr_array(np.kron(one.members, other.members).astype(np.int64)))
+        slices += [(a, b) for a in one.conditions for b in other.conditions]
+    family = _put_together(columns, blocks, len(is_failure))
+    objects = np.arange(len(is_failure))
+    sizes = family.counts(objects)
+    least = max(limits.objects, limits.least_share * len(objects))
+    expected = np.zeros(len(family))
+    for patient in range(int(strata.max(initial=-1)) + 1):
+        own = np.flatnonzero(strata == patient)
+        expected += family.counts(own) * is_failure[own].mean()
+    kept = np.flatnonzero(
+        (sizes >= least)
+        & (sizes <= limits.largest_share * len(objects))
+        & (expected >= LEAST_EXPECTED)
+    )
+    return family.part(objects, kept), [slices[k] for k in kept]
+
+
+def _put_together(
+    columns: Sequence[NDArray[np.int32]], blocks: Sequence[csr_array], n: int
+) -> SetFamily:
+    from scipy.sparse import block_diag, csr_array
+
+    if not blocks:
+        return SetFamily(np.zeros((n, 0), np.int32), csr_array((0, 0), dtype=np.int64))
+    starts = np.cumsum([0, *(block.shape[1] for block in blocks[:-1])], dtype=np.int32)
+    cells = np.stack(columns, axis=1) + starts
+    return SetFamily(cells.astype(np.int32), csr_array(block_diag(blocks, format="csr")))
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Slices, and the objects that they are made of."""
+
+    family: SetFamily
+    slices: list[tuple[Condition, ...]]
+    held: Mapping[Condition, BoolArray]  # (n,): which objects meet the condition
+    is_failure: BoolArray
+    strata: IntArray
+
+    def part(self, rows: IntArray) -> _Search:
+        """Return the same slices of some of the objects."""
+        return _Search(
+            self.family.part(rows, np.arange(len(self.slices))),
+            self.slices,
+            {condition: held[rows] for condition, held in self.held.items()},
+            self.is_failure[rows],
+            self.strata[rows],
+        )
+
+    def inside(self, conditions: tuple[Condition, ...]) -> BoolArray:
+        """Return bool (n,): which objects are in a slice."""
+        first, *others = (self.held[condition] for condition in conditions)
+        return first & others[0] if others else first
+
+    def distinct(self, z: FloatArray, candidates: IntArray) -> list[int]:
+        """Return the slices that say something that those before them do not, the best first.
+
+        A pair restates its single condition if that is a candidate, and the other condition
+        adds nothing among the objects that meet it. A slice restates those listed before if it
+        does not stand out among the objects within, and among those outside, of each of them;
+        or if it is one of them with other thresholds, and one of the two contains the other.
+        """
+        if not len(candidates):
+            return []
+        ordered = candidates[np.argsort(-z[candidates], kind="stable")].tolist()
+        singles = {self.slices[k] for k in ordered if len(self.slices[k]) == 1}
+        # In a small family, less is significant already.
+        adds = min(ADDS_Z, float(z[candidates].min()))
+        listed: list[int] = []
+        beside = self.strata
+        for k in ordered:
+            inside = self.inside(self.slices[k])
+            if (
+                not set_z(inside, self.is_failure, beside) >= adds  # or undefined
+                or any(self._nested(k, other) for other in listed)
+                or self._restates(k, singles, adds)
+            ):
+                continue
+            listed.append(k)
+            if len(listed) == MOST_LISTED:
+                break
+            _, beside = np.unique(2 * beside + inside, return_inverse=True)
+        return listed
+
+    def _restates(self, k: int, singles: Set[tuple[Condition, ...]], adds: float) -> bool:
+        """Return whether a pair adds nothing to one of its conditions alone."""
+        if len(self.slices[k]) == 1:
+            return False
+        one, other = self.slices[k]
+        return any(
+            (single,) in singles and not self._adds(second, single, adds)
+            for single, second in ((one, other), (other, one))
+        )
+
+    def _adds(self, second: Condition, single: Condition, adds: float) -> bool:
+        """Return whether a second condition adds something to a single one."""
+        held = self.held[single]
+        z = set_z(self.held[second][held], self.is_failure[held], self.strata[held])
+        if not np.isnan(z):
+            return z >= adds
+        # A value of whole patients: does the single condition stand out in the others too?
+        rest = ~self.held[second]
+        return not set_z(held[rest], self.is_failure[rest], self.strata[rest]) >= NOMINATED_Z
+
+    def _nested(self, k: int, other: int) -> bool:
+        """Return whether two slices differ in thresholds alone, and one contains the other."""
+        covariates = ([c.covariate for c in self.slices[number]] for number in (k, other))
+        if len({tuple(names) for names in covariates}) > 1:
+            return False
+        one, two = self.inside(self.slices[k]), self.inside(self.slices[other])
+        return not (one & ~two).any() or not (two & ~one).any()
+
+    def described(self, k: int, z: float, p: float) -> Slice:
+        """Return a slice with its figures."""
+        inside = self.inside(self.slices[k])
+        n_patients = int(self.strata.max()) + 1
+        cells = 2 * self.strata + inside
+        objects = np.bincount(cells, minlength=2 * n_patients).reshape(-1, 2)
+        failures = np.bincount(cells, self.is_failure, 2 * n_patients).reshape(-1, 2)
+        both = (objects > 0).all(axis=1)
+        rates = failures[both] / objects[both]
+        expected = objects[:, 1] * failures.sum(axis=1) / objects.sum(axis=1)
+        return Slice(
+            conditions=self.slices[k],
+            rows=np.flatnonzero(inside),
+            failures=int(failures[:, 1].sum()),
+            rate=float(failures[:, 1].sum() / objects[:, 1].sum()),
+            rate_elsewhere=float(failures[:, 0].sum() / objects[:, 0].sum()),
+            rate_expected=float(expected.sum() / objects[:, 1].sum()),
+            z=float(z),
+            p=float(p),
+            patients=int(both.sum()),
+            patients_higher=int((rates[:, 1] > rates[:, 0]).sum()),
+        )
+
+    def confirmed(
+        self,
+        listed: Sequence[Slice],
+        halves: tuple[IntArray, IntArray],
+        permutations: int,
+        seed: int,
+        progress: Progress,
+    ) -> list[Slice]:
+        """Search half of the patients again, test what is found in the other, and note it."""
+        searched, held_out = (self.part(rows) for rows in halves)
+        z = stratified_z(searched.family, searched.is_failure, searched.strata)
+        best = searched.distinct(z, np.flatnonzero(np.nan_to_num(z) >= NOMINATED_Z))
+        tested = max_t(
+            held_out.family.part(np.arange(len(halves[1])), np.array(best, np.int64)),
+            held_out.is_failure,
+            held_out.strata,
+            permutations=permutations,
+            seed=seed,
+            progress=progress,
+        )
+        found = [
+            np.flatnonzero(self.inside(self.slices[k]))
+            for k, p in zip(best, tested.p, strict=True)
+            if p <= SIGNIFICANCE
+        ]
+        return [
+            replace(own, confirmed=any(_overlap(own.rows, rows) >= SAME_SHARE for rows in found))
+            if held_out.expected(own.conditions) >= LEAST_EXPECTED
+            else own
+            for own in listed
+        ]
+
+    def expected(self, conditions: tuple[Condition, ...]) -> float:
+        """Return how many objects of a slice would fail if it failed as its patients do."""
+        _, place = np.unique(self.strata, return_inverse=True)
+        rate = np.bincount(place, self.is_failure) / np.bincount(place)
+        return float(rate[place][self.inside(conditions)].sum())
+
+
+def _overlap(a: IntArray, b: IntArray) -> float:
+    """Return the objects in both slices as a share of those in either."""
+    both = len(np.intersect1d(a, b, assume_unique=True))
+    return both / (len(a) + len(b) - both)
+
+
+def _halves(is_failure: BoolArray, strata: IntArray, seed: int) -> tuple[IntArray, IntArray] | None:
+    """Divide the patients into two halves of about as many objects; None for too few of them."""
+    n, m = np.bincount(strata), np.bincount(strata, weights=is_failure)
+    tell = np.flatnonzero((m > 0) & (m < n))
+    if len(tell) < LEAST_PATIENTS:
+        return None
+    rng = np.random.default_rng(seed)
+    by_size = tell[np.argsort(-n[tell], kind="stable")]
+    # Of each two neighbours in size, chance decides which is held out.
+    pairs = np.arange(len(by_size)) // 2
+    first = rng.integers(0, 2, pairs[-1] + 1)[pairs]
+    held_out = by_size[(np.arange(len(by_size)) + first) % 2 == 1]
+    is_out = np.isin(strata, held_out)
+    return np.flatnonzero(np.isin(strata, tell) & ~is_out), np.flatnonzero(is_out)

@@ -1,0 +1,478 @@
+"""Which objects a new version fixed or broke: the outcomes of two versions, object by object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import LabelError
+from napari_panoptic.nuclei.ambiguity import judge
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.matching import match
+from napari_panoptic.nuclei.overlap import overlap_table
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+
+IOU_STEP = 0.1
+"""By how much the IoU of an object must change to be marked."""
+SAME_IOU = 0.5
+"""Two FPs are one object in both versions if their IoU exceeds this."""
+
+DIFF_COLUMNS = (
+    "patient",
+    "region",
+    "side",
+    "id",
+    "partner_before",
+    "partner_after",
+    "status_before",
+    "status_after",
+    "cause_before",
+    "cause_after",
+    "iou_before",
+    "iou_after",
+    "change",
+    "class",
+    "id_before",
+    "class_before",
+    "partner_class_before",
+    "partner_class_after",
+    "class_changed",
+    "cause_changed",
+    "iou_change",
+    "area_px",
+    "centroid_y_px",
+    "centroid_x_px",
+)
+"""The columns of a diff; those up to ``change`` are a contract with readers of ``diff.csv``."""
+PAIR_COLUMNS = ("patient", "region", "id_before", "id_after")
+"""The columns of pairs of FPs that are one object in both versions."""
+
+NO_OBJECT = "none"
+"""The outcome of an FP in the version that does not have it."""
+
+_PLACE = ["patient", "region"]
+_KEY = [*_PLACE, "id"]
+_TEXTS = ["side", "class", "status", "cause", "partner_class"]
+_SHAPE = ["area_px", "centroid_y_px", "centroid_x_px"]
+_TP, _FP, _MISCLASSIFIED, _IGNORED = (
+    str(s) for s in (Status.TP, Status.FP, Status.MISCLASSIFIED, Status.IGNORED)
+)
+
+
+class Change(StrEnum):
+    """What a new version changed about an object."""
+
+    BROKEN = "broken"  # reference: TP, then FN or misclassified
+    FIXED = "fixed"  # reference: FN or misclassified, then TP
+    STILL_FAILING = "still-failing"  # reference: FN or misclassified in both
+    RECLASSIFIED = "reclassified"  # reference: misclassified in both, as different classes
+    STILL_RIGHT = "still-right"  # reference: TP in both
+    NEW = "new"  # prediction: an FP that the old version does not have
+    PERSISTENT = "persistent"  # prediction: an FP in both
+    GONE = "gone"  # prediction: an FP that the new version does not have
+
+
+CHANGE_MEANINGS: Mapping[Change, str] = {
+    Change.BROKEN: "A nucleus that only the old version finds, in its class.",
+    Change.FIXED: "A nucleus that only the new version finds, in its class.",
+    Change.STILL_FAILING: "A nucleus that both versions miss or misclassify.",
+    Change.RECLASSIFIED: "A nucleus that both versions misclassify, as different classes.",
+    Change.STILL_RIGHT: "A nucleus that both versions find, in its class.",
+    Change.NEW: "An FP of the new version only.",
+    Change.PERSISTENT: "An FP of both versions.",
+    Change.GONE: "An FP of the old version only.",
+}
+"""The explanation of each change for users."""
+
+
+@dataclass(frozen=True, eq=False)
+class VersionDiff:
+    """Every reference object, and every FP, in two versions.
+
+    Parameters
+    ----------
+    old, new
+        Names of the versions.
+    rows
+        One row per reference object and per FP, columns `DIFF_COLUMNS`; broken objects
+        first, in the order of `Change`. The id of a prediction is that of the new version,
+        of a gone one that of the old.
+    ignored
+        Reference objects without a row: the ambiguous policy excludes them in both.
+    ignored_once
+        Reference objects without a row: excluded in one version only, so that there is
+        nothing to compare. That needs different policies or annotations.
+    """
+
+    old: str
+    new: str
+    rows: pd.DataFrame
+    ignored: int
+    ignored_once: int
+
+    @cached_property
+    def counts(self) -> Mapping[Change, int]:
+        """Number of objects of every change, also those that do not occur."""
+        found = self.rows["change"].value_counts()
+        return {change: int(found.get(str(change), 0)) for change in Change}
+
+    @cached_property
+    def flags(self) -> Mapping[str, int]:
+        """Number of objects whose class, cause or IoU changed."""
+        moved = self.rows["iou_change"].value_counts()
+        return {
+            "class_changed": int(self.rows["class_changed"].sum()),
+            "cause_changed": int(self.rows["cause_changed"].sum()),
+            "iou_up": int(moved.get("up", 0)),
+            "iou_down": int(moved.get("down", 0)),
+        }
+
+    def matrix(self, side: Side) -> pd.DataFrame:
+        """Return counts of objects by outcome: rows before, columns after.
+
+        Outcomes are ``TP``, ``misclassified``, ``FN: cause`` and ``FP: cause``, and ``none``
+        for a prediction that the version does not have; only those that occur, by name.
+        """
+        own = self.rows[self.rows["side"] == str(side)]
+        before, after = outcome_names(own, "before"), outcome_names(own, "after")
+        table = pd.crosstab(before, after)
+        table.index.name, table.columns.name = "before", "after"
+        return table
+
+    def cell(self, side: Side, before: str, after: str) -> pd.DataFrame:
+        """Return the rows of a cell of `matrix`."""
+        own = self.rows[self.rows["side"] == str(side)]
+        chosen = (outcome_names(own, "before") == before) & (outcome_names(own, "after") == after)
+        return own[chosen]
+
+    def by(self, *columns: str) -> pd.DataFrame:
+        """Return counts of every change, one row per value of the columns.
+
+        Parameters
+        ----------
+        columns
+            One or more of ``patient``, ``region`` and ``class``.
+        """
+        changes = [str(change) for change in Change]
+        keys = [self.rows[name] for name in columns]
+        if self.rows.empty:
+            return pd.DataFrame(columns=[*columns, *changes])
+        found = pd.crosstab(keys, self.rows["change"]).reindex(columns=changes, fill_value=0)
+        found.columns.name = None
+        return found.reset_index()
+
+
+def outcome_names(rows: pd.DataFrame, when: str) -> pd.Series:
+    """Return the outcome of each row ``before`` or ``after``, as `VersionDiff.matrix` has them."""
+    status, cause = rows[f"status_{when}"], rows[f"cause_{when}"]
+    named = status.where(cause == "", status + ": " + cause)
+    return named.where(status != "", NO_OBJECT)
+
+
+def version_diff(
+    old: pd.DataFrame,
+    new: pd.DataFrame,
+    *,
+    names: tuple[str, str] = ("old", "new"),
+    same_fps: pd.DataFrame | None = None,
+    iou_step: float = IOU_STEP,
+) -> VersionDiff:
+    """Compare two versions object by object.
+
+    Parameters
+    ----------
+    old, new
+        One row per object of either version: patient, region and `OBJECT_COLUMNS`, as in
+        ``objects.csv``, of the same regions and the same annotation. Not changed.
+    names
+        Names of the two versions.
+    same_fps
+        FPs that are one object in both versions: columns `PAIR_COLUMNS`, each object at
+        most once. None to pair them by `disc_pairs`.
+    iou_step
+        The flag ``iou_change`` is up or down if the IoU changes by more than this.
+
+    Returns
+    -------
+    VersionDiff
+        Reference objects are right if they are TP, and failing if FN or misclassified.
+
+    Raises
+    ------
+    LabelError
+        If the reference objects or their classes differ, or a pair is not of FPs.
+    """
+    old, new = _tidied(old), _tidied(new)
+    same_fps = disc_pairs(old, new) if same_fps is None else same_fps
+    reference, n_both, n_once = _reference_rows(old, new)
+    rows = pd.concat([reference, _prediction_rows(old, new, same_fps)], ignore_index=True)
+    place = rows["change"].map({str(change): place for place, change in enumerate(Change)})
+    order = rows.assign(place=place).sort_values(["place", *_KEY], kind="stable").index
+    rows = rows.loc[order].reset_index(drop=True)
+    step = rows["iou_after"] - rows["iou_before"]  # NaN is neither above nor below
+    rows["iou_change"] = np.select([step > iou_step, step < -iou_step], ["up", "down"], "")
+    causes = rows["cause_before"], rows["cause_after"]
+    rows["cause_changed"] = (causes[0] != causes[1]) & (causes[0] != "") & (causes[1] != "")
+    return VersionDiff(*names, rows[list(DIFF_COLUMNS)], n_both, n_once)
+
+
+def fp_rows(objects: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of FPs."""
+    return objects[(objects["side"] == str(Side.PREDICTION)) & (objects["status"] == _FP)]
+
+
+def disc_pairs(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """Pair FPs of two versions without their pixels, as discs of their areas at their centroids.
+
+    Two discs are one object if their IoU exceeds `SAME_IOU`. If several compete, the
+    pair of the largest IoU comes first, and each has at most one partner. Equal objects
+    have equal discs, whose IoU is 1; objects of unequal shapes can be paired wrongly.
+
+    Parameters
+    ----------
+    old, new
+        Objects of two versions, as for `version_diff`.
+
+    Returns
+    -------
+    DataFrame
+        Columns `PAIR_COLUMNS`.
+    """
+    places = dict(list(fp_rows(new).groupby(_PLACE, sort=False)))
+    found = []
+    for place, own in fp_rows(old).groupby(_PLACE, sort=False):
+        if place in places:
+            other = places[place]
+            a, b = _paired_discs(own, other)
+            ids = own["id"].to_numpy()[a], other["id"].to_numpy()[b]
+            found.append(pair_rows((str(place[0]), str(place[1])), *ids))
+    return joined_pairs(found)
+
+
+def pixel_pairs(old: Evaluation, new: Evaluation) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pair FPs of two evaluations of a region by their pixels.
+
+    Two FPs are one object if the IoU of all their pixels exceeds `SAME_IOU`, whatever
+    their classes. Each has at most one partner; if objects of a version share pixels, the
+    pairs of the largest summed IoU are chosen.
+
+    Parameters
+    ----------
+    old, new
+        Evaluations of two versions against the same reference, not under edit.
+
+    Returns
+    -------
+    ids_before, ids_after
+        int64 (k,): the ids of each pair.
+    """
+    pair = LabelPair(old.pair.prediction, new.pair.prediction)
+    table = overlap_table(pair)
+    judged = judge(table, AmbiguousPolicy.KEEP)
+    kept = _is_fp(old)[judged.pair_reference] & _is_fp(new)[judged.pair_prediction]
+    arrays = ("pair_reference", "pair_prediction", "intersection", "iou")
+    judged = replace(judged, **{name: getattr(judged, name)[kept] for name in arrays})
+    found = match(pair, table, judged, EvaluationSettings(iou_threshold=SAME_IOU)).pair
+    return (
+        pair.reference.ids[judged.pair_reference[found]],
+        pair.prediction.ids[judged.pair_prediction[found]],
+    )
+
+
+def _is_fp(evaluation: Evaluation) -> NDArray[np.bool_]:
+    """Return which objects of the label image are FPs."""
+    own = evaluation.outcomes.prediction
+    fps = own.ids[own.status == STATUS_CODE[Status.FP]]
+    return np.isin(evaluation.pair.prediction.ids, fps)
+
+
+def pair_rows(
+    place: tuple[str, str], old_ids: NDArray[np.integer], new_ids: NDArray[np.integer]
+) -> pd.DataFrame:
+    """Return pairs of FPs of a patient's region as rows of `PAIR_COLUMNS`."""
+    return pd.DataFrame(dict(zip(PAIR_COLUMNS, (*place, old_ids, new_ids), strict=True)))
+
+
+def joined_pairs(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the pairs of several regions in one table."""
+    parts = [part for part in parts if len(part)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*PAIR_COLUMNS])
+
+
+# --- reference objects ------------------------------------------------------------------------
+
+
+def _tidied(objects: pd.DataFrame) -> pd.DataFrame:
+    """Return objects with empty texts where a reader of CSV leaves NaN."""
+    texts = {name: objects[name].astype(object).fillna("") for name in _TEXTS}
+    return objects.assign(**texts, partner_id=objects["partner_id"].astype("Int64"))
+
+
+def _reference_rows(old: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
+    """Return a row per reference object, and the numbers ignored in both and in one."""
+    before, after = (
+        side[side["side"] == str(Side.REFERENCE)].sort_values(_KEY, ignore_index=True)
+        for side in (old, new)
+    )
+    _check_same(before, after)
+    was, is_ = before["status"].to_numpy(), after["status"].to_numpy()
+    right = was == _TP, is_ == _TP
+    wrong_class = was == _MISCLASSIFIED, is_ == _MISCLASSIFIED
+    other_class = (before["partner_class"] != after["partner_class"]).to_numpy()
+    change = np.select(
+        [right[0] & right[1], right[0], right[1], wrong_class[0] & wrong_class[1] & other_class],
+        [str(Change.STILL_RIGHT), str(Change.BROKEN), str(Change.FIXED), str(Change.RECLASSIFIED)],
+        str(Change.STILL_FAILING),
+    )
+    is_matched = (right[0] | wrong_class[0]) & (right[1] | wrong_class[1])
+    rows = before[[*_KEY, "side", "class", *_SHAPE]].assign(
+        **_versions(before, after), change=change, class_changed=is_matched & other_class
+    )
+    ignored = np.stack([was == _IGNORED, is_ == _IGNORED])
+    n_both, n_either = int(ignored.all(axis=0).sum()), int(ignored.any(axis=0).sum())
+    return rows.iloc[np.flatnonzero(~ignored.any(axis=0))], n_both, n_either - n_both
+
+
+def _versions(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
+    """Return the columns of both versions, row by row."""
+    found: dict[str, Any] = {
+        "id_before": before["id"].astype("Int64").array,
+        "class_before": before["class"].to_numpy(),
+    }
+    for when, own in (("before", before), ("after", after)):
+        found |= {
+            f"partner_{when}": own["partner_id"].array,
+            f"partner_class_{when}": own["partner_class"].to_numpy(),
+            f"status_{when}": own["status"].to_numpy(),
+            f"cause_{when}": own["cause"].to_numpy(),
+            f"iou_{when}": own["iou"].to_numpy(np.float64),
+        }
+    return found
+
+
+def _check_same(before: pd.DataFrame, after: pd.DataFrame) -> None:
+    """Check that both versions have the same reference objects, of the same classes."""
+    columns = [*_KEY, "class"]
+    if len(before) == len(after) and all(
+        np.array_equal(before[name].to_numpy(), after[name].to_numpy()) for name in columns
+    ):
+        twice = before[before.duplicated(_KEY)]
+        if twice.empty:
+            return
+        where, problem = twice.iloc[0], "is there twice"
+    else:
+        either = before[columns].merge(after[columns], how="outer", indicator=True)
+        where = either[either["_merge"] != "both"].iloc[0]
+        version = "old" if where["_merge"] == "left_only" else "new"
+        problem = f"of class {where['class']} is only among the objects of the {version} version"
+    raise LabelError(
+        f"expected the same annotation for both versions, but reference object {where['id']} "
+        f"{problem}; evaluate both against one annotation with the same settings",
+        region=str(where["region"]),
+    )
+
+
+# --- FPs --------------------------------------------------------------------------------------
+
+
+def _prediction_rows(old: pd.DataFrame, new: pd.DataFrame, same_fps: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per FP: in both versions, in the new one only, in the old one only."""
+    sides = fp_rows(old).reset_index(drop=True), fp_rows(new).reset_index(drop=True)
+    a = _positions(sides[0], same_fps, "id_before")
+    b = _positions(sides[1], same_fps, "id_after")
+    gone = np.setdiff1d(np.arange(len(sides[0])), a)
+    appeared = np.setdiff1d(np.arange(len(sides[1])), b)
+    missing = np.full(max(len(gone), len(appeared)), -1)
+    before = _taken(sides[0], [a, missing[: len(appeared)], gone])
+    after = _taken(sides[1], [b, appeared, missing[: len(gone)]])
+    change = np.repeat(
+        [str(Change.PERSISTENT), str(Change.NEW), str(Change.GONE)],
+        [len(a), len(appeared), len(gone)],
+    )
+    # The object itself: the new one, of a gone one the old.
+    own = _taken(
+        pd.concat(sides, ignore_index=True), [len(sides[0]) + b, len(sides[0]) + appeared, gone]
+    )
+    other_class = before["class"].to_numpy() != after["class"].to_numpy()
+    return own[[*_KEY, "side", "class", *_SHAPE]].assign(
+        **_versions(before, after),
+        change=change,
+        class_changed=(change == str(Change.PERSISTENT)) & other_class,
+    )
+
+
+def _taken(objects: pd.DataFrame, positions: Sequence[NDArray[np.integer]]) -> pd.DataFrame:
+    """Return the rows at some positions; an empty row where the position is -1."""
+    at = np.concatenate(positions)
+    found = objects.iloc[np.maximum(at, 0)] if len(objects) else objects.reindex(at)
+    is_none = at < 0
+    empty: dict[str, Any] = {name: found[name].mask(is_none, "") for name in _TEXTS}
+    empty |= {"id": found["id"].astype("Int64").mask(is_none), "iou": found["iou"].mask(is_none)}
+    empty |= {"partner_id": found["partner_id"].astype("Int64").mask(is_none)}
+    return found.assign(**empty).reset_index(drop=True)
+
+
+def _positions(fps: pd.DataFrame, pairs: pd.DataFrame, which: str) -> NDArray[np.intp]:
+    """Return the row of the FP of each pair."""
+    index = pd.MultiIndex.from_frame(fps[_KEY])
+    wanted = pd.MultiIndex.from_frame(pairs[[*_PLACE, which]])
+    found = index.get_indexer(wanted)
+    if (found < 0).any() or len(np.unique(found)) < len(found):
+        raise LabelError(
+            f"expected pairs of FPs in which each one occurs at most once, found others as {which}"
+        )
+    return found.astype(np.intp)
+
+
+def _paired_discs(
+    old: pd.DataFrame, new: pd.DataFrame
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Pair the FPs of a region by the discs of their areas: positions in both tables."""
+    from scipy.spatial import cKDTree  # takes long to import
+
+    centres = [side[["centroid_y_px", "centroid_x_px"]].to_numpy(np.float64) for side in (old, new)]
+    areas = [side["area_px"].to_numpy(np.float64) for side in (old, new)]
+    radii = np.sqrt(areas[0] / np.pi)
+    # Discs with an IoU above 0.5 have their centres within the radius of either.
+    near = cKDTree(centres[1]).query_ball_point(centres[0], radii)
+    a = np.repeat(np.arange(len(old)), [len(found) for found in near])
+    b = np.array([one for found in near for one in found], np.intp)
+    iou = disc_iou(areas[0][a], areas[1][b], np.hypot(*(centres[0][a] - centres[1][b]).T))
+    wanted = np.flatnonzero(iou > SAME_IOU)
+    chosen: list[int] = []
+    taken: tuple[set[int], set[int]] = (set(), set())
+    for one in wanted[np.lexsort((b[wanted], a[wanted], -iou[wanted]))].tolist():
+        if a[one] not in taken[0] and b[one] not in taken[1]:
+            taken[0].add(int(a[one]))
+            taken[1].add(int(b[one]))
+            chosen.append(one)
+    return a[chosen], b[chosen]
+
+
+def disc_iou(
+    areas: NDArray[np.float64], others: NDArray[np.float64], distances: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the IoU (n,) of discs of some areas (n,), whose centres lie at some distances (n,)."""
+    r, s = np.sqrt(np.maximum(areas, others) / np.pi), np.sqrt(np.minimum(areas, others) / np.pi)
+    # Where one disc contains the other, or they do not meet, the formula of the lens is undefined.
+    d = np.clip(distances, np.maximum(r - s, 1e-12 * r), r + s)
+    p = (d**2 + r**2 - s**2) / (2 * d)
+    q = d - p
+    lens = (
+        r**2 * np.arccos(np.clip(p / r, -1, 1))
+        + s**2 * np.arccos(np.clip(q / s, -1, 1))
+        - d * np.sqrt(np.maximum(r**2 - p**2, 0))
+    )
+    inside = distances <= r - s
+    shared = np.where(inside, np.minimum(areas, others), np.where(distances >= r + s, 0.0, lens))
+    iou: NDArray[np.float64] = shared / (areas + others - shared)
+    return iou

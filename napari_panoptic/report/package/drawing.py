@@ -1,0 +1,276 @@
+"""Pictures of the items of a package: tissue as JPEG, and outlines as paths of SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.io.formats.polygons.trace import pixel_outlines
+from napari_panoptic.io.images import SlideImage
+from napari_panoptic.nuclei.crops import CropSource, bounded_field_px, tissue_at, windows_around
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.snapshots import read_picture
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
+from napari_panoptic.report.pictures import jpeg
+from napari_panoptic.review.judged import Subjects, judged_as_one
+from napari_panoptic.review.package.choosing import Reading
+from napari_panoptic.review.package.contents import Item, Target
+from napari_panoptic.review.package.plan_rows import Question
+
+LARGEST_PX = 512
+"""Largest width of a picture; wider fields are shown in fewer pixels."""
+SMALLEST_FIELD_PX = 224
+"""Smallest width of a field: enough surroundings to judge a small nucleus by."""
+SURROUNDINGS = 3.0
+"""Width of the field, in widths of the object."""
+ROOM = 1.3
+"""The same for objects that are too large for that."""
+CLOSE_UP = 2.2
+"""Width that is shown first, in widths of the object."""
+ITEM_BYTES = 58_000
+"""Most bytes of an item's picture and outlines: 300 of them, in base64, stay below 25 MB."""
+TILE_PX = 64
+"""Width of a background tile: those of a plan are a grid from the region's first pixel."""
+_QUALITIES = (92, 88, 84, 80, 72, 60)
+_MARGIN_PX = 2
+
+
+@dataclass(frozen=True)
+class Outlined:
+    """The outlines of one side as paths of SVG, in pixels of the image from the picture's corner.
+
+    Parameters
+    ----------
+    concerned
+        The object or objects to judge.
+    beside
+        Unrelated objects around them.
+    """
+
+    concerned: str
+    beside: str
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """An item and its picture.
+
+    Parameters
+    ----------
+    item
+        The item.
+    jpeg
+        The tissue.
+    field_px
+        Width of the picture, in pixels of the image.
+    close_up
+        x, y and width of the part that is shown first, or of the tile to count in.
+    outlines
+        Side -> outlines.
+    mpp
+        Micrometres per pixel of the image, or None.
+    classes
+        Side -> classes of the objects to judge; empty if the side has none here.
+    status, cause, iou
+        The outcome; None, no cause and NaN for background tiles.
+    """
+
+    item: Item
+    jpeg: bytes
+    field_px: int
+    close_up: tuple[int, int, int]
+    outlines: Mapping[Side, Outlined]
+    mpp: float | None
+    classes: Mapping[Side, tuple[str, ...]]
+    status: Status | None = None
+    cause: Cause = Cause.NONE
+    iou: float = float("nan")
+
+
+def drawn(cohort: Cohort, questions: Sequence[Question], reading: Reading) -> Iterator[Drawn]:
+    """Look up and draw the items of a package.
+
+    Parameters
+    ----------
+    cohort, reading
+        The cohort, and how its objects are read.
+    questions
+        What is asked.
+
+    Yields
+    ------
+    Drawn
+        Region by region, in the order of the cohort.
+
+    Raises
+    ------
+    PanopticError
+        If an object is not there, or its region cannot be read: a sample without some of its
+        items would be another sample.
+    """
+    for region in cohort.regions:
+        own = [question for question in questions if question.region == region.name]
+        if not own:
+            continue
+        held = HeldRegion(cohort, region, reading.settings, held_up_to_px=HELD_UP_TO_PX)
+        image, _ = read_picture(region)
+        try:
+            for team in dict.fromkeys(question.team for question in own):
+                of_team = [question for question in own if question.team == team]
+                evaluation = _evaluation(held, region.name, team, reading)
+                crops = CropSource(
+                    image,
+                    evaluation.pair.reference,
+                    evaluation.pair.prediction,
+                    evaluation.outcomes,
+                )
+                subjects = Subjects(evaluation, region=region.name, team=team)
+                for question in of_team:
+                    if question.object_id is None:
+                        yield _tile(question, crops)
+                    else:
+                        yield _object(question, subjects, crops)
+        finally:
+            if image is not None:
+                image.close()
+
+
+def _evaluation(held: HeldRegion, region: str, team: str, reading: Reading) -> Evaluation:
+    evaluation = held.evaluate(team, reading.settings, reading.source).evaluation
+    if evaluation is None:
+        raise PanopticError(
+            f"team {team} cannot be evaluated here, but the package needs it; "
+            f"'napari-panoptic evaluate' reports the reason",
+            region=region,
+        )
+    return evaluation
+
+
+def _object(question: Question, subjects: Subjects, crops: CropSource) -> Drawn:
+    outcomes = crops.outcomes
+    side = question.side or Side.REFERENCE
+    row = outcomes.side(side).row_of(question.object_id or 0)
+    if row is None:
+        raise PanopticError(
+            f"the {side} of team {question.team} has no such object, but the plan asks for it; "
+            f"write the plan again, for this cohort as it is now",
+            region=question.region,
+            object_id=question.object_id,
+        )
+    own = outcomes.side(side)
+    y0, x0, y1, x1 = (int(value) for value in own.bbox[row])
+    extent = max(y1 - y0, x1 - x0)
+    field = max(bounded_field_px(SURROUNDINGS * extent), SMALLEST_FIELD_PX, round(ROOM * extent))
+    corner = (y0 + y1 - field) // 2, (x0 + x1 - field) // 2
+    wide = corner[0] - _MARGIN_PX, corner[1] - _MARGIN_PX
+    windows, concerned = windows_around(crops, side, row, wide, field + 2 * _MARGIN_PX)
+    concerned = {which: labels[labels > 0] for which, labels in concerned.items()}
+    outlines = {which: _outlined(windows[which], concerned[which]) for which in Side}
+    close_up = min(max(round(CLOSE_UP * extent), SMALLEST_FIELD_PX // 3), field)
+    subject = subjects.of(*judged_as_one(subjects.evaluation, side, row))
+    target = Target(subject.side, subject.object_id, subject.fingerprint)
+    return Drawn(
+        item=Item(question.item, question.team, question.region, target),
+        jpeg=_tissue(crops.image, corner, field, _length(outlines)),
+        field_px=field,
+        close_up=((field - close_up) // 2, (field - close_up) // 2, close_up),
+        outlines=outlines,
+        mpp=outcomes.mpp,
+        classes={which: _classes(crops.labels(which), concerned[which]) for which in Side},
+        status=STATUSES[own.status[row]],
+        cause=CAUSES[own.cause[row]],
+        iou=float(own.iou[row]),
+    )
+
+
+def _tile(question: Question, crops: CropSource) -> Drawn:
+    y0, x0 = (int(at // TILE_PX) * TILE_PX for at in (question.y_px, question.x_px))
+    field = SMALLEST_FIELD_PX
+    room = (field - TILE_PX) // 2
+    corner = y0 - room, x0 - room
+    sides = {which: _padded(crops.labels(which).index, corner, field) for which in Side}
+    outlines = {which: _outlined(window, np.zeros(0)) for which, window in sides.items()}
+    return Drawn(
+        item=Item(question.item, question.team, question.region, None),
+        jpeg=_tissue(crops.image, corner, field, _length(outlines)),
+        field_px=field,
+        close_up=(room, room, TILE_PX),
+        outlines=outlines,
+        mpp=crops.outcomes.mpp,
+        classes={},
+    )
+
+
+def _padded(index: NDArray[np.int32], corner: tuple[int, int], field_px: int) -> NDArray[np.int32]:
+    """Return a square window with a margin; zero beyond the image."""
+    width = field_px + 2 * _MARGIN_PX
+    rows = np.arange(corner[0] - _MARGIN_PX, corner[0] - _MARGIN_PX + width)
+    columns = np.arange(corner[1] - _MARGIN_PX, corner[1] - _MARGIN_PX + width)
+    inside = np.ix_(
+        (rows >= 0) & (rows < index.shape[0]), (columns >= 0) & (columns < index.shape[1])
+    )
+    window = np.zeros((width, width), np.int32)
+    window[inside] = index[max(rows[0], 0) : rows[-1] + 1, max(columns[0], 0) : columns[-1] + 1]
+    return window
+
+
+def _classes(labels: LabelImage, concerned: NDArray[np.int64]) -> tuple[str, ...]:
+    numbers = labels.class_index[concerned - 1].tolist()
+    return tuple(dict.fromkeys(labels.class_names[number - 1] for number in sorted(numbers)))
+
+
+def _outlined(window: NDArray[np.int32], concerned: NDArray[np.generic]) -> Outlined:
+    """Trace the objects of a window that has a margin around the picture."""
+    present = np.unique(window[window > 0])
+    numbers = np.zeros(window.shape, np.int32)
+    numbers[window > 0] = 1 + np.searchsorted(present, window[window > 0])
+    outlines = pixel_outlines(numbers, len(present))
+    paths: dict[bool, list[str]] = {True: [], False: []}
+    is_concerned = np.isin(present, concerned).tolist()
+    for row, own in enumerate(is_concerned):
+        paths[own] += [_path(ring - _MARGIN_PX) for ring in outlines.rings_of(row)]
+    return Outlined("".join(paths[True]), "".join(paths[False]))
+
+
+def _path(ring: NDArray[np.int32]) -> str:
+    """Write a ring of horizontal and vertical edges as a closed path."""
+    x, y = ring[0].tolist()
+    steps = np.diff(ring, axis=0).tolist()
+    return f"M{x} {y}{''.join(f'h{dx}' if dx else f'v{dy}' for dx, dy in steps)}z"
+
+
+def _length(outlines: Mapping[Side, Outlined]) -> int:
+    return sum(len(each.concerned) + len(each.beside) for each in outlines.values())
+
+
+def _tissue(
+    image: SlideImage | None, corner: tuple[int, int], field_px: int, path_bytes: int
+) -> bytes:
+    """Encode the tissue as well as the item's share of the page allows."""
+    width = min(field_px, LARGEST_PX)
+    try:
+        pixels = tissue_at(image, corner, field_px, width)
+    except PanopticError:  # that part of the image is damaged
+        pixels = tissue_at(None, corner, field_px, width)
+    picture = Image.fromarray(pixels)
+    if image is not None and picture.width != width:
+        picture = picture.resize((width, width), Image.Resampling.LANCZOS)
+    most = ITEM_BYTES - path_bytes * 3 // 4  # paths are not written in base64
+    while True:
+        for quality in _QUALITIES:
+            content = jpeg(picture, quality=quality)
+            if len(content) <= most:
+                return content
+        if picture.width <= SMALLEST_FIELD_PX // 2:
+            return content
+        half = picture.width // 2
+        picture = picture.resize((half, half), Image.Resampling.LANCZOS)

@@ -1,0 +1,94 @@
+"""How often objects fail over the values of covariates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from napari_panoptic.nuclei.explain.failure_curves import Curve
+from napari_panoptic.nuclei.explain.slice_conditions import Condition, number_text
+from napari_panoptic.nuclei.palette import TeamStyle, team_styles
+from napari_panoptic.report.plots.theme import (
+    PALE,
+    SMALL,
+    Drawing,
+    Plot,
+    Point,
+    label,
+    nothing_to_show,
+)
+from napari_panoptic.report.text import count, ratio
+
+_COLUMNS = 4
+_MOST_VALUES = 12
+
+
+def covariate_curves(
+    curves: Mapping[str, Curve], team: str, teams: Sequence[str], *, rate: float
+) -> Plot:
+    """Draw the share of objects that fail over the values of each covariate, a panel for each.
+
+    Parameters
+    ----------
+    curves
+        Covariate -> its curve, of `napari_panoptic.nuclei.explain.slices.SliceSearch`.
+    team, teams
+        Whose failures, and all teams of the cohort, whose order decides the colour.
+    rate
+        The share of all objects, drawn as a line.
+    """
+    if not curves:
+        return nothing_to_show("no covariate divides the objects")
+    rows = -(-len(curves) // _COLUMNS)
+    drawing = Drawing(8.4, 1.75 * rows)
+    names = [name.replace("_", " ") for name in curves]
+    axes = drawing.panels(names, _COLUMNS, share=False)
+    highest = max(float(np.nanmax(curve.high)) for curve in curves.values())
+    for own, curve in zip(axes, curves.values(), strict=True):
+        _panel(drawing, own, curve, team, team_styles(teams)[team])
+        own.axhline(rate, color=PALE, linewidth=0.8, linestyle="--", zorder=0)
+        own.set_ylim(0, min(1.0, 1.05 * highest) or 1.0)
+    for own in axes[::_COLUMNS]:
+        own.set_ylabel("failure rate", fontsize=SMALL)
+    return drawing.done()
+
+
+def _panel(drawing: Drawing, axes: Axes, curve: Curve, team: str, style: TeamStyle) -> None:
+    shown = np.arange(min(len(curve.bins), _MOST_VALUES))
+    rates = curve.rate[shown]
+    points = [
+        Point(
+            k,
+            rates[k],
+            team,
+            text=f"{curve.bins[k].as_formula()}: {ratio(rates[k])} of {count(curve.objects[k])}",
+        )
+        for k in shown.tolist()
+    ]
+    is_range = all(condition.value is None for condition in curve.bins)
+    if is_range:
+        axes.fill_between(
+            shown, curve.low[shown], curve.high[shown], color=style.colour, alpha=0.2, linewidth=0
+        )
+    else:
+        axes.vlines(shown, curve.low[shown], curve.high[shown], color=style.colour, linewidth=1)
+    drawing.mark(axes, points, style, linestyle="-" if is_range else "none", linewidth=0.9)
+    axes.set_xlim(-0.5, len(shown) - 0.5)
+    if is_range:
+        # Between two deciles stands what divides them.
+        edges = [k for k in shown.tolist()[1:] if k in (1, 5, 9)]
+        axes.set_xticks([k - 0.5 for k in edges], [_edge(curve.bins[k]) for k in edges])
+    else:
+        axes.set_xticks(
+            shown,
+            [label(number_text(curve.bins[k].value), 12) for k in shown.tolist()],
+            rotation=30,
+            ha="right",
+            rotation_mode="anchor",
+        )
+
+
+def _edge(condition: Condition) -> str:
+    return number_text(condition.low)

@@ -1,0 +1,154 @@
+"""Choose the items of a package that has no plan: the worst failures of a cohort."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.nuclei.display.failure_sections import worst_first
+from napari_panoptic.nuclei.display.object_rows import WorstFirst
+from napari_panoptic.nuclei.explain.cohort_failures import (
+    Block,
+    CohortFailures,
+    FailureName,
+    region_failures,
+)
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, unreadable
+from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.package.plan_rows import Question
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the objects of a cohort are read and matched.
+
+    Parameters
+    ----------
+    settings
+        The settings.
+    source
+        The form of the predictions; None for the usual one.
+    """
+
+    settings: EvaluationSettings
+    source: Source | None
+
+
+def failures_of(
+    cohort: Cohort,
+    teams: Sequence[str],
+    reading: Reading,
+    *,
+    on_region: Callable[[], object] = lambda: None,
+) -> tuple[CohortFailures, tuple[Finding, ...]]:
+    """Find the failures of some teams in all regions that can be held in memory.
+
+    Parameters
+    ----------
+    cohort, teams, reading
+        What to evaluate.
+    on_region
+        Called after each region.
+
+    Returns
+    -------
+    CohortFailures
+        The failures.
+    tuple of Finding
+        What stood in the way, or was odd.
+    """
+    blocks: list[Block] = []
+    findings: list[Finding] = []
+    for region in cohort.regions:
+        try:
+            held = HeldRegion(cohort, region, reading.settings, held_up_to_px=HELD_UP_TO_PX)
+        except (PanopticError, OSError) as error:
+            findings.append(unreadable(error, region=region.name))
+            on_region()
+            continue
+        for team in teams:
+            found = held.evaluate(team, reading.settings, reading.source)
+            findings += [f for f in found.findings if f not in findings]
+            if found.evaluation is not None:
+                failures = region_failures(found.evaluation)
+                blocks.append(Block(team, region.patient, region.name, failures))
+        on_region()
+    return CohortFailures(blocks), tuple(findings)
+
+
+def worst(failures: CohortFailures, number: int) -> list[Question]:
+    """Return the failures that overlap least, the largest first among equals."""
+    rows = worst_first(failures, WorstFirst.IOU)[:number].tolist()
+    return [_question(failures.name(row)) for row in rows]
+
+
+def worst_pairs(
+    failures: CohortFailures, teams: tuple[str, str], number: int
+) -> list[tuple[Question, Question]]:
+    """Return annotated objects with different outcomes for two teams, once for each team.
+
+    Failures of predictions are left out: the other team has no such object.
+    """
+    evaluated = {team: {b.region for b in failures.blocks if b.team == team} for team in teams}
+    both = evaluated[teams[0]] & evaluated[teams[1]]
+    status, cause = failures.columns["status"], failures.columns["cause"]
+    # The outcomes of the teams that failed an object; the worst failures come first.
+    outcomes: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for row in worst_first(failures, WorstFirst.IOU).tolist():
+        name = failures.name(row)
+        if name.side is Side.REFERENCE and name.region in both:
+            found = outcomes.setdefault((name.region, name.id), [])
+            found.append((int(status[row]), int(cause[row])))
+    different = [at for at, found in outcomes.items() if len(found) == 1 or found[0] != found[1]]
+    first, second = (
+        [_question(FailureName(team, region, Side.REFERENCE, id_)) for region, id_ in different]
+        for team in teams
+    )
+    return list(zip(first, second, strict=True))[:number]
+
+
+def pairs_in(questions: Sequence[Question], teams: tuple[str, str]) -> list[tuple[Question, ...]]:
+    """Put the items of a plan that ask about one annotated object for two teams together.
+
+    Returns
+    -------
+    list of tuple of Question
+        In the order of the first of each; items of one team alone stay single.
+    """
+    groups: dict[tuple[object, ...], dict[str, Question]] = {}
+    for question in questions:
+        key: tuple[object, ...] = (question.item,)
+        if question.side is Side.REFERENCE and question.team in teams:
+            key = ("pair", question.region, question.object_id)
+            if question.team in groups.get(key, {}):
+                key = (question.item,)
+        groups.setdefault(key, {})[question.team] = question
+    return [tuple(group.values()) for group in groups.values()]
+
+
+def shuffled(
+    groups: Sequence[tuple[Question, ...]], seed: int, *, order: bool
+) -> list[tuple[Question, ...]]:
+    """Put each group's sides in a random order and, if wanted, the groups as well."""
+    random = np.random.default_rng(seed)
+    sides = [tuple(group[k] for k in random.permutation(len(group))) for group in groups]
+    places = random.permutation(len(sides)) if order else np.arange(len(sides))
+    return [sides[place] for place in places.tolist()]
+
+
+def numbered(groups: Sequence[tuple[Question, ...]]) -> list[tuple[Question, ...]]:
+    """Return questions with numbers from 1, in their order."""
+    numbers = itertools.count(1)
+    return [tuple(replace(q, item=str(next(numbers))) for q in group) for group in groups]
+
+
+def _question(name: FailureName) -> Question:
+    return Question("", name.team, name.region, name.side, name.id)

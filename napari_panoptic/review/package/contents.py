@@ -1,0 +1,133 @@
+"""The contents of a review package: its items and where they are from, sealed as one text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from napari_panoptic.common.records import decoded, encoded
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.identity import Fingerprint, Subject
+
+_ID_LENGTH = 32
+_LARGEST = 2**62
+
+
+@dataclass(frozen=True)
+class Target:
+    """The object that an item is about.
+
+    Parameters
+    ----------
+    side
+        Annotation or prediction.
+    object_id
+        Its id when the package was made.
+    fingerprint
+        Its identity.
+    """
+
+    side: Side
+    object_id: int
+    fingerprint: Fingerprint
+
+
+@dataclass(frozen=True)
+class Item:
+    """One question to the reviewer.
+
+    Parameters
+    ----------
+    item
+        Its number in the plan or, without a plan, in the package.
+    team, region
+        Where it is.
+    target
+        The object to judge; None for a background tile, in which the reviewer counts the
+        nuclei without an outline.
+    """
+
+    item: str
+    team: str
+    region: str
+    target: Target | None
+
+    @property
+    def subject(self) -> Subject | None:
+        """The object to judge, as the review file knows it; None for a background tile."""
+        if self.target is None:
+            return None
+        return Subject(
+            team=self.team,
+            region=self.region,
+            side=self.target.side,
+            object_id=self.target.object_id,
+            fingerprint=self.target.fingerprint,
+        )
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything that an import has to know about a package.
+
+    Parameters
+    ----------
+    cohort
+        The name of the cohort.
+    source
+        The form of the predictions; None for the usual one.
+    plan
+        SHA-256 of the plan's file; None without a plan.
+    images
+        Region -> fingerprint of its image; empty if it has none, or one whose copies differ.
+    items
+        The items, in the order of the package.
+    """
+
+    cohort: str
+    source: str | None
+    plan: str | None
+    images: Mapping[str, str]
+    items: tuple[Item, ...]
+
+
+def seal(contents: Contents) -> str:
+    """Return contents as one ASCII text, which reveals no name at a glance."""
+    # ASCII, since names of files can hold bytes that are no text.
+    text = json.dumps(encoded(contents), ensure_ascii=True, separators=(",", ":"))
+    return base64.b64encode(text.encode()).decode()
+
+
+def unseal(sealed: str) -> Contents:
+    """Return the contents that `seal` made a text of.
+
+    Raises
+    ------
+    ValueError
+        If the text is not such a text.
+    """
+    try:
+        contents: Contents = decoded(
+            Contents, json.loads(base64.b64decode(sealed.encode(), validate=True))
+        )
+    except (TypeError, LookupError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    for item in contents.items:
+        if item.target is not None and not _is_possible(item.target):
+            raise ValueError(f"no object can be where item {item.item} is")
+    return contents
+
+
+def _is_possible(target: Target) -> bool:
+    own = target.fingerprint
+    whole_numbers = abs(target.object_id) < _LARGEST and 0 <= own.area_px < _LARGEST
+    return whole_numbers and math.isfinite(own.centroid_y_px + own.centroid_x_px)
+
+
+def package_id(sealed: str) -> str:
+    """Return the id of a package: equal contents have equal ids."""
+    return hashlib.sha256(sealed.encode()).hexdigest()[:_ID_LENGTH]

@@ -1,0 +1,221 @@
+"""Import of verdicts by the identity of their objects, and the table for estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.text import english_list
+from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
+from napari_panoptic.review.export import Row, write_csv
+from napari_panoptic.review.identity import Place, Subject, matched, place_of
+from napari_panoptic.review.judged import Subjects
+from napari_panoptic.review.package.answers import Answers
+from napari_panoptic.review.package.contents import Contents
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.verdicts import Judgement, Receipt
+
+SETTINGS = EvaluationSettings().replaced(distances=False)
+"""The settings under which objects are looked up; their identity does not depend on them."""
+VERDICT_COLUMNS = ("item", "verdict", "count")
+"""The table that the command ``estimate`` reads."""
+MOST_MISSING = 0.5
+"""If more of a file's objects than this share are not in a cohort, it is another cohort."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The result of an import.
+
+    Parameters
+    ----------
+    saved
+        Number of verdicts that were written into the review file.
+    known
+        Number of verdicts that the review file had from an earlier import.
+    older
+        Items for which the review file has a newer verdict of the same reviewer, which stays.
+    missing
+        Items whose objects are not in the cohort any more; their verdicts are saved with the
+        places of the objects.
+    """
+
+    saved: int
+    known: int
+    older: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def fingerprints_of(regions: Iterable[Region], root: Path) -> dict[str, str]:
+    """Return a fingerprint of each region's image; empty where copies of it can differ."""
+    result = {}
+    for region in regions:
+        paths = [] if region.image is None else [region.image]
+        (text,) = file_fingerprints(paths, root).values() or ("",)
+        result[region.name] = text if text.startswith("sha256:") else ""
+    return result
+
+
+def import_answers(cohort: Cohort, answers: Answers, store: ReviewStore) -> Imported:
+    """Write the verdicts on objects into a review file: all of them or, after an error, none.
+
+    A verdict is left out where the reviewer gave a later one, by an earlier import or in the
+    window.
+
+    Raises
+    ------
+    PanopticError
+        If the verdicts are about another cohort, were imported before, or cannot be saved.
+    """
+    receipt = Receipt(answers.digest, answers.package)
+    store.check_not_received(receipt)
+    check_cohort(cohort, answers.contents)
+    judged = _judged(answers)
+    found = _found_in(cohort, answers.contents, [judgement.subject for _, judgement in judged])
+    missing = [item for (item, _), at in zip(judged, found, strict=True) if at is None]
+    if len(missing) > MOST_MISSING * len(judged):
+        raise _foreign(
+            f"{len(missing)} of the {len(judged)} judged objects are not in it", answers.contents
+        )
+    new, older, known = [], [], 0
+    for (item, judgement), subject in zip(judged, found, strict=True):
+        own = judgement._replace(subject=subject or judgement.subject)
+        history = store.history(own.subject)
+        if any(entry.record.given_at == own.given_at for entry in history):
+            known += 1
+        elif any(entry.standing and entry.record.given_at > own.given_at for entry in history):
+            older.append(item)
+        else:
+            new.append(own)
+    # Of two items about one object, the verdict that was given last stands.
+    new.sort(key=lambda judgement: judgement.given_at)
+    store.give_all([Judgement(*dated) for dated in new], receipt=receipt)
+    return Imported(len(new), known, tuple(older), tuple(missing))
+
+
+def check_cohort(cohort: Cohort, contents: Contents) -> None:
+    """Check that a package was made of a cohort, by its names and images.
+
+    Raises
+    ------
+    PanopticError
+        If it was made of another one.
+    """
+    _check_names(cohort, contents)
+    _check_images(cohort, contents)
+
+
+def write_verdicts(path: Path, answers: Answers) -> int:
+    """Write the verdicts on the items of a plan as the table that ``estimate`` reads.
+
+    Returns
+    -------
+    int
+        The number of verdicts.
+
+    Raises
+    ------
+    ReviewError
+        If the table cannot be written.
+    """
+    rows: list[Row] = [
+        {
+            "item": answer.item.item,
+            "verdict": "" if answer.verdict is None else str(answer.verdict),
+            "count": "" if answer.count is None else answer.count,
+        }
+        for answer in answers.answers
+    ]
+    return write_csv(path, VERDICT_COLUMNS, rows)
+
+
+class _Dated(NamedTuple):
+    """A verdict with its time."""
+
+    subject: Subject
+    verdict: Verdict
+    tag: str
+    note: str
+    given_at: datetime
+
+
+def _judged(answers: Answers) -> list[tuple[str, _Dated]]:
+    """Return the items about objects, with their verdicts."""
+    result = []
+    for answer in answers.answers:
+        subject = answer.item.subject
+        if subject is not None and answer.verdict is not None:
+            dated = _Dated(subject, answer.verdict, "", answer.note, answer.given_at)
+            result.append((answer.item.item, dated))
+    return result
+
+
+def _found_in(
+    cohort: Cohort, contents: Contents, subjects: Sequence[Subject]
+) -> list[Subject | None]:
+    """Find objects in a cohort by their identity; None for those that are not there any more."""
+    source = None if contents.source is None else Source(contents.source)
+    result: list[Subject | None] = [None] * len(subjects)
+    for name in dict.fromkeys(subject.region for subject in subjects):
+        held = HeldRegion(cohort, cohort.region(name), SETTINGS, held_up_to_px=HELD_UP_TO_PX)
+        of_region = [n for n, subject in enumerate(subjects) if subject.region == name]
+        for team in dict.fromkeys(subjects[n].team for n in of_region):
+            evaluation = held.evaluate(team, SETTINGS, source).evaluation
+            if evaluation is None:
+                continue
+            there = _all_of(Subjects(evaluation, region=name, team=team))
+            own = [n for n in of_region if subjects[n].team == team]
+            wanted = [place_of(subjects[n]) for n in own]
+            for n, place in zip(own, _nearest(wanted, list(map(place_of, there))), strict=True):
+                result[n] = None if place is None else there[place]
+    return result
+
+
+def _nearest(wanted: Sequence[Place], there: Sequence[Place]) -> list[int | None]:
+    """Find objects, which may be asked for more than once."""
+    once = list(dict.fromkeys(wanted))
+    found = dict(zip(once, matched(once, there), strict=True))
+    return [found[place] for place in wanted]
+
+
+def _all_of(subjects: Subjects) -> list[Subject]:
+    outcomes = subjects.evaluation.outcomes
+    return [subjects.of(side, row) for side in Side for row in range(len(outcomes.side(side)))]
+
+
+def _check_names(cohort: Cohort, contents: Contents) -> None:
+    regions = {region.name for region in cohort.regions}
+    wanted = dict.fromkeys(item.region for item in contents.items)
+    teams = dict.fromkeys(item.team for item in contents.items)
+    unknown = [f"region {name}" for name in wanted if name not in regions]
+    unknown += [f"team {name}" for name in teams if name not in cohort.team_names]
+    if unknown:
+        raise _foreign(f"it has no {english_list(unknown, limit=3)}", contents)
+
+
+def _check_images(cohort: Cohort, contents: Contents) -> None:
+    names = dict.fromkeys(item.region for item in contents.items)
+    found = fingerprints_of([cohort.region(name) for name in names], cohort.root)
+    other = [
+        name
+        for name in names
+        if contents.images.get(name) and found[name] and contents.images[name] != found[name]
+    ]
+    if other:
+        raise _foreign(f"its image of region {english_list(other, limit=3)} differs", contents)
+
+
+def _foreign(why: str, contents: Contents) -> PanopticError:
+    return PanopticError(
+        f"the verdicts are about another cohort ('{contents.cohort}') than this one: {why}. "
+        f"Nothing was imported; choose the cohort that the package was made of"
+    )

@@ -1,0 +1,294 @@
+"""Is a new version better than an old one? Differences paired by patient, and a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.text import english_list
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED, Interval, mean_interval
+from napari_panoptic.statistics.friedman import SIGNIFICANCE, PairedFigures, paired_figures
+from napari_panoptic.statistics.pairwise import holm
+from napari_panoptic.statistics.sign_flip import (
+    DRAWS,
+    LEAST_PATIENTS,
+    POWER,
+    SignFlips,
+    patients_needed,
+    sign_flips,
+)
+
+_OLD, _NEW = "old", "new"
+
+
+class Verdict(StrEnum):
+    """Whether a new version is worse than an old one by more than a margin."""
+
+    NOT_WORSE = "not-worse"  # significantly above minus the margin
+    WORSE = "worse"  # significantly below minus the margin
+    UNDECIDED = "undecided"  # neither
+
+
+@dataclass(frozen=True, eq=False)
+class PairedDifference:
+    """The difference of one figure between two versions, paired by patient.
+
+    Parameters
+    ----------
+    name
+        The figure.
+    figures
+        The old and the new figures of the patients that have both, and the others.
+    higher_is_better
+        Whether a positive difference is an improvement.
+    interval
+        Mean over patients of new minus old, with its BCa interval.
+    flips
+        Sign-flip distribution of the differences, turned so that positive is better.
+    p
+        Two-sided p-value of the sign-flip test of no difference; NaN without patients.
+    holm_p
+        The same after Holm's correction over all figures of the list.
+    needed
+        How many patients would show this difference with p < 0.05 and a chance of 80 %,
+        if it is as observed; None if no number does.
+    """
+
+    name: str
+    figures: PairedFigures
+    higher_is_better: bool
+    interval: Interval
+    flips: SignFlips
+    p: float
+    holm_p: float
+    needed: int | None
+
+    @property
+    def patients(self) -> int:
+        """Number of patients that compare."""
+        return len(self.figures.patients)
+
+    @property
+    def differences(self) -> NDArray[np.float64]:
+        """float64 (n,): new minus old of each patient."""
+        apart: NDArray[np.float64] = self.figures.values[1] - self.figures.values[0]
+        return apart
+
+    @property
+    def old(self) -> float:
+        """Mean of the old figures over the patients that compare; NaN without any."""
+        return _mean(self.figures.values[0])
+
+    @property
+    def new(self) -> float:
+        """Mean of the new figures over the patients that compare; NaN without any."""
+        return _mean(self.figures.values[1])
+
+    @property
+    def note(self) -> str:
+        """What stands in the way of a decision, in words; empty if nothing does."""
+        unit = self.figures.unit
+        if self.patients == 0:
+            return f"no {unit} has a figure of both versions"
+        if self.patients >= LEAST_PATIENTS:
+            return ""
+        return _too_few(self.patients, self.needed, unit)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The verdict on a difference, and the figures that it rests on.
+
+    Parameters
+    ----------
+    verdict
+        The verdict.
+    margin
+        How much worse the new version may be, in the unit of the figure.
+    level
+        Level of the limits below.
+    low, high
+        The verdict is not-worse exactly if ``low`` (of a figure where lower is better:
+        ``-high``) lies above minus the margin, and worse if the other end lies below it.
+        New minus old; infinite if there are too few patients, NaN without any.
+    p_worse, p_not_worse
+        One-sided p-values of the sign-flip test against minus the margin.
+    needed
+        How many patients would decide it with a chance of 80 %, if the difference is as
+        observed; None if no number does.
+    reason
+        The verdict in words.
+    """
+
+    verdict: Verdict
+    margin: float
+    level: float
+    low: float
+    high: float
+    p_worse: float
+    p_not_worse: float
+    needed: int | None
+    reason: str
+
+
+def paired_differences(
+    figures: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    patients: Sequence[str],
+    *,
+    lower_is_better: Sequence[str] = (),
+    unit: str = "patient",
+    resamples: int = RESAMPLES,
+    draws: int = DRAWS,
+    seed: int = SEED,
+) -> tuple[PairedDifference, ...]:
+    """Compare two versions by several figures, each paired by patient.
+
+    Parameters
+    ----------
+    figures
+        Name -> the old and the new figure of each patient; NaN if undefined. Patients
+        without both are left out, figure by figure.
+    patients
+        Their names.
+    lower_is_better
+        Names of figures of which lower ones are better.
+    unit
+        The word for a patient.
+    resamples, seed
+        As in `mean_interval`.
+    draws, seed
+        As in `sign_flips`.
+    """
+    found = []
+    for name, (old, new) in figures.items():
+        paired = paired_figures({_OLD: old, _NEW: new}, patients=patients, unit=unit)
+        differences = paired.values[1] - paired.values[0]
+        is_up = name not in lower_is_better
+        flips = sign_flips(differences if is_up else -differences, draws=draws, seed=seed)
+        interval = mean_interval(differences, resamples=resamples, seed=seed, unit=unit)
+        p = flips.p_two_sided()
+        needed = patients_needed(interval.mean, _sd(differences), tail=SIGNIFICANCE / 2)
+        found.append(PairedDifference(name, paired, is_up, interval, flips, p, p, needed))
+    corrected = holm([one.p for one in found])
+    return tuple(replace(one, holm_p=p) for one, p in zip(found, corrected, strict=True))
+
+
+def decide(difference: PairedDifference, margin: float, *, alpha: float = SIGNIFICANCE) -> Decision:
+    """Decide whether the new version is worse than the old one by more than a margin.
+
+    The sign-flip test is shifted by the margin, and one-sided in either direction:
+    worse, if the mean difference lies significantly below minus the margin; not worse,
+    if significantly above; else undecided. With fewer than `LEAST_PATIENTS` patients the
+    verdict is always undecided.
+
+    Parameters
+    ----------
+    difference
+        Of the figure that decides.
+    margin
+        At least 0, in the unit of the figure.
+    alpha
+        Significance level of each direction.
+
+    Raises
+    ------
+    ValueError
+        For a negative margin.
+    """
+    if not margin >= 0:
+        raise ValueError(f"expected a margin of at least 0, found {margin}")
+    flips = difference.flips
+    p_worse, p_not_worse = flips.p_below(-margin), flips.p_above(-margin)
+    verdict = Verdict.UNDECIDED
+    if difference.patients >= LEAST_PATIENTS and p_worse < alpha:
+        verdict = Verdict.WORSE
+    elif difference.patients >= LEAST_PATIENTS and p_not_worse < alpha:
+        verdict = Verdict.NOT_WORSE
+    low, high = flips.limits(alpha)
+    gain = difference.interval.mean
+    if not difference.higher_is_better:
+        low, high, gain = -high, -low, -gain
+    needed = patients_needed(gain + margin, _sd(difference.differences), tail=alpha)
+    return Decision(
+        verdict=verdict,
+        margin=margin,
+        level=1 - 2 * alpha,
+        low=low,
+        high=high,
+        p_worse=p_worse,
+        p_not_worse=p_not_worse,
+        needed=needed,
+        reason=_reason(difference, verdict, margin, needed),
+    )
+
+
+def difference_record(difference: PairedDifference) -> dict[str, Any]:
+    """Return plain values, for JSON."""
+    return {
+        "metric": difference.name,
+        "old_mean": difference.old,
+        "new_mean": difference.new,
+        "difference": difference.interval.mean,
+        "low": difference.interval.low,
+        "high": difference.interval.high,
+        "level": LEVEL,
+        "interval": str(difference.interval.method),
+        "why_interval": difference.interval.why,
+        "p": difference.p,
+        "holm_p": difference.holm_p,
+        "exact": difference.flips.is_exact,
+        "patients": difference.patients,
+        "omitted": {one.patient: one.reason for one in difference.figures.omitted},
+        "needed_patients": difference.needed,
+        "note": difference.note,
+    }
+
+
+def decision_record(decision: Decision) -> dict[str, Any]:
+    """Return plain values, for JSON."""
+    return {**asdict(decision), "verdict": str(decision.verdict), "power": POWER}
+
+
+def _reason(
+    difference: PairedDifference, verdict: Verdict, margin: float, needed: int | None
+) -> str:
+    unit = difference.figures.unit
+    if difference.patients == 0:
+        return difference.note
+    if difference.patients < LEAST_PATIENTS:
+        return _too_few(difference.patients, needed, unit)
+    allowed = f"by more than {margin:g}" if margin else "at all"
+    over = f"{difference.patients} {unit}s"
+    if verdict is Verdict.WORSE:
+        return f"worse {allowed}, over {over}"
+    if verdict is Verdict.NOT_WORSE:
+        return f"not worse {allowed}, over {over}"
+    more = (
+        f"; about {needed} would be needed for the observed difference"
+        if needed is not None and needed > difference.patients
+        else ""
+    )
+    return f"{over} do not decide whether it is worse {allowed}{more}"
+
+
+def _too_few(n: int, needed: int | None, unit: str) -> str:
+    """Describe that there are too few patients, and how many it would take."""
+    least = f"cannot be decided with {n} {unit}{'' if n == 1 else 's'}"
+    would = [f"at least {LEAST_PATIENTS} are needed"]
+    if needed is not None and needed > LEAST_PATIENTS:
+        would.append(f"about {needed} for the observed difference")
+    return f"{least}: {english_list(would)}"
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _sd(values: NDArray[np.float64]) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else math.nan

@@ -1,0 +1,304 @@
+"""Editing: switched on and off, shown, undone and discarded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from qtpy.QtCore import QSignalBlocker, Qt
+from qtpy.QtWidgets import QMessageBox, QWidget
+
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.session import EditedEvaluation
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes
+from napari_panoptic.viewer.editing.autosaving import Autosaver
+from napari_panoptic.viewer.editing.live_edits import LiveEdits
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.kit.choice_box import Choice
+from napari_panoptic.viewer.kit.keys import Shortcut
+from napari_panoptic.viewer.kit.napari_private import napari_docks
+from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.edits.files import EditsFiles
+from napari_panoptic.viewer.panels.edits.left import LeftEdits
+from napari_panoptic.viewer.panels.edits.panel import EditsPanel
+from napari_panoptic.viewer.panels.edits.state_text import PREPARING, state_text
+from napari_panoptic.viewer.panels.part import Connections, Presenter
+
+FOLLOW_MS = 60
+"""How long after an edit the comparison follows."""
+MOST_LISTED = 8
+"""The most unsaved edits that a question names."""
+
+
+class EditsPresenter(Presenter[EditsPanel]):
+    """Joins the panel, the layers and the session's working copies."""
+
+    title = "Edits"
+    key = "Alt-e"
+    panel_type = EditsPanel
+
+    def __init__(self, around: Surroundings, panel: EditsPanel) -> None:
+        super().__init__(around, panel)
+        viewer, session, scene = around.viewer, self.session, self.link.scene
+        self.edits = LiveEdits(viewer, session, scene)
+        self.shapes = AmbiguousShapes(viewer, session, scene, self.edits)
+        self.files = EditsFiles(session, self.edits, self.shapes, panel, self.refresh)
+        self._autosaver = Autosaver(session, self.edits)
+        self._left = LeftEdits(
+            around,
+            panel,
+            self.edits,
+            self.shapes,
+            autosaver=self._autosaver,
+            files=self.files,
+            title=self.title,
+        )
+        self._is_given_up = False
+        self._later = single_shot(FOLLOW_MS, self.refresh)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is still to be compared or saved."""
+        waits = self.edits.is_busy or self.shapes.is_busy or self._later.isActive()
+        return waits or self.is_writing
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether files are being written or read."""
+        return self.files.is_busy
+
+    @property
+    def is_autosaving(self) -> bool:
+        """Whether unsaved edits are still to be written for a restart."""
+        return self._autosaver.is_busy
+
+    @classmethod
+    def shortcuts(cls) -> tuple[tuple[Shortcut, Callable[[Any], None]], ...]:
+        """Return the key that switches editing on and off."""
+        return ((Shortcut("Alt-d", "switch editing on or off", "toggle_editing"), cls.toggle),)
+
+    def connections(self) -> Connections:
+        """List what is listened to."""
+        session, panel, files = self.session, self.panel, self.files
+        return [
+            (session.region_changed, self._on_region),
+            (session.team_changed, self._on_team),
+            (session.selection_changed, self._on_selection),
+            (session.edited, self._on_edited),
+            (session.copies_changed, self.edits.forget_discarded),
+            (self.edits.changed, self._on_changed),
+            (self.shapes.changed, self._refresh_later),
+            (self.around.viewer.layers.selection.events.active, self._refresh_later),
+            (panel.edit_toggled, self._on_edit),
+            (panel.shapes_toggled, self._on_shapes),
+            (panel.side.chosen, self._on_side),
+            (panel.new_object_wanted, self._on_new_object),
+            (panel.new_class.chosen, self._on_new_class),
+            (panel.object_class.chosen, self.edits.set_class),
+            (panel.undo_wanted, self._on_undo),
+            (panel.redo_wanted, self._on_redo),
+            (panel.save_wanted, files.save_as),
+            (panel.open_wanted, files.open_file),
+            (panel.discard_wanted, self.discard),
+            (panel.restore_wanted, self._left.restore),
+            (panel.discard_left_wanted, self._left.discard),
+            (panel.shown, self.refresh),
+        ]
+
+    def begin(self) -> None:
+        """Watch the layers, and offer what an earlier window left unsaved."""
+        self.edits.watch()
+        self._left.look(is_start=True)
+
+    def close(self) -> None:
+        """Let go of the layers; unsaved edits are kept for a restart."""
+        for helper in (self.files, self._left, self.shapes):
+            helper.close()
+        self._autosaver.close(discard=self._is_given_up)
+        self.edits.close()
+        stop_timers(self._later)
+
+    def may_leave(self) -> bool:
+        """Ask before edits that are not saved are lost; True if they may be."""
+        if not self.edits.unsaved:
+            return True
+        lines = [f"{copied.region}: {copied.words}" for copied in self.edits.unsaved]
+        left = len(lines) - MOST_LISTED
+        more = f"\n… and {left} more" if left > 0 else ""
+        box = QMessageBox(self.panel.window())
+        box.setIcon(QMessageBox.Icon.Warning)
+        box.setWindowTitle("Unsaved edits")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setText(shown("These edits are not saved:\n" + "\n".join(lines[:MOST_LISTED]) + more))
+        save = box.addButton("Save…", QMessageBox.ButtonRole.AcceptRole)
+        discard = box.addButton("Discard", QMessageBox.ButtonRole.DestructiveRole)
+        cancel = box.addButton("Cancel", QMessageBox.ButtonRole.RejectRole)
+        box.setDefaultButton(save)
+        box.setEscapeButton(cancel)
+        box.exec()
+        if box.clickedButton() is save:
+            return self.files.save_all()
+        self._is_given_up = box.clickedButton() is discard
+        return self._is_given_up
+
+    def refresh(self) -> None:
+        """Show what is edited, and what it did."""
+        self._later.stop()
+        panel, is_there = self.panel, self.session.evaluation is not None
+        with QSignalBlocker(panel.edit), QSignalBlocker(panel.shapes):
+            panel.edit.setChecked(self.edits.is_on)
+            panel.shapes.setChecked(self.shapes.is_on or self.shapes.is_preparing)
+        for field in (panel.edit, panel.shapes, panel.side):
+            field.setEnabled(is_there)
+        panel.new_object.setEnabled(self.edits.is_on)
+        panel.undo.setEnabled(self._history().may_undo())
+        panel.redo.setEnabled(self._history().may_undo(redo=True))
+        self._fill_menus()
+        self._left.show()
+        if panel.isVisible():  # otherwise when it comes to the front
+            self._show_copies()
+
+    def discard(self) -> None:
+        """Ask, and go back to the files."""
+        copies = self.files.copies_here()
+        if not copies:
+            return
+        words = " and ".join(copied.words for copied in copies)
+        answer = QMessageBox.question(
+            self.panel,
+            "Discard edits",
+            f"Discard what was drawn in this region ({words})? This cannot be undone.",
+        )
+        if answer == QMessageBox.StandardButton.Yes:
+            self.edits.discard()
+
+    def toggle(self) -> None:
+        """Switch editing on or off."""
+        self._on_edit(not self.edits.is_on)
+
+    # What is shown.
+
+    def _show_copies(self) -> None:
+        """Show the working copies, and what they did to the figures."""
+        panel, session = self.panel, self.session
+        copies = self.files.copies_here()
+        for button in (panel.save, panel.open):
+            button.setEnabled(session.evaluation is not None)
+        panel.discard.setEnabled(bool(copies))
+        text = state_text(
+            session,
+            copies,
+            self.edits.unsaved,
+            is_on=self.edits.is_on,
+            draws_areas=self._draws_areas(),
+        )
+        panel.state.setText(PREPARING if self.shapes.is_preparing else text)
+        panel.show_difference(self._before() if copies else None, session.evaluation)
+
+    def _before(self) -> Evaluation | None:
+        """Return the evaluation of the files, under the same settings."""
+        session, loaded = self.session, self.session.loaded
+        if loaded is None or loaded.settings != session.settings:
+            return None
+        before = loaded.evaluations.get(session.team or "")
+        is_flattened = before is not None and session.is_flattened
+        return session.original_evaluation() if is_flattened else before
+
+    def _fill_menus(self) -> None:
+        session, panel = self.session, self.panel
+        sides = [
+            Choice(Side.REFERENCE, "annotation"),
+            Choice(Side.PREDICTION, str(session.team)),
+        ]
+        classes = [Choice(name, name) for name in session.cohort.scheme.names]
+        automatic = Choice(None, f"automatic: {self.edits.new_class()}")
+        panel.side.show_among(sides, self.edits.active_side or panel.chosen_side())
+        panel.new_class.show_among([automatic, *classes], self.edits.chosen_class)
+        panel.object_class.show_among(classes, self.edits.selected_class())
+        panel.object_class.setEnabled(session.selection is not None)
+
+    def _draws_areas(self) -> bool:
+        """Return whether napari's tools work on the shapes of ambiguous areas."""
+        layer = self.shapes.layer
+        return layer is not None and self.around.viewer.layers.selection.active is layer
+
+    def _history(self) -> LiveEdits | AmbiguousShapes:
+        """Return whose steps Undo takes back: those of the active layer."""
+        return self.shapes if self._draws_areas() else self.edits
+
+    # What happens elsewhere.
+
+    def _refresh_later(self, _event: Any = None) -> None:
+        if not self._later.isActive():
+            self._later.start()
+
+    def _on_changed(self) -> None:
+        self._is_given_up = False
+        self._refresh_later()
+
+    def _on_region(self, _snapshot: Any) -> None:
+        self.edits.watch()
+        self.shapes.show_region()
+        if self.edits.is_on:
+            self.edits.activate(self.panel.chosen_side())
+        self._refresh_later()
+
+    def _on_team(self, _name: str) -> None:
+        active = self.edits.active_side
+        self.edits.watch()
+        if self.edits.is_on:
+            self.edits.activate(active or Side.PREDICTION)
+        self._refresh_later()
+
+    def _on_selection(self, _selection: Any) -> None:
+        self.edits.follow_selection()
+        self._refresh_later()
+
+    def _on_edited(self, result: EditedEvaluation) -> None:
+        self.edits.on_edited(result)
+        if result.edit is None and not self.shapes.is_on:
+            snapshot = self.session.snapshot
+            self.link.scene.show_ambiguous(None if snapshot is None else snapshot.ambiguous)
+        self._refresh_later()
+
+    # What the user does.
+
+    def _on_edit(self, on: bool) -> None:
+        if self.edits.set_on(on, self.panel.chosen_side()) and on:
+            _raise_layer_controls(self.panel.window())
+        self.refresh()
+
+    def _on_shapes(self, on: bool) -> None:
+        self.shapes.set_on(on)
+        if self.shapes.is_on or self.shapes.is_preparing:
+            _raise_layer_controls(self.panel.window())
+        elif self.edits.is_on:
+            self.edits.activate(self.panel.chosen_side())  # the brush works again
+        self.refresh()
+
+    def _on_side(self, side: Side) -> None:
+        if self.edits.is_on:
+            self.edits.activate(side)
+
+    def _on_new_object(self) -> None:
+        self.edits.activate(self.panel.chosen_side())
+        self.edits.start_new_object()
+
+    def _on_new_class(self, name: str | None) -> None:
+        self.edits.chosen_class = name
+
+    def _on_undo(self) -> None:
+        self._history().undo()
+
+    def _on_redo(self) -> None:
+        self._history().undo(redo=True)
+
+
+def _raise_layer_controls(window: QWidget | None) -> None:
+    """Show napari's brushes and pens."""
+    _, dock = napari_docks(window)
+    if dock is not None:
+        dock.show()
+        dock.raise_()

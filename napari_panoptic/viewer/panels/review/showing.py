@@ -1,0 +1,114 @@
+"""What the review shows of objects and verdicts: in its panel and in the object table."""
+
+from __future__ import annotations
+
+from napari_panoptic.nuclei.display.object_rows import GivenVerdicts
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.cohort_verdicts import CohortVerdicts
+from napari_panoptic.review.file import may_be_there
+from napari_panoptic.review.judged import Judged
+from napari_panoptic.review.reviewing import Reviewing
+from napari_panoptic.review.verdicts import ReviewRecord, Role
+from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.review.adjudicating import Adjudicating
+from napari_panoptic.viewer.panels.review.chosen import ChosenObjects
+from napari_panoptic.viewer.panels.review.details import ReviewDetails
+from napari_panoptic.viewer.panels.review.panel import NOTHING_TO_JUDGE, ReviewPanel
+from napari_panoptic.viewer.panels.slide_texts import on_slide
+from napari_panoptic.viewer.state.preferences import PREFERENCES
+
+
+class ReviewShowing:
+    """Shows the chosen objects and their verdicts; decides nothing.
+
+    Parameters
+    ----------
+    around
+        The session and the desk.
+    panel
+        Where all but the table's verdicts are shown.
+    reviewing, verdicts, adjudicating
+        The review.
+    chosen, details
+        What a verdict applies to, and its tags and note.
+    """
+
+    def __init__(
+        self,
+        around: Surroundings,
+        panel: ReviewPanel,
+        reviewing: Reviewing,
+        verdicts: CohortVerdicts,
+        adjudicating: Adjudicating,
+        chosen: ChosenObjects,
+        details: ReviewDetails,
+    ) -> None:
+        self._session, self._link, self._panel = around.session, around.link, panel
+        self._reviewing, self._verdicts = reviewing, verdicts
+        self._adjudicating, self._chosen, self._details = adjudicating, chosen, details
+        self._shown: tuple[object, ...] = ()
+
+    def show_place(self) -> None:
+        """Show who reviews, where verdicts are kept, and what prevents it."""
+        reviewing, panel = self._reviewing, self._panel
+        panel.show_reviewer(reviewing.reviewer, previous=PREFERENCES.reviewer)
+        panel.show_place(reviewing.path, is_there=may_be_there(reviewing.path))
+        problem = reviewing.problem
+        if problem is None:
+            panel.show_problem("")
+        else:
+            panel.show_problem(problem.message, suggestion=problem.suggestion)
+        panel.undo.setEnabled(reviewing.may_undo())
+        panel.compare.setEnabled(reviewing.store is not None)
+
+    def show_history(self) -> None:
+        """List the verdicts on the selected object."""
+        selection = self._session.selection
+        entries = (
+            [] if selection is None else self._reviewing.history(selection.side, selection.row)
+        )
+        self._panel.history.show_object(entries)
+
+    def show_table(self) -> None:
+        """Show the verdicts in the object table."""
+        judged = self._reviewing.judged
+        given = {} if judged is None else _by_id(judged)
+        self._link.panels.objects.show_verdicts(given)
+
+    def show_object(self) -> None:
+        """Show what a verdict applies to, and its verdict, tags and note."""
+        session, names, selection = self._session, self._chosen.names(), self._session.selection
+        one = selection if len(names) == 1 else None
+        self._adjudicating.show(None if one is None else self._reviewing.subject(one.side, one.row))
+        if not names:
+            hint = None
+            if session.evaluation is None:
+                hint = on_slide(session.snapshot, slide_texts.REVIEW, NOTHING_TO_JUDGE)
+            self._panel.show_object(None, None, hint=hint)
+            self._shown = ()
+            return
+        records = [self._verdicts.record(name) for name in names]
+        shown = (self._reviewing.reviewer, *names)
+        if is_fresh := shown != self._shown:
+            self._details.write()  # the drafts of the objects before
+        verdicts = {None if record is None else record.verdict for record in records}
+        self._panel.show_object(
+            self._chosen.title(names),
+            self._own(records[0]) if len(names) == 1 else None,
+            verdict=verdicts.pop() if len(verdicts) == 1 else None,
+            fresh=is_fresh,
+            draft=self._details.draft(names[0]) if len(names) == 1 else None,
+        )
+        self._shown = shown
+
+    def _own(self, record: ReviewRecord | None) -> ReviewRecord | None:
+        """Return a verdict if it is the user's own; a decision shows others' as well."""
+        role = Role.REVIEWER if self._reviewing.adjudicates is None else Role.ADJUDICATOR
+        return record if record is not None and record.role is role else None
+
+
+def _by_id(judged: Judged) -> dict[Side, GivenVerdicts]:
+    """Return the verdicts as the object table wants them."""
+    outcomes = judged.evaluation.outcomes
+    return {side: GivenVerdicts(outcomes.side(side).ids, judged.codes[side]) for side in Side}

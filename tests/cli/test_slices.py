@@ -1,0 +1,156 @@
+"""The command ``slices``: its files are a contract."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from napari_panoptic.cli.main import main
+
+COLUMNS = ["slice", "objects", "failures", "rate", "rate_elsewhere", "p", "confirmed"]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        try:
+            code = main(["slices", *map(str, arguments), "--permutations", "99"])
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def objects(nuclei_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """The outcomes of all objects of the sample, by the command ``evaluate``."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    assert main(["evaluate", str(nuclei_sample), "-o", str(folder), "--no-distances"]) == 0
+    return pd.read_csv(folder / "objects.csv", keep_default_na=False)
+
+
+def planted(objects: pd.DataFrame, path: Path, *, team: str, failing: tuple[str, ...]) -> Path:
+    """Write a table in which objects that fail are blurred more often than others."""
+    own = objects[(objects["team"] == team) & (objects["side"] == "reference")]
+    rng = np.random.default_rng(7)
+    fails = own["status"].isin(failing).to_numpy()
+    blur = np.where(rng.random(len(own)) < np.where(fails, 0.7, 0.1), 0.9, 0.1)
+    table = own[["patient", "region", "side", "id"]].assign(
+        blur=(blur + 0.1 * rng.random(len(own))).round(4), batch=rng.choice(["a", "b"], len(own))
+    )
+    table.to_csv(path, index=False)
+    return path
+
+
+def test_a_planted_slice_is_written_and_printed(
+    run: Run, nuclei_sample: Path, objects: pd.DataFrame, tmp_path: Path
+) -> None:
+    table = planted(objects, tmp_path / "c.csv", team="merger", failing=("FN", "misclassified"))
+    code, out, err = run(
+        nuclei_sample, "--team", "merger", "-o", tmp_path / "out", "--covariates", table
+    )
+    assert code == 0, err
+    found = pd.read_csv(tmp_path / "out" / "slices.csv", keep_default_na=False)
+    assert list(found)[:7] == COLUMNS
+    first = found.iloc[0]
+    assert first["slice"].startswith("Nuclei with blur of ")
+    own = objects[
+        (objects["team"] == "merger")
+        & (objects["side"] == "reference")
+        & (objects["status"] != "ignored")
+    ].merge(pd.read_csv(table), on=["patient", "region", "side", "id"])
+    inside = own["blur"] >= float(first["condition"].removeprefix("blur >= "))
+    fails = own["status"].isin(["FN", "misclassified"])
+    assert first["objects"] == inside.sum()
+    assert first["failures"] == (inside & fails).sum()
+    assert first["rate"] == pytest.approx(fails[inside].mean())
+    assert first["rate_elsewhere"] == pytest.approx(fails[~inside].mean())
+    assert (found["p"] <= 0.05).all()
+    assert set(found["confirmed"]) <= {"yes", "no", ""}
+    assert f"1. {first['slice']}: " in out
+    record = json.loads((tmp_path / "out" / "slices.json").read_text("utf-8"))
+    assert record["failures"] == fails.sum()
+    assert record["objects"] == len(own)
+    assert {"blur", "batch", "area_px", "haematoxylin_od"} <= set(record["covariates"])
+
+
+def test_nothing_that_stands_out_is_a_header(
+    run: Run, nuclei_sample: Path, objects: pd.DataFrame, tmp_path: Path
+) -> None:
+    arguments = (nuclei_sample, "--team", "careful", "-o", tmp_path, "--cause", "split")
+    code, out, _ = run(*arguments)
+    assert not ((objects["team"] == "careful") & (objects["cause"] == "split")).any()
+    assert code == 0
+    assert "nothing stands out" in out
+    lines = (tmp_path / "slices.csv").read_text("utf-8").splitlines()
+    assert len(lines) == 1
+    assert lines[0].split(",")[:7] == COLUMNS
+
+
+def test_the_side_follows_from_the_cause(run: Run, nuclei_sample: Path, tmp_path: Path) -> None:
+    code, out, _ = run(
+        nuclei_sample, "--team", "over-splitter", "-o", tmp_path, "--cause", "fragment"
+    )
+    assert code == 0
+    record = json.loads((tmp_path / "slices.json").read_text("utf-8"))
+    assert (record["side"], record["cause"]) == ("prediction", "fragment")
+    assert "predictions are fragment" in out
+
+
+def test_the_same_command_gives_the_same_files(
+    run: Run, nuclei_sample: Path, tmp_path: Path
+) -> None:
+    written = []
+    for folder in ("a", "b"):
+        code, *_ = run(nuclei_sample, "--team", "merger", "-o", tmp_path / folder)
+        assert code == 0
+        written.append([(tmp_path / folder / f"slices.{x}").read_bytes() for x in ("csv", "json")])
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--team", "nobody"), "nobody"),
+        (("--team", "merger", "--cause", "tired"), "tired"),
+        (("--team", "merger", "--cause", "fragment", "--side", "reference"), "fragment"),
+        (("--team", "merger", "--side", "left"), "left"),
+        ((), "--team"),
+    ],
+)
+def test_mistakes_end_with_2(
+    run: Run, nuclei_sample: Path, tmp_path: Path, arguments: tuple[str, ...], problem: str
+) -> None:
+    code, _, err = run(nuclei_sample, "-o", tmp_path / "out", *arguments)
+    assert code == 2
+    assert problem in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_table_that_cannot_be_read_ends_with_1(
+    run: Run, nuclei_sample: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "c.csv"
+    table.write_text("patient,blur\np,1\n", encoding="utf-8")
+    code, _, err = run(
+        nuclei_sample, "--team", "merger", "-o", tmp_path / "out", "--covariates", table
+    )
+    assert code == 1
+    assert "add region, side and id" in err
+
+
+def test_cohorts_of_other_tasks_are_refused(
+    run: Run, detection_sample: Path, tmp_path: Path
+) -> None:
+    code, _, err = run(detection_sample, "--team", "x", "-o", tmp_path / "out")
+    assert code == 2
+    assert "no 'slices' for" in err

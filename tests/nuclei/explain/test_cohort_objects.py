@@ -1,0 +1,165 @@
+"""Objects of a cohort with covariates, and what a search over them names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.common.progress import Progress, StoppedError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.metadata import Metadata
+from napari_panoptic.nuclei.covariates import RegionSide, region_covariates
+from napari_panoptic.nuclei.explain.cohort_objects import (
+    CAUSES_OF,
+    CohortObjects,
+    cohort_objects,
+    common_slices,
+    is_failure,
+)
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+from tests.support.builders import noise, write_svs
+from tests.support.small_cohort import ANNOTATIONS, REGIONS, write_cohort
+
+SETTINGS = EvaluationSettings()
+TEAM = "alpha"
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
+    return open_cohort(write_cohort(tmp_path_factory.mktemp("objects") / "cohort"))
+
+
+@pytest.fixture(scope="module")
+def objects(cohort: Cohort) -> CohortObjects:
+    return cohort_objects(cohort, (TEAM, "beta"), SETTINGS)[TEAM]
+
+
+def test_every_object_that_counts_has_its_outcome_and_covariates(
+    cohort: Cohort, objects: CohortObjects
+) -> None:
+    expected = []
+    for region in cohort.regions:
+        snapshot = load_region(cohort, region.name, SETTINGS)
+        if (evaluation := snapshot.evaluations.get(TEAM)) is None:
+            continue
+        for side in Side:
+            outcomes = evaluation.outcomes.side(side)
+            labels = snapshot.reference if side is Side.REFERENCE else snapshot.predictions[TEAM]
+            assert labels is not None
+            own = RegionSide(
+                region.patient, region.name, TEAM, labels, outcomes, snapshot.image, snapshot.mpp
+            )
+            frame = evaluation.outcomes.side_frame(side)[["side", "id", "status", "cause"]]
+            frame = frame.assign(region=region.name, patient=region.patient)
+            expected.append(frame.assign(**region_covariates(own, {})))
+    wanted = pd.concat(expected, ignore_index=True)
+    wanted = wanted[wanted["status"] != "ignored"].reset_index(drop=True)
+    wanted = wanted[list(objects.frame)].astype(objects.frame.dtypes)  # words: str or object
+    pd.testing.assert_frame_equal(objects.frame, wanted)
+    assert not objects.frame["haematoxylin_od"].isna().any()
+
+
+def test_failures_are_those_of_the_side_and_the_cause(objects: CohortObjects) -> None:
+    for side, failing in ((Side.REFERENCE, ("FN", "misclassified")), (Side.PREDICTION, ("FP",))):
+        frame = objects.of_side(side)
+        fails = is_failure(frame, side)
+        assert fails.tolist() == [status in failing for status in frame["status"]]
+        by_cause = [is_failure(frame, side, cause) for cause in CAUSES_OF[side]]
+        assert np.sum(by_cause, axis=0).tolist() == fails.astype(int).tolist()
+    with pytest.raises(SettingsError, match="'fragment'"):
+        is_failure(objects.of_side(Side.REFERENCE), Side.REFERENCE, "fragment")
+
+
+def test_rows_of_a_slice_name_their_objects(objects: CohortObjects) -> None:
+    found = common_slices(objects, permutations=19)
+    frame = objects.of_side(Side.REFERENCE)
+    assert found.objects == len(frame)
+    for own in found.slices:
+        listed = frame.iloc[own.rows]
+        assert len(listed[["region", "side", "id"]].drop_duplicates()) == own.objects
+
+
+def test_columns_of_patients_become_covariates(cohort: Cohort) -> None:
+    first, *others = cohort.patients
+    metadata = Metadata(
+        {
+            "organ": {first: "lung", **dict.fromkeys(others, "kidney")},
+            "age": {first: "61"},
+            "class": dict.fromkeys(cohort.patients, "x"),
+        }
+    )
+    found = cohort_objects(cohort, (TEAM,), SETTINGS, metadata=metadata)[TEAM]
+    is_first = found.frame["patient"] == first
+    assert (found.frame["organ"] == np.where(is_first, "lung", "kidney")).all()
+    assert (found.frame.loc[is_first, "age"] == 61).all()
+    assert found.frame.loc[~is_first, "age"].isna().all()
+    assert any("'class' of the table of patients" in f.message for f in found.findings)
+    assert set(found.frame["class"]) <= set(cohort.scheme.names)
+
+
+def test_a_table_adds_covariates_and_its_strangers_are_reported(
+    cohort: Cohort, objects: CohortObjects
+) -> None:
+    frame = objects.frame[["patient", "region", "side", "id"]]
+    known = frame[frame["side"] == "reference"].iloc[:-1].sample(frac=1, random_state=0)
+    table = known.assign(blur=[f"{k / 8}" for k in range(len(known))])
+    strange = table.iloc[:2].assign(patient="nobody")
+    both = pd.concat([table, strange], ignore_index=True)
+    found = cohort_objects(cohort, (TEAM,), SETTINGS, table=both)[TEAM]
+    merged = found.frame.merge(table.astype({"blur": float}), "left", list(frame))
+    np.testing.assert_array_equal(merged["blur_x"], merged["blur_y"])
+    assert found.frame["blur"].notna().sum() == len(known)
+    messages = [f.message for f in found.findings]
+    assert any(m.startswith(f"2 of {len(both)} rows of the table") for m in messages)
+    assert any("'nobody'" in m for m in messages)
+    assert any("1 of" in m and "objects are not in the table" in m for m in messages)
+    with pytest.raises(SettingsError, match="area_px, which is there already"):
+        cohort_objects(cohort, (TEAM,), SETTINGS, table=table.rename(columns={"blur": "area_px"}))
+
+
+def test_regions_of_different_scales_are_measured_in_micrometres(
+    tmp_path: Path, objects: CohortObjects
+) -> None:
+    root = write_cohort(tmp_path / "cohort")
+    region = REGIONS[0]
+    picture = root / ANNOTATIONS / region.patient / f"{region.name}.svs"
+    write_svs(picture, noise(*region.shape), mpp=0.5)
+    found = cohort_objects(open_cohort(root), (TEAM,), SETTINGS)[TEAM].frame
+    in_px = objects.frame
+    assert not [name for name in found if str(name).endswith("_px")]
+    mpp = np.where(found["region"] == region.name, 0.5, 0.25)
+    for name, power in (("area", 2), ("frame_distance", 1), ("neighbour_distance", 1)):
+        expected = in_px[f"{name}_px"] * mpp**power
+        np.testing.assert_allclose(found[f"{name}_um"], expected, equal_nan=True)
+
+
+def test_a_region_without_an_image_has_no_optical_densities(tmp_path: Path) -> None:
+    root = write_cohort(tmp_path / "cohort")
+    region = REGIONS[1]
+    (root / ANNOTATIONS / region.patient / f"{region.name}.svs").unlink()
+    found = cohort_objects(open_cohort(root), (TEAM,), SETTINGS)[TEAM]
+    here = found.frame["region"] == region.name
+    assert here.any()
+    assert (found.frame["haematoxylin_od"].isna() == here).all()
+    assert any("optical densities are undefined in 1 of" in f.message for f in found.findings)
+
+
+def test_large_regions_are_left_out_and_reported(cohort: Cohort) -> None:
+    found = cohort_objects(cohort, (TEAM,), SETTINGS, held_up_to_px=10)[TEAM]
+    assert found.frame.empty
+    kinds = [finding.kind for finding in found.findings]
+    assert kinds.count(FindingKind.FALLBACK) == len(cohort.regions)
+    assert common_slices(found).slices == ()
+
+
+def test_reading_can_be_cancelled(cohort: Cohort) -> None:
+    with pytest.raises(StoppedError):
+        cohort_objects(cohort, (TEAM,), SETTINGS, progress=Progress(is_wanted=lambda: False))

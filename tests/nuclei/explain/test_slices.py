@@ -1,0 +1,331 @@
+"""What failures have in common: against brute force, planted slices, noise, and SliceLine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from benchmarks.failure_slices import null_cohort, planted_cohort
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.progress import Progress, StoppedError
+from napari_panoptic.nuclei.explain.slice_conditions import (
+    Condition,
+    condition_words,
+    conditions_on,
+    rounded_threshold,
+    slice_words,
+)
+from napari_panoptic.nuclei.explain.slices import Limits, search_slices
+from napari_panoptic.nuclei.values.vocabulary import Side
+
+Covariates = Mapping[str, NDArray[Any]]
+
+
+def slow_z(inside: pd.Series, fails: pd.Series, patients: pd.Series) -> float:
+    """Mantel-Haenszel's statistic from a table of each patient."""
+    found = expected = variance = 0.0
+    for _, rows in fails.groupby(patients):
+        n, m, s = len(rows), rows.sum(), inside[rows.index].sum()
+        found += (inside[rows.index] & rows).sum()
+        expected += s * m / n
+        if n > 1:
+            variance += s * (n - s) * m * (n - m) / (n * n * (n - 1))
+    return (found - expected) / variance**0.5 if variance else 0.0
+
+
+def all_slices(
+    covariates: Covariates, limits: Limits
+) -> dict[tuple[Condition, ...], NDArray[np.bool_]]:
+    """Every slice within the limits of size -> its objects."""
+    alone = {name: conditions_on(name, values) for name, values in covariates.items()}
+    slices: dict[tuple[Condition, ...], NDArray[np.bool_]] = {
+        (c,): c.holds(covariates[c.covariate]) for own in alone.values() for c in own
+    }
+    for one, other in combinations(covariates, 2):
+        for a in conditions_on(one, covariates[one], broad=False):
+            for b in conditions_on(other, covariates[other], broad=False):
+                slices[a, b] = a.holds(covariates[one]) & b.holds(covariates[other])
+    n = len(next(iter(slices.values())))
+    least = max(limits.objects, limits.least_share * n)
+    return {
+        key: own for key, own in slices.items() if least <= own.sum() <= limits.largest_share * n
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_agrees_with_brute_force(seed: int) -> None:
+    cohort = planted_cohort(
+        seed, objects=700, covariates=4, patients=5, planted=100, planted_rate=0.6
+    )
+    covariates = dict(cohort.covariates)
+    numbers = covariates["x0"].astype(np.float64)
+    covariates["x0"] = np.where(cohort.is_failure & (numbers > 0.9), np.nan, numbers)
+    found = search_slices(covariates, cohort.is_failure, cohort.patients, permutations=200)
+    every = all_slices(covariates, Limits())
+    fails, patients = pd.Series(cohort.is_failure), pd.Series(cohort.patients)
+    z = {key: slow_z(pd.Series(inside), fails, patients) for key, inside in every.items()}
+    assert found.searched == len(every)
+    assert found.slices
+    for own in found.slices:
+        inside = every[own.conditions]
+        assert own.rows.tolist() == np.flatnonzero(inside).tolist()
+        assert own.failures == (inside & cohort.is_failure).sum()
+        assert own.rate == pytest.approx(cohort.is_failure[inside].mean())
+        assert own.rate_elsewhere == pytest.approx(cohort.is_failure[~inside].mean())
+        assert own.z == pytest.approx(z[own.conditions])
+        by_patient = fails.groupby([patients, pd.Series(inside)]).mean().unstack()
+        assert own.patients == len(by_patient.dropna())
+        assert own.patients_higher == (by_patient[True] > by_patient[False]).sum()
+        expected = fails.groupby(patients).transform("mean")[inside].mean()
+        assert own.rate_expected == pytest.approx(expected)
+    assert found.slices[0].z == pytest.approx(max(z.values()))
+
+
+def test_the_planted_slice_is_found_and_nothing_restates_it() -> None:
+    found = 0
+    for seed in range(10):
+        cohort = planted_cohort(seed, covariates=6)
+        slices = cohort.search(permutations=199)
+        found += cohort.is_found(slices)
+        assert len(slices.slices) <= 3
+    # At the rate of 85 in 100, fewer would be found once in a thousand such tests.
+    assert found >= stats.binom.ppf(1e-3, 10, 0.85)
+
+
+@pytest.mark.parametrize("drift", [False, True])
+def test_pure_noise_is_reported_as_rarely_as_promised(drift: bool) -> None:
+    n = 100
+    reported = sum(
+        bool(
+            null_cohort(seed, drift=drift, objects=400, covariates=4, patients=6)
+            .search(permutations=99)
+            .slices
+        )
+        for seed in range(n)
+    )
+    assert reported <= stats.binom.ppf(1 - 1e-3, n, 0.05)
+
+
+def test_a_test_that_neglects_patients_would_report_drift() -> None:
+    # The simulation can tell: without patients, the same cohorts are full of slices.
+    for seed in range(4):
+        cohort = null_cohort(seed, drift=True, objects=2000, covariates=4, patients=6)
+        alone = np.zeros(2000, np.int64)
+        assert search_slices(cohort.covariates, cohort.is_failure, alone, permutations=99).slices
+
+
+def test_the_planted_slice_is_the_first_of_ours_and_of_sliceline() -> None:
+    sliceline = pytest.importorskip("sliceline.slicefinder")
+    cohort = planted_cohort(4, covariates=6, planted_rate=0.6)
+    ours = cohort.search(permutations=199).slices[0].conditions
+    assert [condition.as_formula() for condition in ours] == ["x0 < 0.2", "x1 < 0.2"]
+    names = list(cohort.covariates)
+    columns = cohort.covariates.values()
+    fifths = np.array(
+        [np.digitize(x, (0.2, 0.4, 0.6, 0.8)) if x.dtype.kind == "f" else x for x in columns],
+        dtype=object,
+    ).T
+    finder = sliceline.Slicefinder(alpha=0.95, k=1, max_l=2, min_sup=0.02, verbose=False)
+    finder.fit(fifths, cohort.is_failure.astype(np.float64))
+    first = zip(names, finder.top_slices_[0], strict=True)
+    assert {name: value for name, value in first if value is not None} == {"x0": 0, "x1": 0}
+
+
+# --- what is listed ---------------------------------------------------------------------------
+
+
+def failing_where(rate: NDArray[np.float64], seed: int = 0) -> NDArray[np.bool_]:
+    return np.random.default_rng(seed).random(len(rate)) < rate
+
+
+def test_a_pair_that_restates_its_single_condition_is_not_listed() -> None:
+    rng = np.random.default_rng(1)
+    covariates = {f"x{k}": rng.random(4000) for k in range(5)}
+    fails = failing_where(np.where(covariates["x0"] < 0.2, 0.5, 0.1))
+    found = search_slices(covariates, fails, np.zeros(4000), permutations=199)
+    assert [[c.as_formula() for c in own.conditions] for own in found.slices] == [["x0 < 0.2"]]
+
+
+def test_two_reasons_are_two_slices() -> None:
+    rng = np.random.default_rng(2)
+    covariates = {f"x{k}": rng.random(4000) for k in range(5)}
+    covariates["organ"] = rng.choice(np.array(["kidney", "lung"], object), 4000)
+    is_pair = (covariates["x2"] >= 0.8) & (covariates["organ"] == "lung")
+    fails = failing_where(0.1 + 0.4 * (covariates["x0"] < 0.2) + 0.4 * is_pair)
+    found = search_slices(covariates, fails, np.zeros(4000), permutations=199)
+    assert {tuple(c.as_formula() for c in own.conditions) for own in found.slices} == {
+        ("x0 < 0.2",),
+        ("x2 >= 0.8", "organ = lung"),
+    }
+
+
+def test_slices_that_fail_less_are_not_listed() -> None:
+    x = np.random.default_rng(3).random(2000)
+    fails = failing_where(np.where(x < 0.2, 0.0, 0.3))
+    found = search_slices({"x": x}, fails, np.zeros(2000), permutations=99)
+    assert all(own.rate > own.rate_elsewhere for own in found.slices)
+    assert not any(own.conditions == (Condition("x", high=0.2),) for own in found.slices)
+
+
+def test_values_of_whole_patients_are_compared_within_patients_only() -> None:
+    rng = np.random.default_rng(4)
+    patients = np.repeat(np.arange(8), 200)
+    site = np.where(patients < 4, "north", "south").astype(object)
+    fails = failing_where(np.where(site == "north", 0.5, 0.1))
+    covariates = {"site": site, "x": rng.random(1600)}
+    assert not search_slices(covariates, fails, patients, permutations=199).slices
+    in_site = failing_where(np.where((site == "north") & (covariates["x"] < 0.2), 0.6, 0.1))
+    found = search_slices(covariates, in_site, patients, permutations=199).slices
+    assert [c.as_formula() for c in found[0].conditions] == ["site = north", "x < 0.2"]
+
+
+def test_held_out_patients_confirm_what_all_share_and_not_what_one_has() -> None:
+    rng = np.random.default_rng(5)
+    patients = np.repeat(np.arange(10), 400)
+    covariates = {f"x{k}": rng.random(4000) for k in range(4)}
+    is_small = covariates["x0"] < 0.2
+    everywhere = failing_where(np.where(is_small, 0.4, 0.1))
+    found = search_slices(covariates, everywhere, patients, permutations=199)
+    assert [own.confirmed for own in found.slices] == [True]
+    in_one = failing_where(np.where(is_small & (patients == 3), 0.9, 0.1))
+    found = search_slices(covariates, in_one, patients, permutations=199)
+    assert found.slices
+    assert not any(own.confirmed for own in found.slices)
+    few = search_slices(covariates, everywhere, patients // 2, permutations=199)
+    assert [own.confirmed for own in few.slices] == [None]
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_nothing_stands_out_where_all_or_none_fail(rate: float) -> None:
+    fails = np.full(300, bool(rate))
+    found = search_slices({"x": np.arange(300.0)}, fails, np.zeros(300))
+    assert found.slices == ()
+    assert found.failures == 300 * rate
+
+
+def test_no_objects_have_no_slices() -> None:
+    found = search_slices({"x": np.zeros(0), "y": np.zeros(0, object)}, np.zeros(0, bool), [])
+    assert (found.slices, found.searched, found.objects) == ((), 0, 0)
+    assert found.undefined == ("x", "y")
+
+
+def test_covariates_that_say_nothing_are_named() -> None:
+    n = 200
+    covariates = {
+        "same": np.ones(n),
+        "unknown": np.full(n, np.nan),
+        "no-word": np.full(n, "", object),
+        "x": np.arange(float(n)),
+    }
+    found = search_slices(covariates, np.arange(n) % 5 == 0, np.zeros(n), permutations=19)
+    assert found.undefined == ("same", "unknown", "no-word")
+    assert list(found.curves) == ["x"]
+
+
+def test_columns_of_another_length_are_refused() -> None:
+    with pytest.raises(SettingsError, match="'x' for each of 3 objects, found 2"):
+        search_slices({"x": np.zeros(2)}, np.zeros(3, bool), np.zeros(3))
+
+
+def test_a_search_can_be_cancelled() -> None:
+    cohort = planted_cohort(0, objects=600, covariates=3)
+    with pytest.raises(StoppedError):
+        search_slices(
+            cohort.covariates,
+            cohort.is_failure,
+            cohort.patients,
+            progress=Progress(is_wanted=lambda: False),
+        )
+
+
+# --- conditions -------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1e-3, 1.0, 4e5]), st.sampled_from([0.2, 0.6, 0.8]))
+def test_thresholds_are_round_and_move_few_objects(seed: int, scale: float, q: float) -> None:
+    values = scale * np.random.default_rng(seed).gamma(3, size=500)
+    threshold = rounded_threshold(values, q)
+    below = (values < np.quantile(values, q)).sum()
+    assert abs((values < threshold).sum() - below) <= 0.01 * len(values)
+    shorter = [float(f"{np.quantile(values, q):.{k}e}") for k in range(11)]
+    first = next(t for t in shorter if abs((values < t).sum() - below) <= 0.01 * len(values))
+    assert threshold == first
+
+
+def test_few_numbers_and_words_are_conditions_one_by_one() -> None:
+    grades = conditions_on("grade", np.array([1.0, 2.0, 2.0, np.nan, 3.0]))
+    assert [c.as_formula() for c in grades] == ["grade = 1", "grade = 2", "grade = 3"]
+    assert grades[1].holds(np.array([1.0, 2.0, np.nan])).tolist() == [False, True, False]
+    words = conditions_on("organ", np.array(["lung", "", "kidney"], object))
+    assert [c.as_formula() for c in words] == ["organ = kidney", "organ = lung"]
+
+
+def test_curves_count_every_object_once_and_have_bands() -> None:
+    cohort = planted_cohort(1, objects=1200, covariates=3, patients=8)
+    curves = cohort.search(permutations=19).curves
+    for name, curve in curves.items():
+        values = cohort.covariates[name]
+        for k, condition in enumerate(curve.bins):
+            inside = condition.holds(values)
+            assert curve.objects[k] == inside.sum()
+            assert curve.failures[k] == (inside & cohort.is_failure).sum()
+        assert curve.objects.sum() == 1200
+        assert (curve.low <= curve.rate).all()
+        assert (curve.rate <= curve.high).all()
+        assert curve.over_patients
+    assert len(curves["x0"].bins) == 10
+    assert len(curves["class"].bins) == 3
+
+
+@pytest.mark.parametrize(
+    ("conditions", "side", "words"),
+    [
+        (
+            (
+                Condition("class", value="Lymphocyte"),
+                Condition("area_px", high=80.0),
+                Condition("touching", value="yes"),
+            ),
+            Side.REFERENCE,
+            "Lymphocytes under 80 px touching a neighbour",
+        ),
+        ((Condition("class", value="Epithelial"),), Side.REFERENCE, "Epithelial nuclei"),
+        ((Condition("class", value="dead"),), Side.PREDICTION, "dead predictions"),
+        (
+            (Condition("solidity", low=0.9), Condition("eosin_od", high=0.25)),
+            Side.PREDICTION,
+            "Predictions with solidity of 0.9 or more and with eosin OD under 0.25",
+        ),
+        (
+            (Condition("area_um", low=12.5), Condition("frame_distance_um", high=3.0)),
+            Side.REFERENCE,
+            "Nuclei of 12.5 µm² or more and less than 3 µm from the frame",
+        ),
+        ((Condition("organ", value="kidney"),), Side.REFERENCE, "Nuclei with organ kidney"),
+        (
+            (Condition("my_score", low=1.0, high=2.0),),
+            Side.REFERENCE,
+            "Nuclei with my score from 1 to under 2",
+        ),
+    ],
+)
+def test_slices_are_described_in_words(
+    conditions: tuple[Condition, ...], side: Side, words: str
+) -> None:
+    assert slice_words(conditions, side) == words
+
+
+def test_every_built_in_covariate_has_words_for_both_ends() -> None:
+    for name in ("area_px", "local_density_px", "neighbour_distance_px", "haematoxylin_od"):
+        for condition in (Condition(name, high=5.0), Condition(name, low=5.0)):
+            assert "5" in condition_words(condition)

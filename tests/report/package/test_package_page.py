@@ -1,0 +1,186 @@
+"""The page of a package as a file: its size, its policy, its pictures and what it hides."""
+
+import base64
+import io
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from napari_panoptic.cli.main import main
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.report.package.drawing import ITEM_BYTES, TILE_PX, drawn
+from napari_panoptic.review.package.plan_rows import Question
+from tests.support.builders import noise, write_svs, write_tiff, write_xml
+from tests.support.review_packages import READING, contents_of, data_of, write_small_package
+from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
+
+MOST_BYTES, ITEMS = 25 * 10**6, 300
+PATH = re.compile(r"M(-?\d+) (-?\d+)((?:[hv]-?\d+)*)z")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return write_cohort(tmp_path_factory.mktemp("cohort") / "cohort")
+
+
+def filled(path, width):
+    """Fill the rings of a path of horizontal and vertical edges, by the even-odd rule."""
+    crossings = np.zeros((width, width + 1), int)
+    for x, y, steps in PATH.findall(path):
+        at_x, at_y = start = int(x), int(y)
+        for kind, length in re.findall(r"([hv])(-?\d+)", steps):
+            at_x, at_y, before = (
+                (at_x + int(length), at_y, at_y)
+                if kind == "h"
+                else (at_x, at_y + int(length), at_y)
+            )
+            cross(crossings, at_x, before, at_y)
+        cross(crossings, start[0], at_y, start[1])
+    return np.cumsum(crossings, axis=1)[:, :width] % 2 == 1
+
+
+def cross(crossings, x, y, other):
+    height, width = crossings.shape
+    low, high = np.clip(sorted((y, other)), 0, height)
+    if x < width:
+        crossings[low:high, max(x, 0)] += 1
+
+
+@pytest.mark.parametrize("side", Side)
+def test_outlines_are_those_of_the_objects(root, side):
+    cohort = open_cohort(root)
+    name = REGIONS[0].name
+    pair = load_region(cohort, name, READING.settings).evaluations["beta"].pair
+    labels = pair.reference if side is Side.REFERENCE else pair.prediction
+    questions = [Question(str(i), "beta", name, side, i) for i in labels.ids.tolist()]
+    found = list(drawn(cohort, questions, READING))
+    assert len(found) == len(labels) > 4
+    for row, each in enumerate(found, start=1):
+        y, x = np.nonzero(labels.index == row)
+        # The object is in the middle of the picture.
+        middle = [(v.min() + v.max() + 1 - each.field_px) // 2 for v in (y, x)]
+        field = np.zeros((each.field_px, each.field_px), int)
+        rows, columns = np.indices(field.shape) + np.reshape(middle, (2, 1, 1))
+        inside = (rows >= 0) & (columns >= 0)
+        inside &= (rows < labels.index.shape[0]) & (columns < labels.index.shape[1])
+        field[inside] = labels.index[rows[inside], columns[inside]]
+        outlined = each.outlines[side]
+        concerned = filled(outlined.concerned, each.field_px)
+        assert np.array_equal(concerned | filled(outlined.beside, each.field_px), field > 0)
+        assert (field[concerned] == row).any()
+        others = set(np.unique(field[concerned])) - {row}
+        assert not others or side is not each.item.target.side or len(each.classes[side]) >= 1
+
+
+def test_a_tile_is_the_one_of_the_grid_that_holds_the_point(tmp_path):
+    folder = tmp_path / "MoNuSAC Testing Data and Annotations" / "P"
+    tissue = noise(150, 200)
+    tissue[64:128, 128:192] = 255
+    write_svs(folder / "P_1.svs", tissue, mpp=0.25)
+    write_xml(folder / "P_1.xml", ("Epithelial", [[(130, 70), (140, 70), (140, 80), (130, 80)]]))
+    write_tiff(tmp_path / "Teams/T/P/P_1_mask.png.tif", np.zeros((150, 200, 3), np.uint8))
+    (found,) = drawn(
+        open_cohort(tmp_path), [Question("1", "T", "P_1", None, None, 100.0, 128.0)], READING
+    )
+    x, y, width = found.close_up
+    assert width == TILE_PX == 64
+    with Image.open(io.BytesIO(found.jpeg)) as picture:
+        pixels = np.asarray(picture)
+    assert pixels[y : y + width, x : x + width].mean() > 250
+    assert pixels[y : y + width, x + width : x + width + 8].mean() < 200
+    assert found.item.target is None
+    assert filled(found.outlines[Side.REFERENCE].beside, found.field_px)[y + 8, x + 4]
+
+
+def test_300_items_fit_even_where_pictures_compress_badly(tmp_path):
+    folder = tmp_path / "MoNuSAC Testing Data and Annotations" / "P"
+    random = np.random.default_rng(5)
+    write_svs(folder / "P_1.svs", random.integers(0, 256, (600, 600, 3), dtype=np.uint8), mpp=0.25)
+    squares = [
+        [(x, y), (x + 9, y), (x + 9, y + 9), (x, y + 9)]
+        for x in range(0, 590, 14)
+        for y in range(0, 590, 14)
+    ]
+    large = [(150, 150), (400, 150), (400, 400), (150, 400)]
+    write_xml(folder / "P_1.xml", ("Epithelial", [*squares, large]))
+    write_tiff(tmp_path / "Teams/T/P/P_1_mask.png.tif", np.zeros((600, 600, 3), np.uint8))
+    cohort = open_cohort(tmp_path)
+    page = write_small_package(tmp_path / "one.html", cohort, 2)
+    few = write_small_package(tmp_path / "two.html", cohort, 1)
+    sizes = [path.stat().st_size for path in (few, page)]
+    assert sizes[0] + (ITEMS - 1) * (sizes[1] - sizes[0]) < MOST_BYTES
+    data = data_of(page)
+    with Image.open(io.BytesIO(base64.b64decode(data["pictures"][0]))) as picture:
+        assert min(picture.size) >= 224
+    assert 0.5 * ITEM_BYTES < len(base64.b64decode(data["pictures"][0])) <= ITEM_BYTES
+
+
+def text_of(page):
+    """Give everything of a page but base64, in which any short word can occur."""
+    return re.sub(r"[A-Za-z0-9+/=]{200,}", "", page.read_text("utf-8"))
+
+
+def test_a_blind_page_shows_neither_teams_nor_outcomes(root, tmp_path):
+    cohort = open_cohort(root)
+    seen = text_of(write_small_package(tmp_path / "seen.html", cohort, 1000))
+    path = write_small_package(tmp_path / "blind.html", cohort, 1000, is_blind=True)
+    blind = text_of(path)
+    for word in (*TEAMS, "Outcome", "FN (missed)"):
+        assert word in seen
+        assert word not in blind
+    assert {item.team for item in contents_of(path).items} == set(TEAMS)
+
+
+def test_the_same_command_writes_the_same_page(root, tmp_path):
+    pages = [tmp_path / "a.html", tmp_path / "b.html"]
+    for page in pages:
+        command = ["package", str(root), "--failures", "6", "--blind", "-o", str(page)]
+        assert main(command) == 0
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    assert main([*command, "--seed", "1"]) == 0
+    assert contents_of(pages[0]).items != contents_of(pages[1]).items
+
+
+def test_two_teams_are_shown_side_by_side(root, tmp_path, capsys):
+    page = tmp_path / "ab.html"
+    command = ["package", str(root), "--failures", "4", "--compare", "alpha,beta", "-o", str(page)]
+    assert main(command) == 0
+    assert "8 items written" in capsys.readouterr().out
+    data, items = data_of(page), contents_of(page).items
+    assert data["questions"] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    for first, second in data["questions"]:
+        assert items[first].target == items[second].target
+        assert {items[first].team, items[second].team} == set(TEAMS)
+        assert data["items"][first]["picture"] == data["items"][second]["picture"]
+    assert "alpha" not in text_of(page)
+
+
+def test_an_item_of_a_plan_that_is_not_there_stops_it(root, tmp_path, capsys):
+    plan = tmp_path / "plan.csv"
+    header = "item,team,patient,region,side,id,y_px,x_px,stratum,probability"
+    plan.write_text(f"{header}\n1,alpha,P,{REGIONS[0].name},reference,999,1,1,s,1\n")
+    page = tmp_path / "review.html"
+    assert main(["package", str(root), "--plan", str(plan), "-o", str(page)]) == 1
+    assert "has no such object" in capsys.readouterr().err
+    assert not page.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--failures", "3", "--compare", "alpha"], "expected two teams"),
+        (["--failures", "3", "--compare", "alpha,gamma"], "no team 'gamma'"),
+        (["--failures", "3", "--compare", "alpha,beta", "--teams", "alpha"], "leave --teams out"),
+        (["--failures", "0"], "at least 1"),
+        ([], "--plan --failures is required"),
+    ],
+)
+def test_mistakes_in_the_arguments(root, tmp_path, capsys, options, message):
+    with pytest.raises(SystemExit) as ended:
+        main(["package", str(root), "-o", str(tmp_path / "review.html"), *options])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
