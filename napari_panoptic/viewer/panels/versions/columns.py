@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.styles import count_text, ratio_text, signed_text
+from napari_panoptic.nuclei.display.styles import MINUS, count_text, ratio_text, signed_text
 from napari_panoptic.nuclei.explain.version_diff import (
     CHANGE_MEANINGS,
     NO_OBJECT,
@@ -69,11 +69,13 @@ def _object_columns(comparison: VersionComparison) -> list[Column]:
     meanings = {str(change): meaning for change, meaning in CHANGE_MEANINGS.items()}
     changes = rows["change"].to_numpy(str)
     columns = [
-        _words("change", "What the new version changed.", changes, width=92),
-        _words("region", "Click to go to the object.", rows["region"].to_numpy(str), width=190),
-        _words("side", "Annotated nucleus, or FP.", rows["side"].to_numpy(str), width=78),
-        Column("id", "Of a gone FP that of the old version.", rows["id"].to_numpy(np.int64)),
-        _words("class", "Class of the object itself.", rows["class"].to_numpy(str), width=92),
+        _words("change", "What the new version changed.", changes, width=86),
+        _words("region", "Click to go to the object.", rows["region"].to_numpy(str), width=172),
+        _words("side", "Annotated nucleus, or FP.", rows["side"].to_numpy(str), width=74),
+        Column(
+            "id", "Of a gone FP that of the old version.", rows["id"].to_numpy(np.int64), width=46
+        ),
+        _words("class", "Class of the object itself.", rows["class"].to_numpy(str), width=86),
     ]
     columns[0] = _with_tooltip(columns[0], lambda row: meanings[changes[row]])
     for when, name in ((BEFORE, diff.old), ("after", diff.new)):
@@ -198,7 +200,9 @@ def _part_column(values: NDArray[np.float64]) -> Column:
 
 
 def _small_text(value: float) -> str:
-    return signed_text(value) if abs(value) >= 5e-5 or value == 0 else f"{value:+.0e}"
+    if value == 0 or abs(value) >= 5e-5:
+        return signed_text(value)
+    return f"{value:+.0e}".replace("-", MINUS)
 
 
 def _words(title: str, meaning: str, values: NDArray[np.str_], *, width: int) -> Column:

@@ -225,7 +225,8 @@ class VersionsPanel(QWidget):
                 ]
                 for b, ns in zip(before, counts, strict=True)
             ]
-            table.fill([corner, *(Cell(a, f"{a} in {diff.new}.") for a in after)], rows)
+            headings = [Cell(a.split(": ")[-1], f"{a} in {diff.new}.") for a in after]
+            table.fill([corner, *headings], rows)
 
     def _fill_list(self) -> None:
         comparison, view = self._comparison, View(self.view.choice)
@@ -326,7 +327,7 @@ class VersionsPanel(QWidget):
             layout.addWidget(label)
         self._body.addWidget(self._matrix_area())
         self._body.addWidget(self._list_area())
-        self._body.setSizes([480, 720])
+        self._body.setSizes([560, 680])
         self._body.setChildrenCollapsible(False)
         layout.addWidget(self._body, 1)
         layout.addStretch(0)

@@ -110,6 +110,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
             (panel.stop_wanted, self._on_stop),
             (panel.object_chosen, self._on_object),
             (panel.region_chosen, link.go_to),
+            (panel.gallery_wanted, link.show_failures),
         ]
 
     def close(self) -> None:
