@@ -297,6 +297,7 @@ class TestCohort:
         gallery = desk.presenter(FailuresPresenter)
         wait_until(lambda: desk.is_settled and is_in_sight(gallery.panel))
         items = gallery.panel.view.items
+        wait_until(lambda: len(items.rows) == len(broken))
         shown = {gallery.failures.name(int(row)) for row in items.rows}
         assert shown == {
             FailureName(NEW, region, Side.REFERENCE, id_)
