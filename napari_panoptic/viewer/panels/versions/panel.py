@@ -99,6 +99,7 @@ class VersionsPanel(QWidget):
         self._body = QSplitter(Qt.Orientation.Horizontal)
         self._comparison: VersionComparison | None = None
         self._chosen: Chosen = None
+        self._shown = VersionChoice()
         self._lay_out()
         self._connect()
         self.show_progress(None)
@@ -152,6 +153,7 @@ class VersionsPanel(QWidget):
         self.old.show_choice(choice.old)
         self.new.show_choice(choice.new)
         self.scope.show_choice(choice.scope)
+        self._shown = choice
 
     def show_progress(self, progress: tuple[int, int] | None, *, can_compare: bool = False) -> None:
         """Show how many regions are done; None if nothing is under way."""
@@ -249,7 +251,7 @@ class VersionsPanel(QWidget):
     def _connect(self) -> None:
         self.old.chosen.connect(lambda name: self._on_team(name, is_old=True))
         self.new.chosen.connect(lambda name: self._on_team(name, is_old=False))
-        self.scope.chosen.connect(lambda _scope: self.choice_changed.emit(self.choice))
+        self.scope.chosen.connect(lambda _scope: self._emit_choice())
         self.swap.clicked.connect(lambda _=False: self._on_swap())
         self.compare.clicked.connect(lambda _=False: self.compare_wanted.emit())
         self.stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
@@ -257,24 +259,27 @@ class VersionsPanel(QWidget):
         self.gallery.clicked.connect(lambda _=False: self._on_gallery())
         for table in (self.changes, *self.matrices.values()):
             table.chosen.connect(self.choose)
-        self.table.cell_activated.connect(self._on_row)
         self.table.row_chosen.connect(self._on_row)
+        self.table.centre_wanted.connect(
+            lambda row: self._on_row(row, self.table.currentIndex().column())
+        )
 
     def _on_team(self, name: str, *, is_old: bool) -> None:
         """Compare another team; the same one twice exchanges the versions."""
         other = self.new if is_old else self.old
-        if name == other.choice and self._comparison is not None:
-            diff = self._comparison.diff
-            other.show_choice(diff.old if is_old else diff.new)
         if name == other.choice:
-            other.show_choice(next((team for team in other.values if team != name), name))
-        self.choice_changed.emit(self.choice)
+            other.show_choice(self._shown.old if is_old else self._shown.new)
+        self._emit_choice()
 
     def _on_swap(self) -> None:
         old, new = self.old.choice, self.new.choice
         self.old.show_choice(new)
         self.new.show_choice(old)
-        self.choice_changed.emit(self.choice)
+        self._emit_choice()
+
+    def _emit_choice(self) -> None:
+        self._shown = self.choice
+        self.choice_changed.emit(self._shown)
 
     def _on_row(self, row: int, column: int) -> None:
         comparison, view = self._comparison, View(self.view.choice)
@@ -339,6 +344,9 @@ class VersionsPanel(QWidget):
         column.setSpacing(4)
         for table in (self.changes, *self.matrices.values()):
             column.addWidget(table)
+            header = table.horizontalHeader()
+            if header is not None:  # "too-small" and "too-large" differ at their ends
+                header.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         column.addStretch(1)
         area.setWidget(inside)
         area.setWidgetResizable(True)
