@@ -7,6 +7,7 @@ import io
 import math
 import struct
 import zipfile
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -25,6 +26,7 @@ from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.io.formats.labels.arrays import array_items
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
 from napari_panoptic.io.formats.polygons.annotation_store import read_store
+from napari_panoptic.io.formats.polygons.coco_instances import instance_items
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.io.formats.polygons.imagej_rois import read_rois
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
@@ -318,6 +320,82 @@ def read_hovernet_mat(path: Path) -> None:
     check_masks(load_masks(files, MONUSAC_CLASSES, shape=reference_shape(None, [files])))
 
 
+def outlines_of(source: Source) -> Callable[[Path], None]:
+    """Return a reader of a format of outlines, which draws them."""
+
+    def read(path: Path) -> None:
+        load(path, source)
+
+    return read
+
+
+def read_coco_instances(path: Path) -> None:
+    """Read COCO instances: each of the regions that the file lists."""
+    for item in list(instance_items(path))[:3]:
+        files = MaskFiles(Source.COCO_INSTANCES, {"": (path,)}, item.key)
+        check_masks(load_masks(files, MONUSAC_CLASSES, shape=SHAPE))
+
+
+def _coco_instance_goods() -> list[Any]:
+    square = [[1, 1, 5, 1, 5, 4, 1, 4]]
+    runs = {"size": [4, 4], "counts": [1, 2, 13]}
+    packed = {"size": [4, 4], "counts": "12=0"}
+    entry = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": square, "iscrowd": 0}
+    other = {"id": 2, "image_id": 2, "category_id": 1, "segmentation": runs, "score": 0.5}
+    return [
+        {
+            "images": [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png"}],
+            "annotations": [entry, other, entry | {"id": 3, "iscrowd": 1}],
+            "categories": [{"id": 1, "name": "Epithelial"}],
+        },
+        [entry, other | {"segmentation": packed}],
+    ]
+
+
+def _cellvit_goods() -> list[Any]:
+    square = [[1, 1], [5, 1], [5, 4], [1, 4]]
+    cells = [{"contour": square, "type": 1, "type_prob": 0.5}, {"contour": square, "type": 7}]
+    return [{"type_map": {"1": "Epithelial"}, "cells": cells}, {"type_map": None, "cells": []}]
+
+
+def _dsa_goods() -> list[Any]:
+    points = [[1, 1, 0], [5, 1, 0], [5, 4, 0]]
+    line = {"type": "polyline", "closed": True, "points": points, "holes": [points]}
+    circle = {"type": "circle", "center": [8, 6, 0], "radius": 2, "group": "Epithelial"}
+    box = circle | {"type": "rectangle", "width": 4, "height": 2, "rotation": 1}
+    label = {"label": {"value": "Lymphocyte"}}
+    return [
+        {"name": "Epithelial", "elements": [line, circle]},
+        [{"annotation": {"name": "a", "elements": [box | label, line | {"group": "Ambiguous"}]}}],
+    ]
+
+
+def _xml(tag: str, *inside: Any, **attributes: str) -> dict[str, Any]:
+    return {"tag": tag, **attributes, "in": list(inside)}
+
+
+def _asap_goods() -> list[Any]:
+    corners = ((1, 1), (5.5, 1), (5, 4))
+    places = [
+        _xml("Coordinate", Order=str(n), X=str(x), Y=str(y)) for n, (x, y) in enumerate(corners)
+    ]
+    own = [
+        _xml("Annotation", _xml("Coordinates", *places), Type=kind, PartOfGroup=group)
+        for kind, group in (("Polygon", "Epithelial"), ("Spline", "None"), ("Dot", "Ambiguous"))
+    ]
+    return [_xml("ASAP_Annotations", _xml("Annotations", *own)), _xml("ASAP_Annotations")]
+
+
+def _halo_goods() -> list[Any]:
+    corners = [_xml("V", X="1", Y="1"), _xml("V", X="6", Y="5")]
+    regions = [
+        _xml("Region", _xml("Vertices", *corners), Type=kind, NegativeROA=hole)
+        for kind, hole in (("Rectangle", "0"), ("Ellipse", "1"), ("Polygon", "1"), ("Ruler", "0"))
+    ]
+    layer = _xml("Annotation", _xml("Regions", *regions), Name="Epithelial")
+    return [_xml("Annotations", layer), _xml("Annotations")]
+
+
 def read_roi_archive(path: Path) -> None:
     """Read ImageJ ROIs, or draw them."""
     if one_of(path, 2):
@@ -466,6 +544,13 @@ CHALLENGE_TARGETS: dict[str, Target] = {
         "a.db", read_annotation_store, none, _store_goods, doc.sqlite_bytes, True
     ),
     "imagej-roi": Target("a.zip", read_roi_archive, _roi_seeds, _roi_goods, doc.roi_bytes),
+    "coco-instances": Target(
+        "a.json", read_coco_instances, none, _coco_instance_goods, doc.json_bytes
+    ),
+    "cellvit": Target("a.json", outlines_of(Source.CELLVIT), none, _cellvit_goods, doc.json_bytes),
+    "dsa": Target("a.json", outlines_of(Source.DSA), none, _dsa_goods, doc.json_bytes),
+    "asap": Target("a.xml", outlines_of(Source.ASAP), none, _asap_goods, doc.xml_bytes),
+    "halo": Target("a.annotations", outlines_of(Source.HALO), none, _halo_goods, doc.xml_bytes),
     "preferences": Target("a.json", read_preferences, none, _preferences_goods, doc.json_bytes),
 }
 """Name -> reader."""

@@ -294,6 +294,7 @@ class _Discovery:
                 if not all(map(self._listing.admits, item.paths)):
                     continue
                 name = item.name if region is None else f"{region}_{item.name}"
+                name = region if region is not None and item.is_only else name
                 yield replace(item, name=name, patient=patient or item.patient)
         except PanopticError as error:
             team = self._team_names[self._team(match)] if "team" in match.fields else None

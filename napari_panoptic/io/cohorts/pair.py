@@ -21,6 +21,7 @@ from napari_panoptic.io.formats.labels.label_images import (
 )
 from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.labels.ome_zarr import label_classes
+from napari_panoptic.io.formats.recognise import foreign_tool, json_source, xml_source
 from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.images import probe_image
 from napari_panoptic.io.label_windows import is_zarr
@@ -52,10 +53,8 @@ _FURTHER_ENDINGS = {
 }
 """Endings of files that formats read but do not write."""
 _PICTURES = (".tif", ".tiff", ".png", ".bmp", ".gif")
-_SHARED_ENDINGS = (*_PICTURES, ".json", ".hovernet.json", ".mat")
+_SHARED_ENDINGS = (*_PICTURES, ".json", ".hovernet.json", ".mat", ".xml")
 """Endings of files whose content decides the format."""
-_HOVERNET_KEY = b'"nuc"'
-_SNIFFED_BYTES = 1 << 16
 _COLOURS: tuple[Rgb, ...] = (
     *MONUSAC_CLASSES.colours,
     *((255, 128, 0), (128, 0, 255), (0, 255, 255), (255, 0, 255)),
@@ -79,6 +78,7 @@ def format_of(path: Path) -> Source:
     name = path.name.casefold()
     if not name.endswith(".zarr"):
         check_file(path, "a file with objects")
+        _refuse_foreign(path)
     endings = {
         ending: form.source
         for form in reversed(list(known_forms().values()))  # so that built-in ones win
@@ -92,17 +92,27 @@ def format_of(path: Path) -> Source:
     if name.endswith(_PICTURES):
         return _picture_format(path)
     if name.endswith(".json"):
-        with path.open("rb") as file:
-            start = file.read(_SNIFFED_BYTES)
-        return Source.HOVERNET if _HOVERNET_KEY in start else Source.GEOJSON
+        return json_source(path) or Source.GEOJSON
+    if name.endswith(".xml"):
+        return xml_source(path) or Source.IMAGESCOPE
     if name.endswith(".mat"):
         return Source.HOVERNET_MAT if "inst_map" in mat_variables(path) else Source.SUBMISSION
     raise UnreadableFileError(
-        "expected a label image (TIFF, PNG, NPY, OME-Zarr) or outlines (GeoJSON, ImageScope XML, "
-        "HoVer-Net JSON or .mat, ImageJ ROIs, TIAToolbox .db), found a file with the ending "
+        "expected a label image (TIFF, PNG, NPY, OME-Zarr) or outlines (GeoJSON, ImageScope or "
+        "ASAP XML, HALO, HoVer-Net, CellViT, COCO or DSA JSON, HoVer-Net .mat, ImageJ ROIs, "
+        "TIAToolbox .db), found a file with the ending "
         f"'{path.suffix}'. Convert it to one of these",
         path=path,
     )
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Refuse a file of a known program that no format reads."""
+    if what := foreign_tool(path):
+        raise UnreadableFileError(
+            f"expected a label image or outlines, found {what}",
+            path=path,
+        )
 
 
 def _picture_format(path: Path) -> Source:

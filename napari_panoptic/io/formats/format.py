@@ -193,12 +193,15 @@ class Item:
         The patient, if the file states it.
     paths
         Further files of this region alone.
+    is_only
+        Whether the file holds no other region; ``{region}`` in its path then names it.
     """
 
     name: str
     key: str
     patient: str | None = None
     paths: tuple[Path, ...] = ()
+    is_only: bool = False
 
 
 ListItems = Callable[[Path], Iterable[Item]]

@@ -26,17 +26,22 @@ from napari_panoptic.io.formats.labels import (
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.polygons import (
     annotation_store,
+    asap,
+    cellvit,
+    coco_instances,
+    dsa,
     geojson,
     geojson_writer,
+    halo,
     hovernet,
     imagej_rois,
     imagescope,
     imagescope_edits,
 )
-from napari_panoptic.io.formats.polygons.polygon_format import outline_format
+from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
 from napari_panoptic.io.guard import check_links
 from napari_panoptic.io.images import probe_image
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source, Vertices
 from napari_panoptic.nuclei.values.labels import size_text
 from napari_panoptic.nuclei.values.settings import Restoration
 
@@ -143,6 +148,38 @@ BUILT_IN = (
         read=imagej_rois.read_rois,
         has_conventions=True,
         write=imagej_rois.write_files,
+    ),
+    polygon_format(
+        name=Source.COCO_INSTANCES,
+        title="COCO instances",
+        endings=(".coco.json",),
+        read=coco_instances.read_objects,
+        items=coco_instances.instance_items,
+    ),
+    polygon_format(
+        name=Source.CELLVIT,
+        title="CellViT cells.json",
+        endings=(".cellvit.json",),
+        read=cellvit.read_objects,
+        vertices=Vertices.PIXEL_CENTRES,
+    ),
+    polygon_format(
+        name=Source.ASAP,
+        title="ASAP XML",
+        endings=(".asap.xml",),
+        read=asap.read_objects,
+    ),
+    polygon_format(
+        name=Source.HALO,
+        title="HALO annotations",
+        endings=(".annotations",),
+        read=halo.read_objects,
+    ),
+    polygon_format(
+        name=Source.DSA,
+        title="DSA and HistomicsUI JSON",
+        endings=(".dsa.json",),
+        read=dsa.read_objects,
     ),
 )
 """The formats of this package; if files of several exist, the first is read."""

@@ -214,6 +214,11 @@ class Source(str):
     HOVERNET_MAT: ClassVar[Source]  # HoVer-Net and CoNSeP .mat files with an inst_map
     ANNOTATION_STORE: ClassVar[Source]  # TIAToolbox annotation stores (SQLite)
     IMAGEJ_ROI: ClassVar[Source]  # ImageJ ROIs, as Fiji and StarDist write them
+    COCO_INSTANCES: ClassVar[Source]  # COCO polygons and run lengths, of many regions
+    CELLVIT: ClassVar[Source]  # CellViT cells.json
+    ASAP: ClassVar[Source]  # ASAP XML polygons
+    HALO: ClassVar[Source]  # HALO .annotations
+    DSA: ClassVar[Source]  # annotations of the Digital Slide Archive
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -228,6 +233,11 @@ Source.HOVERNET = Source("hovernet")
 Source.HOVERNET_MAT = Source("hovernet-mat")
 Source.ANNOTATION_STORE = Source("annotation-store")
 Source.IMAGEJ_ROI = Source("imagej-roi")
+Source.COCO_INSTANCES = Source("coco-instances")
+Source.CELLVIT = Source("cellvit")
+Source.ASAP = Source("asap")
+Source.HALO = Source("halo")
+Source.DSA = Source("dsa")
 
 
 class Vertices(StrEnum):

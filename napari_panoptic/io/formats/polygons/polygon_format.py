@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.class_numbers import tables_beside
 from napari_panoptic.io.formats.format import (
     Format,
+    ListItems,
     LoadedMasks,
     LoadRequest,
     Objects,
@@ -46,9 +48,15 @@ from napari_panoptic.nuclei.values.cohort import (
     Vertices,
 )
 
-Outline = tuple[Sequence[ArrayLike], Any, int | None]
+LARGEST_ID = 2**31 - 1
+"""Larger ids are replaced by running numbers."""
+
+Outline = (
+    tuple[Sequence[ArrayLike], Any, int | None] | tuple[Sequence[ArrayLike], Any, int | None, float]
+)
 """The rings of an object, x and y in px, filled together by the even-odd rule; its class, a name or
-a number as in `napari_panoptic.io.formats.class_numbers`; its id, or None."""
+a number as in `napari_panoptic.io.formats.class_numbers`; its id, or None for its running number;
+and perhaps the score of a model."""
 
 
 def polygon_format(
@@ -56,8 +64,9 @@ def polygon_format(
     name: str,
     title: str,
     endings: tuple[str, ...],
-    read: Callable[[Path], Iterable[Outline]],
+    read: Callable[..., Iterable[Outline]],
     vertices: Vertices = Vertices.PIXEL_EDGES,
+    items: ListItems | None = None,
     write: Write | None = None,
     losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: (),  # noqa: ARG005
 ) -> Format:
@@ -69,11 +78,12 @@ def polygon_format(
 
     Parameters
     ----------
-    name, title, endings, write, losses
+    name, title, endings, items, write, losses
         As for `napari_panoptic.io.formats.format.Format`.
     read
-        Yields the objects of a file, see `Outline`. A `ValueError`,
-        `LookupError`, `TypeError` or `OSError` of it refuses the file.
+        Yields the objects of a file, see `Outline`; with ``items``, it is called with the file
+        and the key of a region, None for the only one. A `ValueError`, `LookupError`,
+        `TypeError`, `AttributeError`, `OverflowError` or `OSError` of it refuses the file.
     vertices
         What whole-number vertices run through.
     """
@@ -85,20 +95,30 @@ def polygon_format(
         progress: Callable[[int, int], None] | None = None,  # noqa: ARG001 - unknown
         is_wanted: Callable[[], bool] = lambda: True,
         rules: OutlineRules = UNSTATED,  # noqa: ARG001 - the format decides
+        item: str | None = None,
     ) -> PolygonFile:
         check_file(path, title)
         objects = Collector(
             path, scheme, renumbered="the ids of the objects do not ascend: they were renumbered"
         )
         try:
-            for rings, value, id_ in read(path):
+            for rings, value, id_, *more in read(path) if items is None else read(path, item):
                 if len(objects) % BATCH == 0 and not is_wanted():
                     raise ReadingStoppedError("reading was cancelled", path=path)
                 points = [opened(np.array(ring, np.float64).reshape(-1, 2)) for ring in rings]
                 if not all((np.abs(ring) <= LARGEST_COORDINATE).all() for ring in points):
                     raise ValueError(f"a coordinate of object {len(objects) + 1} is out of range")
-                objects.add(points, objects.numbers.of(value), id_=id_ or 0)
-        except (ValueError, LookupError, TypeError, OSError) as error:
+                score = float(more[0]) if more else math.nan
+                number = len(objects) + 1 if id_ is None else id_ if id_ <= LARGEST_ID else 0
+                objects.add(points, objects.numbers.of(value), id_=number, score=score)
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            OSError,
+        ) as error:
             raise UnreadableFileError(
                 f"expected {title}, found a file that cannot be read ({error}); export it again",
                 path=path,
@@ -111,6 +131,7 @@ def polygon_format(
         title=title,
         endings=endings,
         read=read_outlines,
+        items=items,
         write=write,
         losses=losses,
     )
@@ -124,6 +145,7 @@ def outline_format(
     read: ReadOutlines,
     has_conventions: bool = False,
     has_numbers: bool = True,
+    items: ListItems | None = None,
     write: Write | None,
     losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: (),  # noqa: ARG005
 ) -> Format:
@@ -131,10 +153,10 @@ def outline_format(
 
     Parameters
     ----------
-    name, title, endings, write, losses
+    name, title, endings, items, write, losses
         As for `napari_panoptic.io.formats.format.Format`.
     read
-        Reads a file.
+        Reads a file; with ``items``, the objects of the region whose key is ``item``.
     has_conventions
         Whether programs write such files in several conventions, which a
         ``cohort.toml`` can state.
@@ -146,6 +168,8 @@ def outline_format(
         files: MaskFiles, scheme: ClassScheme, team: str | None, **watch: Any
     ) -> PolygonFile:
         path = files.all_paths[0]
+        if items is not None:
+            watch["item"] = files.item
         file = read(path, scheme, rules=files.rules, **watch)
         side = "reference" if team is None else "predictions"
         return in_convention(file, files.rules, path, side=side) if has_conventions else file
@@ -198,6 +222,7 @@ def outline_format(
         open_tiles=open_tiles,
         outlines=read,
         endings=endings,
+        items=items,
         write=write,
         losses=losses,
         companions=tables_beside if has_numbers else lambda path: (),  # noqa: ARG005

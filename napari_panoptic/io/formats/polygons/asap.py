@@ -1,0 +1,47 @@
+"""ASAP XML, as CAMELYON and TIGER have it: polygons of one region.
+
+``ASAP_Annotations/Annotations/Annotation[@PartOfGroup, @Type]/Coordinates/Coordinate[@X, @Y,
+@Order]``, in px at full resolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from lxml import etree
+
+from napari_panoptic.io.formats.polygons.imagescope import safe_parser
+from napari_panoptic.io.formats.polygons.polygon_format import Outline
+from napari_panoptic.io.guard import check_length
+
+WHAT = "an ASAP XML annotation"
+ROOT = "ASAP_Annotations"
+OUTLINES = ("Polygon", "Rectangle", "Spline")
+"""Types with an area; points and measurements have none."""
+NO_GROUP = "None"
+"""The group of annotations that are in none."""
+
+
+def read_objects(path: Path) -> Iterator[Outline]:
+    """Yield the outlines of a file; points and measurements are passed over.
+
+    The class is the group, or, without a group, none. Ids are running numbers.
+    """
+    check_length(path, WHAT)
+    try:
+        root = etree.parse(path, safe_parser()).getroot()
+    except etree.XMLSyntaxError as error:
+        raise ValueError(f"its XML is cut off or damaged: {error}") from error
+    if root.tag != ROOT:
+        raise ValueError(f"its root element is <{str(root.tag)[:60]}>, not <{ROOT}>")
+    for annotation in root.iterfind("Annotations/Annotation"):
+        if annotation.get("Type") not in OUTLINES:
+            continue
+        points = [
+            (int(at.get("Order", place)), float(at.attrib["X"]), float(at.attrib["Y"]))
+            for place, at in enumerate(annotation.iterfind("Coordinates/Coordinate"))
+        ]
+        group = annotation.get("PartOfGroup", NO_GROUP)
+        ring = [(x, y) for _, x, y in sorted(points, key=lambda point: point[0])]
+        yield [ring], None if group == NO_GROUP else group, None

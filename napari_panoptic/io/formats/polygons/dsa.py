@@ -1,0 +1,66 @@
+"""JSON of the Digital Slide Archive and HistomicsUI: the elements of annotations.
+
+An annotation is ``{"name": …, "elements": [{"type": "polyline", "closed": true, "points": [[x, y,
+z], …], "holes": …, "group": …, "label": {"value": …}}, …]}`` in px at full resolution. A file has
+one or a list of them; as the server exports them, each within ``"annotation"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from napari_panoptic.io.formats.polygons.polygon_format import Outline
+from napari_panoptic.io.formats.polygons.shapes import ellipse, rectangle
+from napari_panoptic.io.guard import check_length
+
+WHAT = "annotations of the Digital Slide Archive"
+
+
+def read_objects(path: Path) -> Iterator[Outline]:
+    """Yield the closed outlines of a file: polylines, rectangles, ellipses and circles.
+
+    Points, arrows, open lines, grids, heat maps and images are passed over. The class is the group
+    of an element, else its label, else the name of its annotation. Ids are running numbers.
+    """
+    check_length(path, WHAT)
+    table = orjson.loads(path.read_bytes())
+    for outer in table if isinstance(table, list) else [table]:
+        annotation = outer.get("annotation", outer)
+        for element in annotation["elements"]:
+            rings = _rings(element)
+            if rings:
+                label = (element.get("label") or {}).get("value")
+                yield rings, element.get("group") or label or annotation.get("name"), None
+
+
+def _rings(element: dict[str, Any]) -> list[NDArray[np.float64]]:
+    """Return the outline of an element and its holes; empty if it has no area."""
+    kind = element["type"]
+    if kind == "polyline" and element.get("closed"):
+        return [_points(element["points"]), *map(_points, element.get("holes") or ())]
+    if kind == "circle":
+        radius = float(element["radius"])
+        return [ellipse(_centre(element), (radius, radius))]
+    if kind in ("rectangle", "ellipse"):
+        radii = float(element["width"]) / 2, float(element["height"]) / 2
+        shape = rectangle if kind == "rectangle" else ellipse
+        return [shape(_centre(element), radii, float(element.get("rotation") or 0))]
+    return []
+
+
+def _points(points: Any) -> NDArray[np.float64]:
+    array = np.array(points, np.float64)
+    if array.ndim != 2 or array.shape[1] not in (2, 3):
+        raise ValueError("points are lists [x, y, z]")
+    return array[:, :2]
+
+
+def _centre(element: dict[str, Any]) -> tuple[float, float]:
+    x, y = element["center"][:2]
+    return float(x), float(y)

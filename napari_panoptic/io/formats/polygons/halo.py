@@ -1,0 +1,89 @@
+"""HALO (Indica Labs) ``.annotations``: outlines of one region in layers.
+
+``Annotations/Annotation[@Name]/Regions/Region[@Type, @NegativeROA]/Vertices/V[@X, @Y]``, in px at
+full resolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from lxml import etree
+from numpy.typing import NDArray
+
+from napari_panoptic.io.formats.polygons.imagescope import safe_parser
+from napari_panoptic.io.formats.polygons.polygon_format import Outline
+from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
+from napari_panoptic.io.guard import check_length
+
+WHAT = "a HALO annotation"
+_POLYGON, _RECTANGLE, _ELLIPSE = "Polygon", "Rectangle", "Ellipse"
+_MOST_TESTS = 10**8
+"""Of a hole against the box of a region, in a layer."""
+
+
+def read_objects(path: Path) -> Iterator[Outline]:
+    """Yield the outlines of a file; rulers, pins and texts are passed over.
+
+    The class is the name of the layer. A negative region is a hole in the last region of its
+    layer that contains its first vertex; outside of all, it has no effect. Rectangles and
+    ellipses are given by two corners of their boxes. Ids are running numbers.
+    """
+    check_length(path, WHAT)
+    try:
+        root = etree.parse(path, safe_parser()).getroot()
+    except etree.XMLSyntaxError as error:
+        raise ValueError(f"its XML is cut off or damaged: {error}") from error
+    if root.tag != "Annotations":
+        raise ValueError(f"its root element is <{str(root.tag)[:60]}>, not <Annotations>")
+    for layer in root.iterfind("Annotation"):
+        regions: list[list[NDArray[np.float64]]] = []
+        holes: list[NDArray[np.float64]] = []
+        for region in layer.iterfind("Regions/Region"):
+            if region.get("Type") not in (_POLYGON, _RECTANGLE, _ELLIPSE):
+                continue
+            if region.get("NegativeROA") == "1":
+                holes.append(_ring(region))
+            else:
+                regions.append([_ring(region)])
+        _add_holes(regions, holes)
+        for rings in regions:
+            yield rings, layer.get("Name"), None
+
+
+def _add_holes(regions: list[list[NDArray[np.float64]]], holes: list[NDArray[np.float64]]) -> None:
+    if len(regions) * len(holes) > _MOST_TESTS:
+        raise ValueError(f"a layer has {len(regions)} regions and {len(holes)} negative ones")
+    if not regions:
+        return
+    boxes = np.array(
+        [
+            (*rings[0].min(axis=0), *rings[0].max(axis=0)) if len(rings[0]) else (0.0,) * 4
+            for rings in regions
+        ]
+    )
+    for hole in holes:
+        if not len(hole):
+            continue
+        x, y = hole[0]
+        near = (boxes[:, 0] <= x) & (boxes[:, 1] <= y) & (x <= boxes[:, 2]) & (y <= boxes[:, 3])
+        for place in np.flatnonzero(near)[::-1].tolist():
+            if contains(regions[place][0], (float(x), float(y))):
+                regions[place].append(hole)
+                break
+
+
+def _ring(region: etree._Element) -> NDArray[np.float64]:
+    points = [
+        (float(at.attrib["X"]), float(at.attrib["Y"])) for at in region.iterfind("Vertices/V")
+    ]
+    kind = region.get("Type")
+    if kind == _POLYGON:
+        return np.array(points, np.float64).reshape(-1, 2)
+    if len(points) != 2:
+        raise ValueError(f"{kind} regions have two vertices, found one with {len(points)}")
+    (x0, y0), (x1, y1) = points
+    shape = rectangle if kind == _RECTANGLE else ellipse
+    return shape(((x0 + x1) / 2, (y0 + y1) / 2), (abs(x1 - x0) / 2, abs(y1 - y0) / 2))

@@ -1,0 +1,182 @@
+"""COCO instances: run lengths of pycocotools, polygons, many images, damage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.polygons.coco_instances import instance_items, unpacked
+from napari_panoptic.io.formats.registry import load_masks
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+
+DATA = Path(__file__).resolve().parents[3] / "data" / "formats"
+FROM_PYCOCOTOOLS = DATA / "coco_instances.json"
+"""Written with pycocotools 2.0.11: packed and plain run lengths, a polygon, a crowd."""
+SHAPE = (18, 24)
+
+
+def loaded(path: Path, item: str | None, shape: tuple[int, int] = SHAPE) -> LoadedMasks:
+    files = MaskFiles(Source.COCO_INSTANCES, {"": (path,)}, item)
+    return load_masks(files, MONUSAC_CLASSES, shape=shape)
+
+
+def written(folder: Path, objects: list[Any], **more: Any) -> Path:
+    table = {
+        "images": [{"id": 1, "file_name": "only.png", "height": 18, "width": 24}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1} | own for own in objects],
+        "categories": [{"id": 1, "name": "Epithelial"}],
+    } | more
+    path = folder / "a.coco.json"
+    path.write_text(json.dumps(table))
+    return path
+
+
+def test_masks_of_pycocotools_come_back_pixel_by_pixel() -> None:
+    masks = loaded(FROM_PYCOCOTOOLS, "7")
+    expected = 10 * np.array(json.loads((DATA / "coco_instances_labels.json").read_text()))
+    assert np.array_equal(masks.labels.id_image(), expected)
+    assert masks.labels.class_names_of_objects().tolist() == ["Lymphocyte", "Epithelial"] * 3
+    assert not masks.findings
+
+
+def test_polygons_and_crowds() -> None:
+    masks = loaded(FROM_PYCOCOTOOLS, "8")
+    expected = np.zeros(SHAPE, np.int64)
+    expected[1:7, 1:9] = 70  # as pycocotools fills it
+    assert np.array_equal(masks.labels.id_image(), expected)
+    ambiguous = np.zeros(SHAPE, bool)
+    ambiguous[:, 16:] = True
+    assert masks.ambiguous is not None
+    assert np.array_equal(masks.ambiguous, ambiguous)
+
+
+def test_regions_are_images() -> None:
+    items = list(instance_items(FROM_PYCOCOTOOLS))
+    assert [(item.name, item.key) for item in items] == [("first", "7"), ("second", "8")]
+
+
+def packed(lengths: list[int]) -> str:
+    """Pack run lengths by the definition: five bits per character, the lowest first."""
+    text = ""
+    for place, length in enumerate(lengths):
+        rest = length - lengths[place - 2] if place > 2 else length
+        while True:
+            bits, rest = rest & 31, rest >> 5
+            is_last = rest == (-1 if bits & 16 else 0)
+            text += chr(48 + bits + (0 if is_last else 32))
+            if is_last:
+                break
+    return text
+
+
+def test_our_packing_is_that_of_pycocotools() -> None:
+    annotations = json.loads(FROM_PYCOCOTOOLS.read_text())["annotations"]
+    texts = [own["segmentation"]["counts"] for own in annotations[0:6:2]]
+    assert [packed(unpacked(text).tolist()) for text in texts] == texts
+
+
+@given(st.lists(st.integers(0, 2**31), max_size=20))
+def test_packed_lengths_come_back(lengths: list[int]) -> None:
+    assert unpacked(packed(lengths)).tolist() == lengths
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_random_masks_come_back(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    mask = np.random.default_rng(seed).random((6, 7)) < 0.5
+    mask[0, 0] = True
+    flat = mask.ravel(order="F")
+    ends = np.flatnonzero(np.diff(flat)) + 1
+    lengths = np.diff([0, *ends, flat.size]).tolist()
+    lengths = [0, *lengths] if flat[0] else lengths
+    for counts in (lengths, packed(lengths)):
+        runs = {"segmentation": {"size": [6, 7], "counts": counts}}
+        masks = loaded(written(tmp_path_factory.mktemp("coco"), [runs]), None, (6, 7))
+        assert np.array_equal(masks.labels.index > 0, mask)
+
+
+def test_results_have_scores_and_class_numbers(tmp_path: Path) -> None:
+    square = [[2, 2, 8, 2, 8, 8, 2, 8]]
+    results = [
+        {"image_id": 5, "category_id": 2, "segmentation": square, "score": 0.75},
+        {"image_id": 6, "category_id": 1, "segmentation": square, "score": 0.5},
+    ]
+    path = tmp_path / "results.coco.json"
+    path.write_text(json.dumps(results))
+    masks = loaded(path, "5")
+    assert masks.labels.class_names_of_objects().tolist() == ["Lymphocyte"]
+    assert masks.labels.scores.tolist() == [0.75]
+    assert [item.name for item in instance_items(path)] == ["5", "6"]
+
+
+RUNS = {"size": [18, 24], "counts": [10, 4, 18 * 24 - 14]}
+
+
+@pytest.mark.parametrize(
+    ("segmentation", "message"),
+    [
+        ([], "a box alone outlines no nucleus"),
+        (None, "a box alone outlines no nucleus"),
+        ([[1, 2, 3]], "a polygon is a list"),
+        (RUNS | {"counts": [10, 4]}, "do not add up"),
+        (RUNS | {"counts": [10, -4, 18 * 24 - 6]}, "whole numbers that fit"),
+        (RUNS | {"counts": "a" * 40}, "damaged|cut off|add up"),
+        (RUNS | {"counts": "P"}, "cut off"),
+        (RUNS | {"size": [0, 24]}, "need a size"),
+        ({"size": [2**16, 2**16], "counts": [0, 2**32]}, "larger than images may be"),
+    ],
+)
+def test_damage_is_refused(segmentation: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFileError, match=message):
+        loaded(written(tmp_path, [{"segmentation": segmentation}]), None)
+
+
+def test_many_large_runs_are_refused_before_they_are_decoded(tmp_path: Path) -> None:
+    runs = {"size": [2**14, 2**14], "counts": [0, 2**28]}
+    with pytest.raises(UnreadableFileError, match="larger than images may be"):
+        loaded(written(tmp_path, [{"segmentation": runs}] * 2000), None)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [{}, {"images": []}, 5, [5], {"images": [{"id": 1}], "annotations": []}, {"annotations": [{}]}],
+)
+def test_other_json_is_refused(table: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.coco.json"
+    path.write_text(json.dumps(table))
+    with pytest.raises(UnreadableFileError, match="expected COCO instances"):
+        loaded(path, None)
+
+
+def test_a_cohort_of_one_json_and_of_many(tmp_path: Path) -> None:
+    square = {"segmentation": [[2, 2, 8, 2, 8, 8, 2, 8]]}
+    image = np.zeros((*SHAPE, 3), np.uint8)
+    from PIL import Image
+
+    for name in ("one", "two"):
+        Image.fromarray(image).save(tmp_path / f"{name}.png")
+        own = written(tmp_path, [square], images=[{"id": 1, "file_name": f"{name}.png"}])
+        own.rename(tmp_path / f"{name}.team.json")
+    both = [{"id": 1, "file_name": "one.png"}, {"id": 2, "file_name": "two.png"}]
+    written(tmp_path, [square, square | {"id": 2, "image_id": 2}], images=both)
+    (tmp_path / "cohort.toml").write_text(
+        '[files]\nimage = "{region}.png"\nreference.coco-instances = "a.coco.json"\n'
+        'predictions.coco-instances = "{region}.team.json"\n[classes]\nEpithelial = [255, 0, 0]\n'
+    )
+    cohort = open_cohort(tmp_path)
+    assert [region.name for region in cohort.regions] == ["one", "two"]
+    for region in cohort.regions:
+        snapshot = load_region(cohort, region.name, EvaluationSettings(distances=False))
+        (evaluation,) = snapshot.evaluations.values()
+        assert evaluation.metrics.pq == 1.0

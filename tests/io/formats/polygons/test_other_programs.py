@@ -1,0 +1,277 @@
+"""CellViT, ASAP, HALO and the Digital Slide Archive; and files of programs that none reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.cohorts.pair import format_of
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
+from napari_panoptic.io.formats.registry import load_masks
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+
+DATA = Path(__file__).resolve().parents[3] / "data" / "formats"
+SHAPE = (30, 32)
+
+
+def loaded(path: Path, source: Source) -> LoadedMasks:
+    return load_masks(MaskFiles(source, {"": (path,)}), MONUSAC_CLASSES, shape=SHAPE)
+
+
+def boxes(*filled: tuple[int, int, int, int, int]) -> NDArray[np.int64]:
+    """Draw ids over rows and columns, ends included in neither."""
+    image = np.zeros(SHAPE, np.int64)
+    for id_, top, bottom, left, right in filled:
+        image[top:bottom, left:right] = id_
+    return image
+
+
+def saved(folder: Path, name: str, content: Any) -> Path:
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def classes(masks: LoadedMasks) -> list[str]:
+    return [str(name) for name in masks.labels.class_names_of_objects()]
+
+
+# --- CellViT --------------------------------------------------------------------------------------
+
+CELLS = {
+    "wsi_metadata": {"extension": "svs", "base_magnification": 40},
+    "processed_patches": ["0_0"],
+    "type_map": {"0": "Background", "1": "Epithelial", "2": "Lymphocyte"},
+    "cells": [
+        {
+            "bbox": [[2, 2], [7, 9]],
+            "centroid": [5.0, 4.0],
+            "contour": [[2, 2], [2, 6], [8, 6], [8, 2]],
+            "type_prob": 0.875,
+            "type": 1,
+            "patch_coordinates": [0, 0],
+            "cell_status": 0,
+            "offset_global": [0, 0],
+        },
+        {"contour": [[12, 12], [12, 15], [15, 15], [15, 12]], "type": 2, "type_prob": None},
+    ],
+}
+
+
+def test_contours_of_cellvit_are_pixels(tmp_path: Path) -> None:
+    masks = loaded(saved(tmp_path, "cells.json", CELLS), Source.CELLVIT)
+    assert np.array_equal(masks.labels.id_image(), boxes((1, 2, 7, 2, 9), (2, 12, 16, 12, 16)))
+    assert classes(masks) == ["Epithelial", "Lymphocyte"]
+    np.testing.assert_array_equal(masks.labels.scores, [0.875, np.nan])
+
+
+def test_centres_of_cellvit_are_refused(tmp_path: Path) -> None:
+    cells = {"type_map": {}, "cells": [{"centroid": [1, 2], "type": 1}]}
+    with pytest.raises(UnreadableFileError, match=r"use cells\.json"):
+        loaded(saved(tmp_path, "cell_detection.json", cells), Source.CELLVIT)
+
+
+# --- ASAP -----------------------------------------------------------------------------------------
+
+ASAP = """<?xml version="1.0"?>
+<ASAP_Annotations>
+  <Annotations>
+    <Annotation Name="Annotation 0" Type="Polygon" PartOfGroup="Epithelial" Color="#F4FA58">
+      <Coordinates>
+        <Coordinate Order="0" X="2" Y="2" />
+        <Coordinate Order="2" X="8" Y="6" />
+        <Coordinate Order="1" X="8" Y="2" />
+        <Coordinate Order="3" X="2" Y="6" />
+      </Coordinates>
+    </Annotation>
+    <Annotation Name="Annotation 1" Type="Dot" PartOfGroup="Lymphocyte" Color="#F4FA58">
+      <Coordinates><Coordinate Order="0" X="20" Y="20" /></Coordinates>
+    </Annotation>
+    <Annotation Name="Annotation 2" Type="Rectangle" PartOfGroup="Ambiguous" Color="#F4FA58">
+      <Coordinates>
+        <Coordinate Order="0" X="10" Y="10" /><Coordinate Order="1" X="14" Y="10" />
+        <Coordinate Order="2" X="14" Y="13" /><Coordinate Order="3" X="10" Y="13" />
+      </Coordinates>
+    </Annotation>
+    <Annotation Name="Annotation 3" Type="Polygon" PartOfGroup="None" Color="#F4FA58">
+      <Coordinates>
+        <Coordinate Order="0" X="20" Y="20" /><Coordinate Order="1" X="24" Y="20" />
+        <Coordinate Order="2" X="24" Y="24" />
+      </Coordinates>
+    </Annotation>
+  </Annotations>
+  <AnnotationGroups>
+    <Group Name="Epithelial" PartOfGroup="None" Color="#00ff00"><Attributes /></Group>
+  </AnnotationGroups>
+</ASAP_Annotations>
+"""
+
+
+def test_polygons_of_asap(tmp_path: Path) -> None:
+    masks = loaded(saved(tmp_path, "a.xml", ASAP), Source.ASAP)
+    assert np.array_equal(masks.labels.id_image(), boxes((1, 2, 6, 2, 8)))
+    assert classes(masks) == ["Epithelial"]
+    assert masks.ambiguous is not None
+    assert np.array_equal(masks.ambiguous, boxes((1, 10, 13, 10, 14)) > 0)
+    assert [finding.kind for finding in masks.findings] == ["unknown-class"]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [ASAP[:-60], ASAP.replace('X="8" Y="2"', 'Y="2"'), ASAP.replace('X="8"', 'X="nan"'), "<A/>"],
+)
+def test_damaged_asap_is_refused(damaged: str, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFileError, match="expected ASAP XML"):
+        loaded(saved(tmp_path, "a.xml", damaged), Source.ASAP)
+
+
+# --- HALO -----------------------------------------------------------------------------------------
+
+
+def test_regions_of_halo_are_those_of_pyhaloxml() -> None:
+    """The GeoJSON is what pyhaloxml 3.1.2 made of the same file."""
+    ours = loaded(DATA / "halo.annotations", Source.HALO)
+    theirs = loaded(DATA / "halo_by_pyhaloxml.geojson", Source.GEOJSON)
+    assert classes(ours) == ["Epithelial", "Epithelial", "Lymphocyte"] == classes(theirs)
+    for id_ in (1, 2):
+        expected = theirs.labels.id_image() == id_
+        assert np.array_equal(ours.labels.id_image() == id_, expected)
+    assert (ours.labels.index == 1).sum() == 12 * 10 - 4 * 3  # one with a hole
+    # The same ellipse by other vertices.
+    different = (ours.labels.index == 3) != (theirs.labels.index == 3)
+    assert different.sum() <= 2
+    assert not ours.findings
+
+
+def test_a_hole_outside_of_all_regions_has_no_effect(tmp_path: Path) -> None:
+    text = (DATA / "halo.annotations").read_text()
+    moved = text.replace('X="5" Y="5"', 'X="28" Y="28"')
+    masks = loaded(saved(tmp_path, "a.annotations", moved), Source.HALO)
+    assert (masks.labels.index == 1).sum() == 12 * 10
+
+
+# --- Digital Slide Archive ------------------------------------------------------------------------
+
+ELEMENTS = [
+    {
+        "type": "polyline",
+        "closed": True,
+        "points": [[2, 2, 0], [8, 2, 0], [8, 6, 0], [2, 6, 0]],
+        "holes": [[[3, 3, 0], [5, 3, 0], [5, 5, 0], [3, 5, 0]]],
+        "group": "Epithelial",
+    },
+    {"type": "polyline", "points": [[0, 0, 0], [20, 20, 0], [0, 20, 0]], "group": "Epithelial"},
+    {
+        "type": "rectangle",
+        "center": [20, 10, 0],
+        "width": 4,
+        "height": 8,
+        "rotation": np.pi / 2,
+        "label": {"value": "Lymphocyte"},
+    },
+    {"type": "circle", "center": [10, 20, 0], "radius": 4},
+    {"type": "point", "center": [1, 1, 0]},
+]
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_elements_of_the_slide_archive(wrapped: bool, tmp_path: Path) -> None:
+    annotation: Any = {"name": "Macrophage", "elements": ELEMENTS}
+    content = [{"_id": "0", "annotation": annotation}] if wrapped else annotation
+    masks = loaded(saved(tmp_path, "a.json", content), Source.DSA)
+    image = masks.labels.id_image()
+    expected = boxes((1, 2, 6, 2, 8), (2, 8, 12, 16, 24))
+    expected[3:5, 3:5] = 0
+    assert np.array_equal(np.where(image == 3, 0, image), expected)
+    assert classes(masks) == ["Epithelial", "Lymphocyte", "Macrophage"]
+    y, x = np.indices(SHAPE) + 0.5
+    assert np.array_equal(image == 3, (x - 10) ** 2 + (y - 20) ** 2 <= 16)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"elements": [{"type": "circle", "center": [1, 1, 0]}]},
+        {"elements": [{"type": "polyline", "closed": True, "points": [1, 2, 3]}]},
+        {"elements": [5]},
+        {"name": "a"},
+        [[]],
+        5,
+    ],
+)
+def test_damaged_elements_are_refused(content: Any, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFileError, match="expected DSA"):
+        loaded(saved(tmp_path, "a.json", content), Source.DSA)
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+def area(ring: NDArray[np.float64]) -> float:
+    (x, y), (after_x, after_y) = ring.T, np.roll(ring, -1, axis=0).T
+    return float(abs((x * after_y - y * after_x).sum()) / 2)
+
+
+@pytest.mark.parametrize("turned", [0.0, 0.3, 2.0])
+def test_shapes_have_their_areas(turned: float) -> None:
+    assert area(rectangle((5, 6), (2, 3), turned)) == pytest.approx(24)
+    assert area(ellipse((5, 6), (2, 3), turned)) == pytest.approx(6 * np.pi)
+    assert rectangle((5, 6), (2, 3), turned).mean(axis=0) == pytest.approx((5, 6))
+
+
+def test_what_a_ring_contains() -> None:
+    ring = np.array([(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (2.0, 1.0), (0.0, 4.0)])
+    assert contains(ring, (1, 1))
+    assert not contains(ring, (2, 3))
+    assert not contains(ring, (5, 1))
+    assert not contains(np.zeros((0, 2)), (0, 0))
+
+
+# --- recognition ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "source"),
+    [
+        ("cells.json", CELLS, Source.CELLVIT),
+        ("a.xml", ASAP, Source.ASAP),
+        ("a.xml", "<?xml version='1.0'?><!-- x --><Annotations/>", Source.IMAGESCOPE),
+        ("a.json", {"name": "a", "elements": ELEMENTS}, Source.DSA),
+        ("a.json", [{"image_id": 1, "category_id": 1, "segmentation": []}], Source.COCO_INSTANCES),
+        ("a.json", {"images": [], "annotations": [], "categories": []}, Source.COCO_INSTANCES),
+        ("a.json", {"type": "FeatureCollection", "features": []}, Source.GEOJSON),
+        ("a.json", {"mag": 40, "nuc": {}}, Source.HOVERNET),
+        ("a.annotations", "<Annotations/>", Source.HALO),
+    ],
+)
+def test_files_are_recognised_by_their_content(
+    name: str, content: Any, source: Source, tmp_path: Path
+) -> None:
+    assert format_of(saved(tmp_path, name, content)) == source
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "tool"),
+    [
+        ("a.sqlite", "x", "SlideRunner"),
+        ("a.qpdata", "x", "QuPath project"),
+        ("a_seg.npy", "x", "Cellpose"),
+        ("a.json", {"shapes": [], "imagePath": "a.png"}, "labelme"),
+        ("a.json", {"_via_img_metadata": {}}, "VGG Image Annotator"),
+        ("a.json", {"images": [], "annotations": [{"segments_info": []}]}, "COCO panoptic"),
+        ("a.xml", "<annotations>\n  <version>1.1</version></annotations>", "CVAT"),
+        ("a.ndpa", "<annotations/>", "NDP"),
+    ],
+)
+def test_files_of_other_programs_are_named(
+    name: str, content: Any, tool: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UnreadableFileError, match=tool):
+        format_of(saved(tmp_path, name, content))
