@@ -184,6 +184,8 @@ def report(options: argparse.Namespace) -> int:
     names = tuple(_team_names(cohort, options.teams))
     versions = _versions_from(options, cohort)
     metadata = _metadata_from(options, cohort)
+    if (options.plan is None) != (options.verdicts is None):
+        raise SettingsError("--plan and --verdicts go together: give both or neither")
     request = ReportRequest(
         cohort,
         settings,
@@ -249,8 +251,13 @@ def _report_alone(
                 held_up_to_px=request.held_up_to_px,
             )
         report_findings(found.findings, "the report")
+        review = None
+        if options.plan is not None:
+            from napari_panoptic.cli.review_plan import reviewed
+
+            review = reviewed(options, request.cohort, request.source)
         date = report_date(is_wanted=options.date)
-        write_report(found, options.output, date=date, versions=compared)
+        write_report(found, options.output, date=date, review=review, versions=compared)
     except KeyboardInterrupt:
         return _stopped()
     remove_kept(store)
@@ -401,6 +408,27 @@ def convert(options: argparse.Namespace) -> int:
     report_findings(conversion.convert(work, options.output), None)
     print(visible(f"{options.to} written to {options.output}"))
     return 0
+
+
+def plan(options: argparse.Namespace) -> int:
+    """Write a plan of a review."""
+    from napari_panoptic.cli.review_plan import write_plan
+
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    names = tuple(checked_name("--team", name, cohort.checked_team) for name in options.team)
+    settings = EvaluationSettings().replaced(**_restoration_from(options))
+    return write_plan(options, cohort, names, settings, source_from(options, cohort, names))
+
+
+def estimate(options: argparse.Namespace) -> int:
+    """Write what the verdicts of a plan say about a cohort."""
+    from napari_panoptic.cli.review_plan import write_estimates
+
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    settings = EvaluationSettings().replaced(**_restoration_from(options))
+    return write_estimates(
+        options, cohort, settings, source_from(options, cohort, cohort.team_names)
+    )
 
 
 def package(options: argparse.Namespace) -> int:

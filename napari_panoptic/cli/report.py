@@ -48,6 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the column to group patients by (default: organ if there is one, else the first)",
     )
     parser.add_argument(
+        "--plan",
+        type=Path,
+        metavar="CSV",
+        help="a plan of a review, whose estimates are a section of the report",
+    )
+    parser.add_argument(
+        "--verdicts", type=Path, metavar="CSV", help="the verdicts on the items of the plan"
+    )
+    parser.add_argument(
         "--compare",
         nargs=2,
         metavar=("OLD", "NEW"),

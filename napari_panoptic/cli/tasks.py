@@ -44,11 +44,12 @@ class TaskCommands:
 TASKS: Mapping[Task, TaskCommands] = {
     Task.NUCLEI: TaskCommands(
         "napari_panoptic.cli.nuclei",
-        ("evaluate", "report", "slices", "suspects", "convert", "package"),
+        ("evaluate", "report", "slices", "suspects", "convert", "package", "plan", "estimate"),
         options=(
             *("protocol", "correct", "source", "restoration", "radius", "matching"),
             *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
             *("metadata", "group", "overlaps", "compare", "margin"),
+            *("plan", "verdicts"),
         ),
     ),
     Task.DETECTIONS: TaskCommands(

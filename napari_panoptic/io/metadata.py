@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,8 @@ from pathlib import Path
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.guard import SMALL_TABLE_BYTES, check_length, leads_out
+from napari_panoptic.io.guard import leads_out
+from napari_panoptic.io.tables import table_rows
 
 METADATA_FILE = "metadata.csv"
 
@@ -53,7 +52,7 @@ def read_metadata(path: Path, patients: Iterable[str]) -> Metadata:
         If the file cannot be read, has no column ``patient``, names a
         column or a patient twice, or has a row of another length.
     """
-    header, rows = _rows(path)
+    header, rows = table_rows(path, "a table of patients")
     if "patient" not in header:
         raise UnreadableFileError(
             f"expected a column 'patient', found {english_list(header) or 'no columns'}; name the "
@@ -100,26 +99,6 @@ def metadata_beside(root: Path, patients: Iterable[str]) -> Metadata | None:
             path=path,
         )
     return read_metadata(path, patients) if path.is_file() else None
-
-
-def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    try:
-        check_length(path, "a table of patients", SMALL_TABLE_BYTES)
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UnreadableFileError(f"cannot be read: {error.strerror}", path=path) from error
-    except UnicodeDecodeError as error:
-        raise UnreadableFileError("expected text in UTF-8; save it as such", path=path) from error
-    first = text.split("\n", 1)[0]
-    separator = ";" if first.count(";") > first.count(",") else ","
-    try:
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-        rows = [(lines.line_num, row) for row in lines if any(cell.strip() for cell in row)]
-    except csv.Error as error:
-        raise UnreadableFileError(f"expected a CSV table, found: {error}", path=path) from error
-    if not rows:
-        return [], []
-    return [cell.strip() for cell in rows[0][1]], rows[1:]
 
 
 def _strangers(path: Path, known: set[str], listed: set[str]) -> tuple[Finding, ...]:

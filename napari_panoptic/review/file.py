@@ -249,7 +249,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
         if kind not in ("table", "index") or re.match(r"(?i)\s*CREATE\s+VIRTUAL\b", sql or "")
     ]
     acting += [f"index {name}" for (name,) in connection.execute(_COMPUTED_INDEXES)]
-    for table in ("schema_version", "verdicts", "receipts"):
+    for table in ("schema_version", "verdicts", "receipts", "plans", "plan_items", "plan_verdicts"):
         rows = connection.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (table,))
         acting += [f"column {name}" for name, hidden in rows if hidden]
     if acting:

@@ -32,7 +32,8 @@ class SetFamily:
     Parameters
     ----------
     cells
-        int32 (n, k): the k cells in which each object lies, one of each of k partitions.
+        int32 (n, k): the k cells in which each object lies, one of each of k partitions. Those
+        of a partition are numbered one after the other.
     members
         (m, cells) of 0 and 1: the cells of each set, all of the same partition.
     """
@@ -55,6 +56,16 @@ class SetFamily:
     def part(self, rows: IntArray, sets: IntArray) -> SetFamily:
         """Return some of the sets, of some of the objects."""
         return SetFamily(self.cells[rows], self.members[sets])
+
+    def without_unused(self) -> SetFamily:
+        """Leave out the partitions of which no set is made, which take time to count."""
+        if not self.cells.size:
+            return self
+        used = np.unique(self.members.indices)
+        # The cells of a partition are numbered one after the other.
+        first, last = self.cells.min(axis=0), self.cells.max(axis=0)
+        kept = np.searchsorted(used, last, side="right") > np.searchsorted(used, first)
+        return SetFamily(self.cells[:, kept], self.members)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +145,7 @@ def max_t(
 ) -> MaxT:
     """Test all sets for more failures than their strata have, with family-wise p-values.
 
-    Failures are assigned anew to the objects of each stratum, as many as there are, and the
+    The failures of each stratum are assigned to its objects at random again and again, and the
     largest statistic of all sets is noted (Westfall and Young, Resampling-based multiple
     testing, 1993: single step). The p-value of a set is the share of these assignments, and of
     the one that was found, whose largest statistic is at least that of the set. Sets overlap
@@ -164,7 +175,7 @@ def max_t(
         return MaxT(found, p)
     # What is the same in every assignment takes no part.
     rows = _informative(is_failure, strata)
-    tested = family.part(rows, testable)
+    tested = family.part(rows, testable).without_unused()
     # Objects of other strata count in all assignments alike.
     fixed = np.setdiff1d(np.flatnonzero(is_failure), rows, assume_unique=True)
     always = family.part(fixed, testable).counts(np.arange(len(fixed)))

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from napari_panoptic.cli.main import main as command
+from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.saving import writable_forms, write_objects
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
@@ -41,6 +42,9 @@ from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.report.plots import embed
 from napari_panoptic.review.identity import Fingerprint, Subject
+from napari_panoptic.review.plan.design import draw, extend
+from napari_panoptic.review.plan.store import PlannedReview
+from napari_panoptic.review.plan.units import Kind, population
 from napari_panoptic.review.store import ReviewStore
 from tests.support.small_cohort import REGIONS, write_cohort
 
@@ -181,6 +185,65 @@ class Reviewing(Victim):
         assert self._told <= saved, f"lost: {sorted(self._told - saved)}"
         # Killed between the saving and the telling: at most once each time.
         assert len(saved - self._told) <= self._kills
+
+
+class Planning(Victim):
+    """A planned review: it continues at the item after the last one that was told to be saved."""
+
+    name = "plan"
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "plan.sqlite"
+        units = population(open_cohort(write_cohort(folder / "planned")), ("alpha", "beta")).units
+        self._plans = [draw(units, 30, 1)]
+        for n_items in (60, 90):
+            self._plans.append(extend(self._plans[-1], units, n_items))
+        self._told = 0
+
+    def work(self, tell: Tell) -> None:
+        with PlannedReview(self._path, reviewer="Ada") as review:
+            if review.stored_plan() is None:
+                review.save_plan(self._plans[0])
+            for _ in range(12):
+                item = review.next_item()
+                if item is None:
+                    stored = review.stored_plan()
+                    assert stored is not None
+                    larger = [plan for plan in self._plans if len(plan) > len(stored.plan)]
+                    if not larger:
+                        return
+                    review.extend_plan(larger[0])
+                    continue
+                verdict, count = self._verdict(item)
+                review.answer(item, verdict, count=count)
+                tell(item)
+
+    def _verdict(self, item: int) -> tuple[Verdict, int | None]:
+        is_tile = bool(self._plans[-1].units.is_kind(Kind.BACKGROUND)[item - 1])
+        return list(Verdict)[item % 3], item % 5 if is_tile else None
+
+    def look(self, told: list[int], *, is_done: bool) -> None:  # noqa: ARG002
+        self._told = max([self._told, *told])
+        if not self._path.exists():
+            assert not self._told
+            return
+        with PlannedReview(self._path, reviewer="Ada") as review:
+            assert review.notices == ()
+            stored, answers = review.stored_plan(), review.answers()
+        if stored is None:
+            assert not self._told
+            return
+        (whole,) = [plan for plan in self._plans if len(plan) == len(stored.plan)]
+        assert stored.plan.units.keys == whole.units.keys
+        assert stored.plan.stratum == whole.stratum
+        assert stored.plan.probability.tolist() == whole.probability.tolist()
+        assert [a.item for a in answers] == list(range(1, len(answers) + 1))
+        assert self._told <= len(answers) <= self._told + 1
+        assert [(a.verdict, a.count) for a in answers] == [self._verdict(a.item) for a in answers]
+        self._told = len(answers)
+        if self._told == len(self._plans[-1]):  # begin again
+            self._path.unlink()
+            self._told = 0
 
 
 def version(number: int) -> Objects:
@@ -408,6 +471,7 @@ def main() -> None:
             "evaluate": lambda: Evaluating(folder, cohort, "evaluate"),
             "report": lambda: Evaluating(folder, cohort, "report"),
             "review": lambda: Reviewing(folder),
+            "plan": lambda: Planning(folder),
             **{
                 f"save {ending}": lambda ending=ending: Saving(folder, ending)  # type: ignore[misc]
                 for ending in ENDINGS

@@ -372,4 +372,4 @@ def test_killed_at_any_moment() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(re.findall(r": 3 kills, ", done.stdout)) == 3 + len(ENDINGS)
+    assert len(re.findall(r": 3 kills, ", done.stdout)) == 4 + len(ENDINGS)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import napari_panoptic
 
 PACKAGE = Path(napari_panoptic.__file__).parent
-MODULES = {
-    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(PACKAGE.rglob("*.py"))
-}
 
 FORBIDDEN_MODULES = {
     *("pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"),
@@ -49,6 +46,21 @@ ONLY_THERE = {
 }
 
 
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Return the syntax of every module. Parsed by the first test, not when tests are collected."""
+    return {
+        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+@cache
+def nodes() -> list[tuple[str, ast.AST]]:
+    """Return every node, with the name of its module."""
+    return [(name, node) for name, tree in modules().items() for node in ast.walk(tree)]
+
+
 def dotted(node: ast.AST) -> str:
     """Give the name of what is called, such as ``np.load``."""
     if isinstance(node, ast.Attribute):
@@ -65,26 +77,20 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def all_calls() -> Iterator[tuple[str, str, ast.Call]]:
-    """Give module, name and node of every call."""
-    for name, tree in MODULES.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                yield name, dotted(node.func), node
+@cache
+def all_calls() -> list[tuple[str, str, ast.Call]]:
+    """Return module, name and node of every call."""
+    return [(name, dotted(node.func), node) for name, node in nodes() if isinstance(node, ast.Call)]
 
 
-CALLS = list(all_calls())
-NAMED = {
-    (name, dotted(node))
-    for name, tree in MODULES.items()
-    for node in ast.walk(tree)
-    if isinstance(node, ast.Attribute)
-}
-"""Modules, and what they call, derive from or pass on."""
+@cache
+def named() -> set[tuple[str, str]]:
+    """Return what modules call, derive from or pass on."""
+    return {(name, dotted(node)) for name, node in nodes() if isinstance(node, ast.Attribute)}
 
 
 def test_nothing_is_imported_that_runs_or_fetches() -> None:
-    for name, tree in MODULES.items():
+    for name, tree in modules().items():
         for module in imported(tree):
             parts = module.split(".")
             prefixes = {".".join(parts[:n]) for n in range(1, len(parts) + 1)}
@@ -92,7 +98,7 @@ def test_nothing_is_imported_that_runs_or_fetches() -> None:
 
 
 def test_nothing_is_called_that_runs_what_is_in_a_file() -> None:
-    for name, call, node in CALLS:
+    for name, call, node in all_calls():
         assert call not in FORBIDDEN_CALLS, (name, node.lineno, call)
         if call == "np.load":
             words = {word.arg: word.value for word in node.keywords}
@@ -102,13 +108,13 @@ def test_nothing_is_called_that_runs_what_is_in_a_file() -> None:
 
 
 def test_what_is_guarded_is_named_in_one_place() -> None:
-    for name, said in NAMED:
+    for name, said in named():
         assert name in ONLY_THERE.get(said, (name,)), (name, said)
 
 
 def test_sql_holds_no_values() -> None:
     """In statements put together stand names of columns, which are constants; nothing else."""
-    for name, call, node in CALLS:
+    for name, call, node in all_calls():
         if not call.endswith((".execute", ".executemany", "._read")) or not node.args:
             continue
         for part in ast.walk(node.args[0]):
@@ -124,6 +130,6 @@ CONSTANT_PARTS = {"wanted", "'FULL' if mode == 'wal' else 'EXTRA'", "conditions"
 
 
 def test_there_are_modules() -> None:
-    assert "io/files.py" in MODULES
-    assert "np.load" in {call for _, call, _ in CALLS}
-    assert {said for _, said in NAMED} >= {*ONLY_THERE}
+    assert "io/files.py" in modules()
+    assert "np.load" in {call for _, call, _ in all_calls()}
+    assert {said for _, said in named()} >= {*ONLY_THERE}

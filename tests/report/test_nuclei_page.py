@@ -67,7 +67,8 @@ from tests.support.small_cohort import write_cohort
 
 SECTIONS = (
     "summary", "settings", "data", "teams", "patients", "classes", "confusion", "protocols",
-    "aggregation", "statistics", "robustness", "overlaps", "size", "cause", "gallery", "methods",
+    "aggregation", "statistics", "robustness", "overlaps", "size", "cause", "slices", "gallery",
+    "methods",
 )  # fmt: skip
 VOID = {"meta", "img", "br"}
 
@@ -186,7 +187,7 @@ def test_every_table_can_be_downloaded(shown: Page) -> None:
     assert len(set(names)) == len(names)
     assert sum(str(name).endswith(".csv") for name in names) == n_tables
     n_plots = sum(tag == "figure" and a.get("class") == "plot" for tag, a in shown.elements)
-    assert sum(str(name).endswith(".svg") for name in names) == n_plots == 13
+    assert sum(str(name).endswith(".svg") for name in names) == n_plots == 15
 
 
 def test_figures_are_those_of_the_evaluation(report: CohortReport, shown: Page) -> None:

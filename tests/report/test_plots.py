@@ -19,6 +19,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.explain.failure_curves import Curve, failure_curve
 from napari_panoptic.nuclei.palette import TEAM_COLOURS, team_styles
 from napari_panoptic.nuclei.protocols import ProtocolTable
 from napari_panoptic.nuclei.robustness import Robustness
@@ -281,6 +282,31 @@ def test_shift_maps_show_changes_around_the_unmoved_figure() -> None:
     assert shown == {(0, 0): "0.500", (1, 0): "+0.100", (0, 1): "−0.100"}
     with pytest.raises(ValueError, match="without a shift"):
         plots.shift_maps(found, [(1, 1), (0, 1), (1, 0)], TEAMS)
+
+
+def curves() -> dict[str, Curve]:
+    rng = np.random.default_rng(8)
+    values = {
+        "area_px": rng.gamma(3, 40, 900),
+        "class": rng.choice(np.array(["Epithelial", "Lymphocyte"], object), 900),
+    }
+    fails, patients = rng.random(900) < 0.3, rng.integers(0, 8, 900)
+    return {name: failure_curve(name, own, fails, patients) for name, own in values.items()}
+
+
+def test_curves_over_covariates_show_the_rate_of_every_bin() -> None:
+    shown = curves()
+    plot = plots.covariate_curves(shown, "beta", TEAMS, rate=0.3)
+    found = {
+        artist.axes.get_title(): points for artist, points in plot.points.items() if artist.axes
+    }
+    assert list(found) == ["area px", "class"]
+    for curve, points in zip(shown.values(), found.values(), strict=True):
+        assert [point.y for point in points] == curve.rate.tolist()
+        for point, condition in zip(points, curve.bins, strict=True):
+            assert point.text.startswith(f"{condition.as_formula()}: ")
+    (text,) = plots.covariate_curves({}, "beta", TEAMS, rate=0.3).figure.texts
+    assert text.get_text() == "no covariate divides the objects"
 
 
 def test_nothing_to_show_is_said(patients: pd.DataFrame) -> None:

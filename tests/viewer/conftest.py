@@ -24,6 +24,7 @@ from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.editing import autosaving
 from napari_panoptic.viewer.jobs import cohort_work
 from napari_panoptic.viewer.state.preferences import PREFERENCES, Preferences
+from tests.viewer.finding import close_viewer
 from tests.viewer.review_window import ReviewWindow
 
 PATIENCE_S = 240.0
@@ -133,11 +134,31 @@ def close_desk():
 
 
 @pytest.fixture
-def desk(make_napari_viewer, close_desk, cohort, wait_until):
-    """Open the sample cohort on a desk and wait until everything is there."""
-    viewer = make_napari_viewer(show=True, strict_qt="raise")
-    viewer.window.resize(1280, 800)
-    desk = desk_of(viewer)
+def window(shared_viewer, qapp):
+    """Give the window that a module shares; what a test leaves in it is removed in the end."""
+
+    def orphans():
+        return {widget for widget in qapp.topLevelWidgets() if widget.parent() is None}
+
+    shared_viewer.window.resize(1280, 800)
+    initial = orphans()
+    yield shared_viewer
+    shared_viewer.layers.clear()
+    docked = [getattr(w, "native", w) for w in shared_viewer.window.dock_widgets.values()]
+    shared_viewer.window.remove_dock_widget("all")
+    for widget in docked:
+        widget.deleteLater()
+    shared_viewer.dims.reset()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    if orphans() - initial:
+        gc.collect()  # there may be wrappers that nobody holds
+    assert not orphans() - initial, "widgets without a parent were left behind"
+
+
+@pytest.fixture
+def desk(window, close_desk, cohort, wait_until):
+    """Open the sample cohort on a new desk and wait until everything is there."""
+    desk = desk_of(window)
     desk.show_cohort(cohort)
     wait_until(lambda: desk.is_settled)
     yield desk
@@ -150,6 +171,8 @@ def napari_application():
 
     napari's fixture of this kind serves single tests only.
     """
+    _initialize_plugins.cache_clear()
+    init_qactions.cache_clear()
     application = NapariApplication("module_app")
     application.injection_store.namespace = _napari_names
     with patch.object(NapariApplication, "get_app_model", return_value=application):
@@ -157,6 +180,20 @@ def napari_application():
     Application.destroy("module_app")
     _initialize_plugins.cache_clear()
     init_qactions.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def shared_viewer(qapp, napari_application):  # noqa: ARG001
+    """Open a window once for all tests of a module; each leaves it as it was."""
+    viewer = napari.Viewer()
+    viewer.window.resize(1280, 800)
+    # napari collects garbage for every layer that is removed, and this need not be visited.
+    gc.collect()
+    gc.freeze()
+    yield viewer
+    close_viewer(viewer)
+    qapp.processEvents()
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
@@ -172,24 +209,19 @@ def shown_parts():
 
 
 @pytest.fixture(scope="module")
-def open_desk(qapp, shown_cohort, shown_parts, wait_until, napari_application):  # noqa: ARG001
+def open_desk(shared_viewer, shown_cohort, shown_parts, wait_until):
     """Open a desk once for all tests of a module."""
     with patch("napari_panoptic.viewer.desk.nuclei.PARTS", shown_parts):
-        viewer = napari.Viewer()
-        viewer.window.resize(1280, 800)
-        desk = desk_of(viewer)
+        desk = desk_of(shared_viewer)
     desk.show_cohort(shown_cohort)
     wait_until(lambda: desk.is_settled)
     yield desk
     desk.close()
     wait_until(lambda: desk.is_settled)
-    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
-        viewer.close()
-    qapp.processEvents()
 
 
 @pytest.fixture(scope="module")
-def review_viewer(qapp, nuclei_sample, tmp_path_factory, wait_until, napari_application):  # noqa: ARG001
+def review_viewer(shared_viewer, nuclei_sample, tmp_path_factory, wait_until):
     """Open a window for reviews of a cohort of its own: two regions, one team, two panels."""
     folder = shutil.copytree(nuclei_sample, tmp_path_factory.mktemp("review") / "cohort")
     for place in [*folder.glob("*/careful")]:
@@ -199,14 +231,9 @@ def review_viewer(qapp, nuclei_sample, tmp_path_factory, wait_until, napari_appl
     cohort = replace(cohort, regions=cohort.regions[:2], teams=teams)
     parts = tuple(part for part in PARTS if part.title == "Review")
     with patch("napari_panoptic.viewer.desk.nuclei.PARTS", parts):
-        viewer = napari.Viewer()
-        viewer.window.resize(1280, 800)
-        window = ReviewWindow(viewer, cohort, wait_until)
+        window = ReviewWindow(shared_viewer, cohort, wait_until)
         yield window
         window.close()
-    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
-        viewer.close()
-    qapp.processEvents()
 
 
 @pytest.fixture

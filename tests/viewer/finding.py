@@ -1,5 +1,7 @@
 """Finding one's way on a desk in a real window."""
 
+from unittest.mock import patch
+
 import numpy as np
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
@@ -45,3 +47,9 @@ def drawn_colours(view, index):
     image = view.viewport().grab(view.visualRect(index)).toImage()
     places = ((x, y) for y in range(image.height()) for x in range(image.width()))
     return {image.pixelColor(x, y).getRgb()[:3] for x, y in places}
+
+
+def close_viewer(viewer):
+    """Close a window that a test opened itself, without its place in the settings."""
+    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
+        viewer.close()

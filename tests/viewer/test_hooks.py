@@ -16,11 +16,9 @@ from tests.support.builders import noise, write_svs
 from tests.support.paths import REPOSITORY
 
 
-def test_the_sample_opens_on_the_desk(
-    close_desk, make_napari_viewer, wait_until, monkeypatch, cache
-):
+def test_the_sample_opens_on_the_desk(close_desk, window, wait_until, monkeypatch, cache):
     monkeypatch.setattr(opening, "user_cache_path", lambda _name: cache)
-    viewer = make_napari_viewer()
+    viewer = window
     viewer.open_sample("napari-panoptic", "sample-cohort")
     desk = desk_of(viewer)
     wait_until(lambda: desk.is_settled)
@@ -30,11 +28,11 @@ def test_the_sample_opens_on_the_desk(
 
 
 def test_samples_of_other_tasks_open_one_after_the_other(
-    close_desk, make_napari_viewer, wait_until, monkeypatch, cache, detection_sample
+    close_desk, window, wait_until, monkeypatch, cache, detection_sample
 ):
     monkeypatch.setattr(opening, "user_cache_path", lambda _name: cache)
     shutil.copytree(detection_sample, cache / opening.SAMPLE_FOLDERS[Task.DETECTIONS])
-    viewer = make_napari_viewer()
+    viewer = window
 
     def seen():
         return {layer.name for layer in viewer.layers if layer.visible}
@@ -62,9 +60,9 @@ def test_samples_of_other_tasks_open_one_after_the_other(
 
 
 def test_a_cohort_folder_is_read_by_naming_the_plugin(
-    close_desk, make_napari_viewer, sample_folder, wait_until
+    close_desk, window, sample_folder, wait_until
 ):
-    viewer = make_napari_viewer()
+    viewer = window
     viewer.open(str(sample_folder), plugin="napari-panoptic")
     desk = desk_of(viewer)
     wait_until(lambda: desk.is_settled)
@@ -72,8 +70,8 @@ def test_a_cohort_folder_is_read_by_naming_the_plugin(
     close_desk(desk)
 
 
-def test_the_inspector_comes_from_the_plugins_menu(close_desk, make_napari_viewer, wait_until):
-    viewer = make_napari_viewer()
+def test_the_inspector_comes_from_the_plugins_menu(close_desk, window, wait_until):
+    viewer = window
     _, widget = viewer.window.add_plugin_dock_widget("napari-panoptic", "Panoptic Inspector")
     assert isinstance(widget, DeskStrip)
     wait_until(lambda: "Regions" in viewer.window.dock_widgets)
@@ -82,10 +80,8 @@ def test_the_inspector_comes_from_the_plugins_menu(close_desk, make_napari_viewe
     close_desk(widget.desk)
 
 
-def test_open_cohort_asks_for_a_folder(
-    close_desk, make_napari_viewer, sample_folder, wait_until, monkeypatch
-):
-    viewer = make_napari_viewer()
+def test_open_cohort_asks_for_a_folder(close_desk, window, sample_folder, wait_until, monkeypatch):
+    viewer = window
     monkeypatch.setattr(
         opening.QFileDialog, "getExistingDirectory", lambda *_args: str(sample_folder)
     )

@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 EXTREMES, BROAD = (0.2, 0.8), (0.4, 0.6)
 """Quantiles below the first of which, and from the second of which on, numbers are conditions."""
 FEW_VALUES = 6
-"""Numbers with at most so many different values are conditions one by one."""
+"""Largest number of different values of which each is a condition, rather than ranges."""
 MOST_VALUES = 20
 """Most frequent words of a covariate that are conditions."""
 # Rounding a threshold may move at most this share of the objects to its other side.

@@ -34,7 +34,7 @@ Covariates = Mapping[str, NDArray[Any]]
 
 SIGNIFICANCE = 0.05
 LEAST_OBJECTS, LEAST_SHARE, LARGEST_SHARE = 30, 0.02, 0.8
-"""A slice has at least so many objects, and these shares of all objects at least and at most."""
+"""Least number of objects of a slice, and its least and largest share of all objects."""
 LEAST_EXPECTED = 1.0
 """Failures that a slice would have at least if it failed as its patients do."""
 ADDS_Z = 3.0

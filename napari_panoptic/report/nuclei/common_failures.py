@@ -36,7 +36,10 @@ def slices_section(report: CohortReport) -> list[Child]:
                 found.curves, team, teams, rate=found.failures / found.objects
             )
             parts.append(plot_figure(curves, f"covariates-{place + 1}", _caption(found)))
-    shown = pd.concat(frames, ignore_index=True)
+    listed = [frame for frame in frames if len(frame)]
+    if not listed:
+        return parts
+    shown = pd.concat(listed, ignore_index=True)
     columns = [team_column(teams), *SLICES.shown(teams)]
     caption = (
         "Slices of at most two conditions whose annotated objects are FN or misclassified more "

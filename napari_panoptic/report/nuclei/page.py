@@ -30,6 +30,7 @@ from napari_panoptic.report.nuclei.ranking import (
     robustness_section,
     statistics_section,
 )
+from napari_panoptic.report.nuclei.review import ReviewedPlan, review_section
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.teams import (
     all_teams,
@@ -68,6 +69,7 @@ def write_report(
     path: Path,
     *,
     date: str = "",
+    review: ReviewedPlan | None = None,
     versions: VersionComparison | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> Path | None:
@@ -81,6 +83,8 @@ def write_report(
         The file to write; an existing one is replaced.
     date
         The date of the report. Without one, the same files give the same report.
+    review
+        A reviewed plan, which has a section of its own.
     versions
         Two teams compared as an old and a new version, for a section on them.
     is_wanted
@@ -102,7 +106,7 @@ def write_report(
         held_up_to_px=request.held_up_to_px,
         is_wanted=is_wanted,
     )
-    content = report_page(report, list(found), date=date, versions=versions)
+    content = report_page(report, list(found), date=date, review=review, versions=versions)
     return write_page(path, content) if is_wanted() else None
 
 
@@ -111,6 +115,7 @@ def report_page(
     pictures: Sequence[Picture],
     *,
     date: str = "",
+    review: ReviewedPlan | None = None,
     versions: VersionComparison | None = None,
 ) -> str:
     """Return the page of a report, with pictures of the worst failures; see `write_report`."""
@@ -143,6 +148,7 @@ def report_page(
         Section("cause", "By cause of failure", causes_section(report)),
         Section("slices", "What failures have in common", slices_section(report)),
         Section("gallery", "Worst failures", gallery_section(report, pictures)),
+        *_review(report, review),
         Section("methods", "Methods, for a paper", methods),
     ]
     if versions is not None:
@@ -150,6 +156,12 @@ def report_page(
         place = next(n for n, section in enumerate(sections) if section.slug == "statistics")
         sections.insert(place + 1, Section("versions", "Old and new version", compared))
     return report_document(f"Segmentation report: {cohort.name}", first, sections)
+
+
+def _review(report: CohortReport, review: ReviewedPlan | None) -> list[Section]:
+    if review is None:
+        return []
+    return [Section("review", "Planned review", review_section(review, all_teams(report)))]
 
 
 def _summary(report: CohortReport) -> list[Child]:

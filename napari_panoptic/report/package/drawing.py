@@ -25,6 +25,7 @@ from napari_panoptic.review.judged import Subjects, judged_as_one
 from napari_panoptic.review.package.choosing import Reading
 from napari_panoptic.review.package.contents import Item, Target
 from napari_panoptic.review.package.plan_rows import Question
+from napari_panoptic.review.plan.units import TILE_PX
 
 LARGEST_PX = 512
 """Largest width of a picture; wider fields are shown in fewer pixels."""
@@ -38,8 +39,6 @@ CLOSE_UP = 2.2
 """Width that is shown first, in widths of the object."""
 ITEM_BYTES = 58_000
 """Most bytes of an item's picture and outlines: 300 of them, in base64, stay below 25 MB."""
-TILE_PX = 64
-"""Width of a background tile: those of a plan are a grid from the region's first pixel."""
 _QUALITIES = (92, 88, 84, 80, 72, 60)
 _MARGIN_PX = 2
 

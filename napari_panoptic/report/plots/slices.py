@@ -49,7 +49,7 @@ def covariate_curves(
     for own, curve in zip(axes, curves.values(), strict=True):
         _panel(drawing, own, curve, team, team_styles(teams)[team])
         own.axhline(rate, color=PALE, linewidth=0.8, linestyle="--", zorder=0)
-        own.set_ylim(0, min(1.0, 1.05 * highest) or 1.0)
+        own.set_ylim(0, 1.05 * highest or 1.0)
     for own in axes[::_COLUMNS]:
         own.set_ylabel("failure rate", fontsize=SMALL)
     return drawing.done()

@@ -21,13 +21,12 @@ from napari_panoptic.review.identity import Place, Subject, matched, place_of
 from napari_panoptic.review.judged import Subjects
 from napari_panoptic.review.package.answers import Answers
 from napari_panoptic.review.package.contents import Contents
+from napari_panoptic.review.plan.tables import VERDICT_COLUMNS
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Judgement, Receipt
 
 SETTINGS = EvaluationSettings().replaced(distances=False)
 """The settings under which objects are looked up; their identity does not depend on them."""
-VERDICT_COLUMNS = ("item", "verdict", "count")
-"""The table that the command ``estimate`` reads."""
 MOST_MISSING = 0.5
 """If more of a file's objects than this share are not in a cohort, it is another cohort."""
 

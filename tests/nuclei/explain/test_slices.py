@@ -125,6 +125,7 @@ def test_a_test_that_neglects_patients_would_report_drift() -> None:
 
 def test_the_planted_slice_is_the_first_of_ours_and_of_sliceline() -> None:
     sliceline = pytest.importorskip("sliceline.slicefinder")
+    sliceline = pytest.importorskip("sliceline.slicefinder")
     cohort = planted_cohort(4, covariates=6, planted_rate=0.6)
     ours = cohort.search(permutations=199).slices[0].conditions
     assert [condition.as_formula() for condition in ours] == ["x0 < 0.2", "x1 < 0.2"]

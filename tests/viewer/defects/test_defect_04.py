@@ -104,9 +104,9 @@ def test_defect_04_a_copy_stays_seen_when_another_desk_opens(
 
 
 def test_defect_04_a_slide_that_the_user_opened_is_not_taken_over(
-    make_napari_viewer, cohort, wait_until, close_desk
+    window, cohort, wait_until, close_desk
 ):
-    viewer = make_napari_viewer()
+    viewer = window
     path = next(region.image for region in cohort.regions)
     (mine,) = viewer.open(str(path), plugin="napari-panoptic")
     mine.name = "my slide"

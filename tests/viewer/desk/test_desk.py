@@ -1,4 +1,4 @@
-"""A desk that is opened, filled, disturbed and closed; a new window for each test."""
+"""A desk that is opened, filled, disturbed and closed; a new desk for each test."""
 
 import numpy as np
 import pytest
@@ -175,25 +175,10 @@ class TestManners:
         assert warned == []
 
 
-def test_a_window_closed_in_the_middle_of_work_leaks_nothing(
-    make_napari_viewer, cohort, wait_until
-):
-    viewer = make_napari_viewer(show=True, strict_qt="raise")
-    desk = desk_of(viewer)
-    desk.show_cohort(cohort)
-    session, loader, summary = desk.session, desk.link.loader, desk.link.summary
-    assert loader.is_busy
-    viewer.close()
-    wait_until(lambda: not loader.is_busy and not summary.is_busy)
-    wait_until(lambda: desk.link is None)
-    assert session.snapshot is None
-    assert len(session.region_changed) == 0
-
-
 def test_a_folder_is_opened_in_the_background(
-    close_desk, make_napari_viewer, sample_folder, wait_until, monkeypatch, tmp_path
+    close_desk, window, sample_folder, wait_until, monkeypatch, tmp_path
 ):
-    desk = desk_of(make_napari_viewer())
+    desk = desk_of(window)
     told = []
     monkeypatch.setattr(opening_report, "show_error", told.append)
     opening.open_in_background(desk._viewer, tmp_path)
@@ -206,7 +191,7 @@ def test_a_folder_is_opened_in_the_background(
 
 
 def test_a_region_without_image_or_annotation_is_still_shown(
-    close_desk, make_napari_viewer, cohort, wait_until
+    close_desk, window, cohort, wait_until
 ):
     from dataclasses import replace
 
@@ -217,7 +202,7 @@ def test_a_region_without_image_or_annotation_is_still_shown(
         Finding(FindingKind.MISSING, "another region lacks something"),
         Finding(FindingKind.MISSING, "a folder is empty", path=cohort.root / "late", team="late"),
     )
-    desk = desk_of(make_napari_viewer())
+    desk = desk_of(window)
     desk.show_cohort(replace(cohort, regions=regions, findings=findings))
     wait_until(lambda: desk.is_settled)
     viewer = desk._viewer

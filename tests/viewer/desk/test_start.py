@@ -16,10 +16,8 @@ from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 
 @pytest.fixture
-def empty_desk(make_napari_viewer: Any, close_desk: Any) -> Any:
-    viewer = make_napari_viewer(show=True)
-    viewer.window.resize(1280, 800)
-    desk = desk_of(viewer)
+def empty_desk(window: Any, close_desk: Any) -> Any:
+    desk = desk_of(window)
     yield desk
     close_desk(desk)
 
@@ -32,11 +30,10 @@ def drop(panel: StartPanel, *paths: Path) -> None:
 
 
 def test_the_last_cohort_is_opened_again_and_the_panel_disappears(
-    make_napari_viewer: Any, close_desk: Any, sample_folder: Path, wait_until: Any
+    window: Any, close_desk: Any, sample_folder: Path, wait_until: Any
 ) -> None:
     PREFERENCES.last_cohort = sample_folder
-    viewer = make_napari_viewer(show=True)
-    desk = desk_of(viewer)
+    desk = desk_of(window)
     panel = desk.start.panel
     wait_until(panel.isVisible)
     assert panel.continue_button.text().startswith(f"Continue: {sample_folder.name}\n")

@@ -25,6 +25,7 @@ from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.layer_pair.dock import CompareLayers
 from napari_panoptic.viewer.layers.owned import is_own
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
+from tests.viewer.finding import close_viewer
 
 SHAPE = (90, 120)
 
@@ -104,13 +105,13 @@ def ordered(objects):
 
 
 @pytest.fixture
-def window(make_napari_viewer, wait_until):
-    """Open a window of a common size."""
-    viewer = make_napari_viewer(show=True)
-    viewer.window.resize(1280, 800)
-    opened = Window(viewer, wait_until)
+def window(window, wait_until):
+    """Give the window of all tests, and close what they opened."""
+    opened = Window(window, wait_until)
     yield opened
     opened.close()
+    assert desk_in(window) is None
+    assert detection_desk_in(window) is None
 
 
 @pytest.fixture
@@ -616,8 +617,7 @@ def test_the_folder_is_removed_with_the_window(qapp, napari_application, wait_un
     opened.compare()
     folder = opened.session.cohort.root
     assert folder.exists()
-    with patch.object(viewer.window._qt_window, "_save_current_window_settings"):
-        viewer.close()
+    close_viewer(viewer)
     wait_until(lambda: not folder.exists())
 
 

@@ -29,7 +29,12 @@ from napari_panoptic.viewer.state.preferences import Queue
 from tests.support.many_failures import many_failures
 from tests.viewer.finding import FIRST, SECOND, row_of_status
 
-FEW = ObjectFilter(statuses=frozenset({"FP"}), classes=frozenset({"Lymphocyte"}))
+FEW = ObjectFilter(
+    statuses=frozenset({"FP"}),
+    classes=frozenset({"Lymphocyte"}),
+    causes=frozenset({"too-large"}),
+)
+"""Eight failures in four of the five regions."""
 NO_KEYS = Qt.KeyboardModifier.NoModifier
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 

@@ -1,0 +1,124 @@
+"""Plans of reviews and their estimates, on the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from napari_panoptic.cli.console import number, print_table, report_findings, tables_in
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.spreadsheets import inert_cells
+from napari_panoptic.common.text import utf8, visible
+from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.formats.saving import check_not_in_cohort
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.report.nuclei.review import ReviewedPlan
+from napari_panoptic.report.writing import check_writable, provenance, write_bytes, write_set
+from napari_panoptic.review.plan.conclusions import sentences
+from napari_panoptic.review.plan.corrected import ALL, QUANTITIES
+from napari_panoptic.review.plan.design import Plan, draw, extend, stratified, with_seed
+from napari_panoptic.review.plan.estimates import estimate, expected
+from napari_panoptic.review.plan.tables import (
+    estimates_frame,
+    estimates_record,
+    plan_frame,
+    read_plan,
+    read_verdicts,
+    teams_of,
+)
+from napari_panoptic.review.plan.units import Units, population
+
+_TABLE, _RECORD = "estimates.csv", "estimates.json"
+
+
+def write_plan(
+    options: argparse.Namespace,
+    cohort: Cohort,
+    teams: Sequence[str],
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> int:
+    """Draw a plan, write its table, and print the design."""
+    check_writable(options.output)
+    check_not_in_cohort([options.output], cohort.root)
+    found = population(cohort, tuple(dict.fromkeys(teams)), settings, source)
+    report_findings(found.findings, None)
+    if options.extend is None:
+        plan = draw(found.units, options.items, options.seed)
+    else:
+        before, findings = read_plan(options.extend, found.units)
+        report_findings(findings, None)
+        before = with_seed(before, found.units, options.seed)
+        plan = extend(before, found.units, options.items)
+    write_bytes(
+        options.output,
+        utf8(inert_cells(plan_frame(plan)).to_csv(index=False, lineterminator="\n")),
+    )
+    _print_design(plan, found.units)
+    print(visible(f"plan of {number(len(plan), 'item')} written to {options.output}"))
+    return 0
+
+
+def _print_design(plan: Plan, units: Units) -> None:
+    strata = stratified(units, plan.level)
+    rows = [
+        (name, int(size), int(n), float(n / size))
+        for name, size, n in zip(strata.names, strata.sizes, plan.drawn(strata), strict=True)
+    ]
+    print_table(("stratum", "all", "drawn", "probability"), rows)
+    print("expected half-width of the 95 % intervals over all classes, if all items are reviewed:")
+    widths = {
+        (row.team, row.quantity): row.half_width
+        for row in expected(plan, units)
+        if row.class_name == ALL
+    }
+    print_table(
+        ("team", *map(str, QUANTITIES)),
+        [(team, *(widths[team, quantity] for quantity in QUANTITIES)) for team in plan.teams],
+    )
+
+
+def write_estimates(
+    options: argparse.Namespace,
+    cohort: Cohort,
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> int:
+    """Write what the verdicts of a plan say about a cohort."""
+    review, findings = _reviewed(options, cohort, settings, source)
+    report_findings(findings, _RECORD)
+    estimates = review.estimates
+    inputs = file_fingerprints([options.plan, options.verdicts], cohort.root)
+    record = estimates_record(estimates, review.plan, review.units) | provenance(findings, inputs)
+    with tables_in(options.output, (_TABLE, _RECORD), cohort.root):
+        write_set(options.output, {_TABLE: estimates_frame(estimates)}, (_RECORD, record))
+    for sentence in sentences(estimates):
+        print(visible(sentence))
+    print(visible(f"tables written to {options.output}"))
+    return 0
+
+
+def reviewed(options: argparse.Namespace, cohort: Cohort, source: Source | None) -> ReviewedPlan:
+    """Return a reviewed plan for a report, under the default settings of plans."""
+    review, findings = _reviewed(options, cohort, EvaluationSettings(), source)
+    report_findings([f for f in findings if f not in cohort.findings], None)
+    return review
+
+
+def _reviewed(
+    options: argparse.Namespace,
+    cohort: Cohort,
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> tuple[ReviewedPlan, list[Finding]]:
+    """Read a plan and its verdicts, and estimate."""
+    teams = teams_of(options.plan, cohort.team_names)
+    found = population(cohort, teams, settings, source)
+    plan, of_plan = read_plan(options.plan, found.units)
+    if (seed := getattr(options, "seed", None)) is not None:
+        plan = with_seed(plan, found.units, seed)
+    answers, of_verdicts = read_verdicts(options.verdicts, plan)
+    estimates = estimate(plan, found.units, answers)
+    findings = [*found.findings, *of_plan, *of_verdicts, *estimates.findings]
+    return ReviewedPlan(plan, found.units, estimates), findings

@@ -1,0 +1,1 @@
+"""A planned review: the population of items, the sample, and what its verdicts estimate."""

@@ -1,0 +1,166 @@
+"""What estimates mean: teams ranked and compared, and everything in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from napari_panoptic.review.plan.corrected import ALL, QUANTITIES, Quantity
+from napari_panoptic.review.plan.estimates import LEVEL, Estimate, Estimates
+from napari_panoptic.statistics.kappa import Z_95
+
+DRAWS = 20_000
+SEED = 0
+
+
+@dataclass(frozen=True)
+class RankedTeam:
+    """A team in the ranking by an estimated figure.
+
+    Parameters
+    ----------
+    team
+        Its name.
+    estimate
+        Its figure.
+    rank
+        1 + the number of teams with a higher estimate.
+    certainty
+        Share of draws in which it has this rank, between 0 and 1.
+    best, worst
+        The ranks between which it lies in 95 % of the draws.
+    """
+
+    team: str
+    estimate: float
+    rank: int
+    certainty: float
+    best: int
+    worst: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two teams compared.
+
+    Parameters
+    ----------
+    first, second
+        Their names.
+    estimate, low, high
+        The first team's figure minus the second's, with its 95 % interval.
+    """
+
+    first: str
+    second: str
+    estimate: float
+    low: float
+    high: float
+
+
+def ranking(estimates: Estimates, quantity: Quantity) -> tuple[RankedTeam, ...]:
+    """Rank the teams by a figure over all classes, with the certainty of each rank.
+
+    The figures of the teams are drawn from normal distributions with their standard errors,
+    independently: each team has a sample of its own.
+
+    Parameters
+    ----------
+    estimates
+        Of the teams; those without this figure are left out.
+    quantity
+        The figure.
+
+    Returns
+    -------
+    tuple of RankedTeam
+        The best first.
+    """
+    rows = [row for row in _overall(estimates, quantity) if not math.isnan(row.estimate)]
+    rows.sort(key=lambda row: -row.estimate)
+    if not rows:
+        return ()
+    middle = np.array([row.estimate for row in rows])
+    spread = np.array([row.standard_error for row in rows])
+    drawn = np.random.default_rng(SEED).normal(middle, spread, (DRAWS, len(rows)))
+    ranks = 1 + (drawn[:, None, :] > drawn[:, :, None]).sum(axis=2)
+    own = 1 + (middle[None, :] > middle[:, None]).sum(axis=1)
+    tail = (1 - LEVEL) / 2
+    ends = np.quantile(ranks, [tail, 1 - tail], axis=0, method="nearest").astype(int)
+    return tuple(
+        RankedTeam(
+            row.team, row.estimate, int(own[k]), float((ranks[:, k] == own[k]).mean()), *pair
+        )
+        for k, (row, pair) in enumerate(zip(rows, ends.T.tolist(), strict=True))
+    )
+
+
+def difference(estimates: Estimates, quantity: Quantity, first: str, second: str) -> Difference:
+    """Compare two teams by a figure over all classes.
+
+    Parameters
+    ----------
+    estimates
+        Of both teams.
+    quantity
+        The figure.
+    first, second
+        Their names.
+    """
+    by_team = {row.team: row for row in _overall(estimates, quantity)}
+    one, other = by_team[first], by_team[second]
+    middle = one.estimate - other.estimate
+    margin = Z_95 * math.hypot(one.standard_error, other.standard_error)
+    return Difference(first, second, middle, max(-1.0, middle - margin), min(1.0, middle + margin))
+
+
+def sentences(estimates: Estimates) -> list[str]:
+    """Describe the estimates over all classes, and the ranking of several teams by PQ."""
+    described = [_sentence(row) for row in estimates.rows if row.class_name == ALL]
+    return [*described, *_ranking_sentences(ranking(estimates, Quantity.PQ))]
+
+
+def _sentence(row: Estimate) -> str:
+    if math.isnan(row.estimate):
+        return f"The {_name(row.quantity)} of {row.team} cannot be estimated yet."
+    if row.quantity is Quantity.ERROR_RATE:
+        return (
+            f"Reviewed against {row.team}, the annotation is wrong for {row.estimate:.1%} of its "
+            f"nuclei (95 % interval: {row.low:.1%} to {row.high:.1%}; {row.items} items)."
+        )
+    return (
+        f"If the annotation were right, the {_name(row.quantity)} of {row.team} would be "
+        f"{row.estimate:.3f} (95 % interval: {row.low:.3f} to {row.high:.3f}; {row.items} items)."
+    )
+
+
+def _ranking_sentences(ranked: Sequence[RankedTeam]) -> list[str]:
+    if len(ranked) < 2:
+        return []
+    return [
+        f"{own.team} has rank {own.rank} of {len(ranked)} by PQ, with a certainty of "
+        f"{own.certainty:.0%}{_range(own)}."
+        for own in ranked
+    ]
+
+
+def _range(own: RankedTeam) -> str:
+    if own.best == own.worst:
+        return ""
+    return f" (between {own.best} and {own.worst} in 95 % of draws)"
+
+
+def _name(quantity: Quantity) -> str:
+    names = {Quantity.PQ: "PQ", Quantity.F1: "F1", Quantity.ERROR_RATE: "annotation error rate"}
+    return names.get(quantity, str(quantity))
+
+
+def _overall(estimates: Estimates, quantity: Quantity) -> list[Estimate]:
+    return [row for row in estimates.rows if (row.quantity, row.class_name) == (quantity, ALL)]
+
+
+RANKED = tuple(quantity for quantity in QUANTITIES if quantity is not Quantity.ERROR_RATE)
+"""The figures by which teams are ranked."""

@@ -1,0 +1,322 @@
+"""The plan of a review: strata, how many items each gets, and which.
+
+Every item has a random number that depends only on the seed and on the item. The items with the
+smallest numbers of a stratum are its sample: a simple random sample without replacement, which a
+larger sample contains (permanent random numbers; Ohlsson, in Business Survey Methods, Wiley 1995).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.review.plan.units import KINDS, IntArray, Kind, StrArray, Units
+from napari_panoptic.statistics.survey import allocation
+
+RARE = 20
+"""Causes with fewer objects of a team, status and class share a stratum."""
+LEAST_PER_STRATUM = 2
+OTHER = "other"
+"""The name of rare causes together."""
+
+ASSUMED_ERRORS: Mapping[Kind, float] = {
+    Kind.TP: 0.05,
+    Kind.MISCLASSIFIED: 0.3,
+    Kind.FN: 0.3,
+    Kind.FP: 0.3,
+    Kind.BACKGROUND: 0.1,
+}
+"""Share of items at which the annotation is expected to be wrong, before any verdict."""
+
+
+class Level(StrEnum):
+    """How finely the population is stratified; each level joins strata of the one before."""
+
+    CAUSE = "cause"  # team, status, cause, class; background empty or partly covered
+    CLASS = "class"  # team, status, class; background
+    STATUS = "status"  # team, status; background
+
+
+LEVELS = tuple(Level)
+
+
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """A population cut into strata.
+
+    Parameters
+    ----------
+    level
+        How finely.
+    names
+        H names, sorted.
+    of_unit
+        int64 (n,): position of each item's stratum in the names.
+    kinds
+        The outcome that all items of a stratum share (H,).
+    """
+
+    level: Level
+    names: tuple[str, ...]
+    of_unit: IntArray
+    kinds: tuple[Kind, ...]
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Items in each stratum (H,)."""
+        return np.bincount(self.of_unit, minlength=len(self.names))
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The items of a review, in the order in which they are reviewed.
+
+    Parameters
+    ----------
+    units
+        The drawn items; item k of the plan is row k - 1.
+    stratum
+        Name of each item's stratum (n,).
+    probability
+        float64 (n,): inclusion probability: drawn items over all items of the stratum.
+    level
+        How finely the population was stratified.
+    seed
+        The seed; None if unknown, as in a plan read from a table.
+    """
+
+    units: Units
+    stratum: tuple[str, ...]
+    probability: NDArray[np.float64]
+    level: Level
+    seed: int | None = None
+
+    def __len__(self) -> int:
+        """Count the items."""
+        return len(self.units)
+
+    @property
+    def teams(self) -> tuple[str, ...]:
+        """The teams of the items, sorted."""
+        return tuple(sorted(set(self.units.team)))
+
+    def drawn(self, strata: Strata) -> IntArray:
+        """Return the number of items drawn from each stratum (H,)."""
+        number = {name: position for position, name in enumerate(strata.names)}
+        own = np.array([number[name] for name in self.stratum], np.int64)
+        return np.bincount(own, minlength=len(strata.names))
+
+
+def stratified(units: Units, level: Level) -> Strata:
+    """Cut a population into strata that depend on nothing but its outcomes.
+
+    Parameters
+    ----------
+    units
+        The population.
+    level
+        How finely.
+    """
+    kinds = np.array([str(kind) for kind in KINDS], object)[units.kind]
+    keys = list(zip(units.team, kinds, *_finer(units, level), strict=True))
+    names = ["/".join(part for part in key if part) for key in keys]
+    ordered = sorted(set(names))
+    number = {name: position for position, name in enumerate(ordered)}
+    kind_of = dict(zip(names, kinds, strict=True))
+    return Strata(
+        level,
+        tuple(ordered),
+        np.array([number[name] for name in names], np.int64),
+        tuple(Kind(kind_of[name]) for name in ordered),
+    )
+
+
+def _finer(units: Units, level: Level) -> list[StrArray]:
+    """Return the parts of a stratum's name after team and status: detail and class."""
+    if level is Level.STATUS:
+        return []
+    classes = np.array(["", *units.class_names], object)
+    own = np.where(units.reference_class > 0, units.reference_class, units.prediction_class)
+    return [classes[own]] if level is Level.CLASS else [_details(units, own), classes[own]]
+
+
+def _details(units: Units, own_class: NDArray[np.int16]) -> StrArray:
+    """Return the causes, with the rare ones of a team, status and class as one."""
+    groups = list(
+        zip(units.team, units.kind.tolist(), own_class.tolist(), units.detail, strict=True)
+    )
+    counts: dict[tuple[object, ...], int] = {}
+    for group in groups:
+        counts[group] = counts.get(group, 0) + 1
+    is_unmatched = (units.is_kind(Kind.FN) | units.is_kind(Kind.FP)).tolist()
+    details = [
+        OTHER if may_join and counts[group] < RARE else group[-1]
+        for group, may_join in zip(groups, is_unmatched, strict=True)
+    ]
+    return np.array([*details, None], object)[:-1]
+
+
+def draw(units: Units, n_items: int, seed: int) -> Plan:
+    """Draw a plan: a stratified sample in random order.
+
+    The finest level of strata is used at which two items per stratum take at most half of the
+    items. The rest is distributed by Neyman's allocation, with standard deviations that follow
+    from `ASSUMED_ERRORS`.
+
+    Parameters
+    ----------
+    units
+        The population.
+    n_items
+        Number of items; all items if there are fewer.
+    seed
+        The seed. The same seed and population give the same plan.
+
+    Raises
+    ------
+    SettingsError
+        If there is nothing to draw, or if a stratum of the coarsest level would get no item.
+    """
+    if not len(units):
+        raise SettingsError("there is nothing to review: no region has predictions of the teams")
+    for level in LEVELS:
+        strata = stratified(units, level)
+        least = np.minimum(strata.sizes, LEAST_PER_STRATUM)
+        if n_items >= 2 * least.sum() or n_items >= len(units):
+            break
+    else:
+        if n_items < least.sum():
+            least = np.minimum(strata.sizes, 1)
+        if n_items < least.sum():
+            raise SettingsError(
+                f"--items: expected at least {least.sum()}, one for each outcome of each team and "
+                f"one for background; found {n_items}"
+            )
+    drawn = allocation(strata.sizes, _spreads(strata), n_items, least)
+    rows = _sample(units, strata, drawn, seed)
+    return _plan(units, strata, drawn, _shuffled(units, rows, seed), seed)
+
+
+def extend(plan: Plan, units: Units, n_items: int) -> Plan:
+    """Draw more items for a plan, after those that it has.
+
+    Items keep their numbers and order. All probabilities are those of the larger sample: they are
+    what a plan of that size from the start would have in the same strata.
+
+    Parameters
+    ----------
+    plan
+        A plan with its seed, drawn from this population.
+    units
+        The population.
+    n_items
+        Number of items after the extension; the plan is returned if it has as many.
+
+    Raises
+    ------
+    SettingsError
+        If the seed is unknown, or the plan was not drawn from this population.
+    """
+    if n_items <= len(plan):
+        return plan
+    if plan.seed is None:
+        raise SettingsError("a plan can only be extended with its seed; give --seed")
+    strata = stratified(units, plan.level)
+    before = rows_of(plan, units)
+    least = np.bincount(strata.of_unit[before], minlength=len(strata.names))
+    drawn = allocation(strata.sizes, _spreads(strata), n_items, least)
+    rows = _sample(units, strata, drawn, plan.seed)
+    added = _shuffled(units, rows[~np.isin(rows, before)], plan.seed)
+    return _plan(units, strata, drawn, np.concatenate([before, added]), plan.seed)
+
+
+def with_seed(plan: Plan, units: Units, seed: int) -> Plan:
+    """Return a plan with its seed, after a check that this is the seed.
+
+    Parameters
+    ----------
+    plan
+        A plan without a seed, as a table has it.
+    units
+        The population.
+    seed
+        The seed with which it was drawn.
+
+    Raises
+    ------
+    SettingsError
+        If the plan was drawn with another seed, or from another population.
+    """
+    strata, rows = stratified(units, plan.level), rows_of(plan, units)
+    drawn = np.bincount(strata.of_unit[rows], minlength=len(strata.names))
+    if not np.array_equal(np.sort(rows), _sample(units, strata, drawn, seed)):
+        raise SettingsError(
+            f"the plan was not drawn with the seed {seed} from this cohort; give the seed, cohort "
+            f"and options with which it was drawn"
+        )
+    return replace(plan, seed=seed)
+
+
+def rows_of(plan: Plan, units: Units) -> IntArray:
+    """Return the row of each item in a population.
+
+    Raises
+    ------
+    SettingsError
+        If an item is not there: the cohort or the settings have changed.
+    """
+    row = {key: number for number, key in enumerate(units.keys)}
+    missing = [k for k, key in enumerate(plan.units.keys, start=1) if key not in row]
+    if missing:
+        raise SettingsError(
+            f"{len(missing)} of {len(plan)} items of the plan, the first being item {missing[0]}, "
+            f"are not in this cohort; give the cohort and options with which it was drawn"
+        )
+    return np.array([row[key] for key in plan.units.keys], np.int64)
+
+
+def _plan(units: Units, strata: Strata, drawn: IntArray, rows: IntArray, seed: int | None) -> Plan:
+    own = strata.of_unit[rows]
+    return Plan(
+        units[rows],
+        tuple(strata.names[number] for number in own.tolist()),
+        drawn[own] / strata.sizes[own],
+        strata.level,
+        seed,
+    )
+
+
+def _spreads(strata: Strata) -> NDArray[np.float64]:
+    """Return the expected standard deviation of verdicts in each stratum."""
+    shares = np.array([ASSUMED_ERRORS[kind] for kind in strata.kinds])
+    result: NDArray[np.float64] = np.sqrt(shares * (1 - shares))
+    return result
+
+
+def _sample(units: Units, strata: Strata, drawn: IntArray, seed: int) -> IntArray:
+    """Return the rows with the smallest random numbers of each stratum."""
+    order = np.lexsort((_random(units.keys, seed, "draw"), strata.of_unit))
+    starts = np.concatenate([[0], np.cumsum(strata.sizes)[:-1]])
+    place = np.arange(len(units)) - starts[strata.of_unit[order]]
+    return np.sort(order[place < drawn[strata.of_unit[order]]])
+
+
+def _shuffled(units: Units, rows: IntArray, seed: int) -> IntArray:
+    numbers = _random([units.keys[row] for row in rows.tolist()], seed, "order")
+    return rows[np.argsort(numbers, kind="stable")]
+
+
+def _random(keys: Sequence[str], seed: int, purpose: str) -> NDArray[np.uint64]:
+    """Return a random number of each item, the same on every machine and in every order."""
+    key = f"{purpose} {seed}".encode()[:64]
+    digests = (
+        blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8, key=key) for name in keys
+    )
+    return np.frombuffer(b"".join(digest.digest() for digest in digests), "<u8")

@@ -1,0 +1,672 @@
+"""What the verdicts of a plan say about a whole cohort.
+
+Sums over the cohort are estimated stratum by stratum (Horvitz-Thompson), figures are functions of
+the sums, and their variances are linearised (Taylor). docs/review-plan.md has the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import PanopticError, SettingsError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
+from napari_panoptic.nuclei.values.vocabulary import Verdict
+from napari_panoptic.review.plan.corrected import ALL, DECIDED, QUANTITIES, Quantity, Sums
+from napari_panoptic.review.plan.design import (
+    ASSUMED_ERRORS,
+    LEAST_PER_STRATUM,
+    Level,
+    Plan,
+    Strata,
+    draw,
+    rows_of,
+    stratified,
+)
+from napari_panoptic.review.plan.units import KINDS, BoolArray, IntArray, Kind, Units
+from napari_panoptic.statistics.survey import effective_df, share_interval, variance_factors
+
+FloatArray = NDArray[np.float64]
+LEVEL = 0.95
+_PRIOR_ITEMS = 2.0
+"""Items that the expected variance of a stratum is worth beside the observed one."""
+_PRIOR_VERDICTS, _PRIOR_LACKED = 1.0, 0.5
+"""Verdicts of each kind, and nuclei, that are added to those of an outcome for that variance."""
+_ASSUMED_ITEMS = 5.0
+"""Items that the assumed shares of verdicts are worth beside those given."""
+_BACKGROUND = KINDS.index(Kind.BACKGROUND)
+_NO_VERDICT = -1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The verdict on an item of a plan.
+
+    Parameters
+    ----------
+    item
+        Number of the item, from 1.
+    verdict
+        Who is right; of a tile only whether it can be told.
+    count
+        For a tile, the nuclei in it that have no outline.
+    """
+
+    item: int
+    verdict: Verdict
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One figure of a team, estimated.
+
+    Parameters
+    ----------
+    quantity, team, class_name
+        What; the class is `ALL` for the row over all classes.
+    estimate, low, high
+        The estimate and its 95 % interval for this cohort; NaN if undefined.
+    items
+        Reviewed items of this class, or of all.
+    standard_error
+        Of the estimate; NaN if undefined.
+    patients_low, patients_high
+        The interval for patients like these, of which these are a sample; NaN for fewer than two.
+    if_unclear
+        Least and largest estimate if all items that could not be told were decided one way; both
+        are the estimate if there are none.
+    """
+
+    quantity: Quantity
+    team: str
+    class_name: str
+    estimate: float
+    low: float
+    high: float
+    items: int
+    standard_error: float
+    patients_low: float
+    patients_high: float
+    if_unclear: tuple[float, float]
+
+    @property
+    def half_width(self) -> float:
+        """Half of the width of the interval."""
+        return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """The figures of all teams of a plan.
+
+    Parameters
+    ----------
+    rows
+        One per team, quantity and class; the row over all classes last.
+    by_cause
+        Annotation error rate of the FNs of each team and cause.
+    given, unclear
+        Items with a verdict, and those among them that could not be told.
+    findings
+        What the reader of the figures must know.
+    """
+
+    rows: tuple[Estimate, ...]
+    by_cause: tuple[CauseEstimate, ...]
+    given: int
+    unclear: int
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class CauseEstimate:
+    """The share of FNs of one cause whose annotation is wrong.
+
+    Parameters
+    ----------
+    team, cause
+        What; strata of rare causes are one.
+    estimate, low, high, items
+        As in `Estimate`.
+    """
+
+    team: str
+    cause: str
+    estimate: float
+    low: float
+    high: float
+    items: int
+
+
+# --- one team's sample ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """The reviewed items of one team.
+
+    Parameters
+    ----------
+    sums
+        What is summed.
+    units
+        The items (n,).
+    stratum
+        int64 (n,): stratum of each.
+    sizes
+        int64 (H,): all items of each stratum.
+    added
+        float64 (n, 3, K): what each adds under each verdict, with what it stands for.
+    verdict
+        int64 (n,): position in `DECIDED`.
+    count
+        float64 (n,): nuclei without an outline; 0 for objects.
+    """
+
+    sums: Sums
+    units: Units
+    stratum: IntArray
+    sizes: IntArray
+    added: FloatArray
+    verdict: IntArray
+    count: FloatArray
+
+    @cached_property
+    def drawn(self) -> IntArray:
+        """Reviewed items of each stratum (H,)."""
+        return np.bincount(self.stratum, minlength=len(self.sizes))
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """Items of the cohort that each stands for (n,)."""
+        result: FloatArray = (self.sizes / np.maximum(self.drawn, 1))[self.stratum]
+        return result
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """What each item adds under its verdict (n, K)."""
+        own: FloatArray = self.added[np.arange(len(self.units)), self.verdict].copy()
+        is_tile = self.units.is_kind(Kind.BACKGROUND)
+        own[is_tile, self.sums.lacked] *= self.count[is_tile]
+        return own
+
+    @cached_property
+    def totals(self) -> FloatArray:
+        """The estimated sums over the cohort (K,)."""
+        result: FloatArray = self.weight @ self.values
+        return result
+
+
+def _sample(
+    units: Units, strata: Strata, rows: IntArray, verdict: IntArray, count: FloatArray
+) -> _Sample:
+    """Return the reviewed items of a team, of which each also stands for those out of reach."""
+    sums = Sums(len(units.class_names))
+    drawn = units[rows]
+    added = _added(sums, drawn)
+    stratum = strata.of_unit[rows]
+    sample = _Sample(sums, drawn, stratum, strata.sizes, added, verdict, count)
+    for number in np.flatnonzero((sample.drawn == 0) & (strata.sizes > 0)).tolist():
+        absent = units[strata.of_unit == number]
+        donors = _donors(absent, drawn)
+        if donors.any():
+            total = _added(sums, absent).sum(axis=0)
+            # Weights of donors sum to the items that they stand for, whatever is drawn.
+            added[donors] += total / sample.weight[donors].sum()
+    return sample
+
+
+def _added(sums: Sums, units: Units) -> FloatArray:
+    """Return what items add under each verdict; tiles as if they lacked one nucleus."""
+    result = sums.of(units)
+    result[units.is_kind(Kind.BACKGROUND), :, sums.lacked] = 1.0
+    return result
+
+
+def _donors(absent: Units, drawn: Units) -> BoolArray:
+    """Return the items whose verdicts stand for a stratum without any: of its outcome and class."""
+    same: BoolArray = drawn.kind == absent.kind[0]
+    own = (absent.reference_class[0], absent.prediction_class[0])
+    alike = same & (drawn.reference_class == own[0]) & (drawn.prediction_class == own[1])
+    return alike if alike.any() else same
+
+
+# --- variances and intervals ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Shares:
+    """How often each verdict is given, by outcome.
+
+    Parameters
+    ----------
+    verdicts
+        float64 (kinds, 3).
+    lacked
+        Nuclei without an outline per tile.
+    """
+
+    verdicts: FloatArray
+    lacked: float
+
+
+def _observed_shares(sample: _Sample) -> _Shares:
+    """Return the weighted shares of verdicts, kept away from 0 and 1."""
+    verdicts = np.full((len(KINDS), len(DECIDED)), 1 / len(DECIDED))
+    lacked = 0.0
+    for kind in range(len(KINDS)):
+        rows = np.flatnonzero(sample.units.kind == kind)
+        if not len(rows):
+            continue
+        weight = sample.weight[rows] / sample.weight[rows].mean()
+        if kind == _BACKGROUND:
+            found = weight @ sample.count[rows]
+            lacked = float((found + _PRIOR_LACKED) / len(rows))
+            continue
+        found = np.bincount(sample.verdict[rows], weight, len(DECIDED)) + _PRIOR_VERDICTS
+        verdicts[kind] = found / found.sum()
+    return _Shares(verdicts, lacked)
+
+
+def _stratum_variances(
+    sample: _Sample, directions: FloatArray, shares: _Shares, *, is_observed: bool
+) -> FloatArray:
+    """Return the variance s² of each linearised figure within each stratum, (H, Q).
+
+    The observed variance, moderated by the one that the shares of verdicts imply: few verdicts can
+    be equal by chance.
+    """
+    per_verdict = sample.added @ directions
+    values = sample.values @ directions
+    result = np.zeros((len(sample.sizes), directions.shape[1]))
+    order = np.argsort(sample.stratum, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(sample.drawn)])
+    for stratum in np.flatnonzero(sample.drawn).tolist():
+        rows = order[starts[stratum] : starts[stratum + 1]]
+        kind = int(sample.units.kind[rows[0]])
+        if kind == _BACKGROUND:
+            expected = (per_verdict[rows, 0] ** 2).mean(axis=0) * shares.lacked
+        else:
+            share = shares.verdicts[kind]
+            middle = np.einsum("v,ivq->q", share, per_verdict[rows]) / len(rows)
+            apart = (per_verdict[rows] - middle) ** 2
+            expected = np.einsum("v,ivq->q", share, apart) / len(rows)
+        if not is_observed:
+            result[stratum] = expected
+            continue
+        squares = ((values[rows] - values[rows].mean(axis=0)) ** 2).sum(axis=0)
+        prior = _PRIOR_ITEMS
+        result[stratum] = (squares + prior * expected) / (len(rows) - 1 + prior)
+        if kind == _BACKGROUND:
+            # Rare counts that happen to be few have too small a variance, never a Poisson one.
+            result[stratum] = np.maximum(result[stratum], expected)
+    return result
+
+
+def _directions(sample: _Sample, totals: FloatArray) -> FloatArray:
+    """Return the derivatives of all figures by the sums, (K, Q); 0 for undefined figures."""
+    gradient = np.nan_to_num(sample.sums.gradient(totals))
+    result: FloatArray = gradient.reshape(-1, gradient.shape[-1]).T
+    return result
+
+
+def _stratum_parts(sample: _Sample, spread: FloatArray) -> FloatArray:
+    """Return what each stratum adds to the variance of a total, (H, Q)."""
+    factor = variance_factors(sample.sizes, sample.drawn)
+    result: FloatArray = factor[:, None] * spread
+    return result
+
+
+def _items(sample: _Sample) -> IntArray:
+    """Return the number of items that inform each figure, (Q, C + 1)."""
+    units, n_tiles = sample.units, int(sample.units.is_kind(Kind.BACKGROUND).sum())
+    classes = np.arange(1, sample.sums.n_classes + 1)[:, None]
+    # A row per class, then one for all classes.
+    reference = np.vstack([units.reference_class == classes, units.reference_class > 0])
+    prediction = np.vstack([units.prediction_class == classes, units.prediction_class > 0])
+    either = (reference | prediction).sum(axis=1) + n_tiles
+    return np.stack([reference.sum(axis=1), prediction.sum(axis=1), either, either, either])
+
+
+def _intervals(
+    figures: FloatArray, parts: FloatArray, drawn: IntArray, items: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return both ends of the interval of each figure (Q,)."""
+    from scipy.stats import t as student  # takes long to import
+
+    # Strata without items add nothing, whatever their degrees of freedom.
+    df = effective_df(parts, np.maximum(drawn - 1, 0) + _PRIOR_ITEMS)
+    quantile = student.ppf((1 + LEVEL) / 2, df)
+    return share_interval(figures, parts.sum(axis=0), items.astype(np.float64), quantile)
+
+
+def _patient_intervals(
+    sample: _Sample, directions: FloatArray, figures: FloatArray, least: FloatArray
+) -> FloatArray:
+    """Return the intervals if the patients are a sample of many, (2, Q); NaN for fewer than two.
+
+    Their variances are at least those of the same figures of this cohort.
+    """
+    from scipy.stats import t as student
+
+    patients, number = np.unique(sample.units.patient.astype(str), return_inverse=True)
+    if len(patients) < 2:
+        return np.full((2, len(figures)), np.nan)
+    parts = np.zeros((len(patients), len(figures)))
+    np.add.at(parts, number, sample.weight[:, None] * (sample.values @ directions))
+    variance = np.maximum(len(patients) * parts.var(axis=0, ddof=1), least)
+    quantile = np.full(len(figures), student.ppf((1 + LEVEL) / 2, len(patients) - 1))
+    ends = share_interval(figures, variance, np.full(len(figures), len(sample.units)), quantile)
+    return np.stack(ends)
+
+
+# --- all teams --------------------------------------------------------------------------------
+
+
+def estimate(plan: Plan, units: Units, answers: Sequence[Answer]) -> Estimates:
+    """Estimate the annotation error rate, and each team's figures if the annotation were right.
+
+    Items without a verdict, or whose verdict is "cannot tell", are left out, and the others of
+    their stratum stand for them. This is right if it does not depend on the truth which items these
+    are: true for a review in the plan's order that was stopped early.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    units
+        The population that it was drawn from.
+    answers
+        One per item at most.
+
+    Raises
+    ------
+    PanopticError
+        If no item has a verdict that decides it.
+    """
+    rows = rows_of(plan, units)
+    plan = replace(plan, units=units[rows])  # names as the cohort spells them
+    by_item = {answer.item: answer for answer in answers}
+    decided = {k: a for k, a in by_item.items() if a.verdict is not Verdict.CANNOT_TELL}
+    if not decided:
+        raise PanopticError(
+            f"expected verdicts on items of the plan, found {len(by_item)}, none of which decides "
+            f"an item; review some items first"
+        )
+    findings = _missing(plan, by_item, decided)
+    strata = stratified(units, plan.level)
+    teams = _Teams(plan, units, strata, rows)
+    result: list[Estimate] = []
+    causes: list[CauseEstimate] = []
+    for team in plan.teams:
+        sample, absent = teams.sample(team, decided)
+        unclear = [k for k in by_item if k not in decided]
+        others = [
+            teams.sample(team, decided | _all_as(verdict, unclear, plan))[0]
+            for verdict in (DECIDED if unclear else ())
+        ]
+        own, found = _rows(team, units.class_names, sample, absent, others)
+        result += own
+        findings += found
+        causes += _by_cause(team, sample)
+    return Estimates(
+        tuple(result), tuple(causes), len(by_item), len(by_item) - len(decided), tuple(findings)
+    )
+
+
+class _Teams:
+    """The items of each team, and its strata."""
+
+    def __init__(self, plan: Plan, units: Units, strata: Strata, rows: IntArray) -> None:
+        self._plan, self._units, self._strata, self._rows = plan, units, strata, rows
+
+    def sample(self, team: str, answers: Mapping[int, Answer]) -> tuple[_Sample, tuple[Kind, ...]]:
+        """Return a team's reviewed items, and the outcomes of which none was reviewed."""
+        own = self._units.team == team
+        position = np.cumsum(own) - 1
+        units, of_unit = self._units[own], self._strata.of_unit[own]
+        strata = replace(self._strata, of_unit=of_unit)
+        items = [k for k in sorted(answers) if self._plan.units.team[k - 1] == team]
+        rows = position[self._rows[np.array(items, np.int64) - 1]]
+        given = [answers[item] for item in items]
+        verdict = [DECIDED.index(answer.verdict) for answer in given]
+        count = [answer.count or 0 for answer in given]
+        sample = _sample(
+            units, strata, rows, np.array(verdict, np.int64), np.array(count, np.float64)
+        )
+        there, reviewed = set(units.kind.tolist()), set(sample.units.kind.tolist())
+        return sample, tuple(KINDS[kind] for kind in sorted(there - reviewed))
+
+
+def _all_as(verdict: Verdict, items: Sequence[int], plan: Plan) -> dict[int, Answer]:
+    """Return answers as if every unclear object had a verdict; tiles stay unclear."""
+    return {
+        item: Answer(item, verdict) for item in items if plan.units.kind[item - 1] != _BACKGROUND
+    }
+
+
+def _missing(
+    plan: Plan, given: Mapping[int, Answer], decided: Mapping[int, Answer]
+) -> list[Finding]:
+    """Report the items without a verdict, and those that could not be told."""
+    findings = []
+    if n := len(plan) - len(given):
+        skipped = sum(item not in given for item in range(1, max(given) + 1))
+        order = (
+            f"; {skipped} of them come before item {max(given)} and were skipped: the estimate "
+            f"assumes that they are like the others"
+            if skipped
+            else ": the first ones in the plan's order were reviewed"
+        )
+        findings.append(
+            Finding(
+                FindingKind.MISSING,
+                f"{n} of {len(plan)} items have no verdict{order}; probabilities are those of the "
+                f"items reviewed",
+                count=n,
+            )
+        )
+    if n := len(given) - len(decided):
+        findings.append(
+            Finding(
+                FindingKind.MISSING,
+                f"{n} items could not be told and are left out; the record has the estimates "
+                f"if all of them were decided one way",
+                count=n,
+            )
+        )
+    return findings
+
+
+def _rows(
+    team: str,
+    class_names: Sequence[str],
+    sample: _Sample,
+    absent: Sequence[Kind],
+    others: Sequence[_Sample],
+) -> tuple[list[Estimate], list[Finding]]:
+    """Return the estimates of a team, and why some are undefined."""
+    shape = len(QUANTITIES), len(class_names) + 1
+    figures = sample.sums.figures(sample.totals).reshape(-1)
+    directions = _directions(sample, sample.totals)
+    spread = _stratum_variances(sample, directions, _observed_shares(sample), is_observed=True)
+    parts = _stratum_parts(sample, spread)
+    items = _items(sample).reshape(-1)
+    low, high = _intervals(figures, parts, sample.drawn, items)
+    error = np.sqrt(parts.sum(axis=0))
+    of_patients = _patient_intervals(sample, directions, figures, parts.sum(axis=0))
+    unclear = np.stack([figures, *(o.sums.figures(o.totals).reshape(-1) for o in others)])
+    undefined = np.isnan(figures) | ~_is_estimable(absent, shape).reshape(-1)
+    columns = np.stack(
+        [figures, low, high, error, *of_patients, unclear.min(axis=0), unclear.max(axis=0)]
+    )
+    columns[:, undefined] = np.nan
+    names = [(q, name) for q in QUANTITIES for name in (*class_names, ALL)]
+    rows = [
+        Estimate(q, team, name, own[0], own[1], own[2], n, own[3], own[4], own[5], (own[6], own[7]))
+        for (q, name), own, n in zip(names, columns.T.tolist(), items.tolist(), strict=True)
+    ]
+    if not absent:
+        return rows, []
+    message = (
+        f"no {english_list([str(kind) for kind in absent])} of {team} was reviewed: figures that "
+        f"depend on them are left empty; review more items"
+    )
+    return rows, [Finding(FindingKind.MISSING, message, team=team)]
+
+
+def _is_estimable(absent: Sequence[Kind], shape: tuple[int, int]) -> BoolArray:
+    """Return which figures do not depend on outcomes of which no item was reviewed."""
+    result = np.full(shape, not absent)
+    if all(kind in (Kind.FP, Kind.BACKGROUND) for kind in absent):
+        result[QUANTITIES.index(Quantity.ERROR_RATE)] = True
+    if tuple(absent) == (Kind.BACKGROUND,):
+        result[QUANTITIES.index(Quantity.PRECISION)] = True
+    return result
+
+
+def _by_cause(team: str, sample: _Sample) -> list[CauseEstimate]:
+    """Estimate the annotation error rate of the FNs of each cause."""
+    is_fn = sample.units.is_kind(Kind.FN)
+    result = []
+    for cause in sorted(set(sample.units.detail[is_fn])):
+        own = is_fn & (sample.units.detail == cause)
+        weight, n = sample.weight[own], int(own.sum())
+        share = float(weight @ (sample.verdict[own] > 0) / weight.sum())
+        inner = (n * share + 0.5) / (n + 1)
+        parts = (weight * (weight - 1) * inner * (1 - inner) / weight.sum() ** 2)[:, None]
+        low, high = _intervals(np.array([share]), parts, np.ones(n, np.int64), np.array([n]))
+        result.append(CauseEstimate(team, cause, share, float(low[0]), float(high[0]), n))
+    return result
+
+
+# --- before and during a review ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The interval that a figure is expected to have when all items are reviewed.
+
+    Parameters
+    ----------
+    quantity, team, class_name
+        What.
+    half_width
+        Half of the expected width of the interval; NaN if undefined.
+    """
+
+    quantity: Quantity
+    team: str
+    class_name: str
+    half_width: float
+
+
+def expected(plan: Plan, units: Units, answers: Sequence[Answer] = ()) -> tuple[Expected, ...]:
+    """Return how wide the intervals are expected to be when the whole plan is reviewed.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    units
+        The population that it was drawn from.
+    answers
+        The verdicts so far. They replace `ASSUMED_ERRORS` the more, the more there are.
+    """
+    rows = rows_of(plan, units)
+    plan = replace(plan, units=units[rows])
+    teams = _Teams(plan, units, stratified(units, plan.level), rows)
+    blank = {item: Answer(item, DECIDED[0]) for item in range(1, len(plan) + 1)}
+    decided = {a.item: a for a in answers if a.verdict is not Verdict.CANNOT_TELL}
+    result: list[Expected] = []
+    for team in plan.teams:
+        sample, _ = teams.sample(team, blank)
+        shares = _expected_shares(teams.sample(team, decided)[0])
+        totals = sample.weight @ _expected_values(sample, shares)
+        figures = sample.sums.figures(totals).reshape(-1)
+        spread = _stratum_variances(sample, _directions(sample, totals), shares, is_observed=False)
+        parts = _stratum_parts(sample, spread)
+        low, high = _intervals(figures, parts, sample.drawn, _items(sample).reshape(-1))
+        names = [(q, name) for q in QUANTITIES for name in (*units.class_names, ALL)]
+        result += [
+            Expected(q, team, name, width)
+            for (q, name), width in zip(names, ((high - low) / 2).tolist(), strict=True)
+        ]
+    return tuple(result)
+
+
+def items_needed(units: Units, quantity: Quantity, half_width: float, *, seed: int = 0) -> int:
+    """Return the size of the smallest plan whose intervals are expected to be narrow enough.
+
+    Parameters
+    ----------
+    units
+        The population.
+    quantity
+        The figure of interest, over all classes, of every team.
+    half_width
+        Half of the width that is wanted, positive.
+    seed
+        The seed of the plan.
+
+    Returns
+    -------
+    int
+        Number of items; at most all of them, whose figures are known exactly.
+
+    Raises
+    ------
+    SettingsError
+        If there is nothing to review.
+    """
+
+    def is_enough(n_items: int) -> bool:
+        plan = draw(units, n_items, seed)
+        widths = [
+            row.half_width
+            for row in expected(plan, units)
+            if (row.quantity, row.class_name) == (quantity, ALL)
+        ]
+        # Figures that are undefined become no more precise.
+        return all(math.isnan(width) or width <= half_width for width in widths)
+
+    if not len(units):
+        raise SettingsError("there is nothing to review: no region has predictions of the teams")
+    least = min(len(units), LEAST_PER_STRATUM * len(stratified(units, Level.STATUS).names))
+    sizes = range(least, len(units) + 1)
+    return sizes[bisect_left(sizes, True, hi=len(sizes) - 1, key=is_enough)]
+
+
+def _expected_shares(sample: _Sample) -> _Shares:
+    """Return the assumed shares of verdicts, replaced by those given as these become many."""
+    verdicts = np.zeros((len(KINDS), len(DECIDED)))
+    lacked = ASSUMED_ERRORS[Kind.BACKGROUND]
+    for number, kind in enumerate(KINDS):
+        rows = np.flatnonzero(sample.units.kind == number)
+        weight = sample.weight[rows] / sample.weight[rows].mean() if len(rows) else np.zeros(0)
+        if kind is Kind.BACKGROUND:
+            found = float(weight @ sample.count[rows])
+            lacked = (found + _ASSUMED_ITEMS * lacked) / (len(rows) + _ASSUMED_ITEMS)
+            continue
+        wrong = ASSUMED_ERRORS[kind]
+        assumed = _ASSUMED_ITEMS * np.array([1 - wrong, wrong / 2, wrong / 2])
+        given = np.bincount(sample.verdict[rows], weight, len(DECIDED)) + assumed
+        verdicts[number] = given / given.sum()
+    return _Shares(verdicts, lacked)
+
+
+def _expected_values(sample: _Sample, shares: _Shares) -> FloatArray:
+    """Return what each item is expected to add (n, K)."""
+    by_item = shares.verdicts[sample.units.kind]
+    result: FloatArray = np.einsum("iv,ivk->ik", by_item, sample.added)
+    is_tile = sample.units.is_kind(Kind.BACKGROUND)
+    result[is_tile] = sample.added[is_tile, 0] * shares.lacked
+    return result

@@ -1,0 +1,517 @@
+"""A plan and its verdicts in the review file, beside the verdicts that are given without a plan.
+
+The tables are added to the file when the first plan is saved. Programs that do not know them still
+read and write all other verdicts, so that the version of the file's layout is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from napari_panoptic.nuclei.values.vocabulary import Verdict
+from napari_panoptic.review.file import ReviewError, now, stamp
+from napari_panoptic.review.identity import one_spelling
+from napari_panoptic.review.plan.design import Level, Plan
+from napari_panoptic.review.plan.estimates import Answer
+from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemSide, Kind, Units
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.verdicts import Share
+from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
+
+_ITEM_COLUMNS = (
+    "item, team, patient, region, side, object_id, y_px, x_px, kind, detail, reference_class, "
+    "prediction_class, iou, stratum, probability"
+)
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS plans (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        seed TEXT NOT NULL,
+        level TEXT NOT NULL,
+        class_names TEXT NOT NULL,
+        settings TEXT NOT NULL,
+        made_at TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS plan_items (
+        plan INTEGER NOT NULL REFERENCES plans (id),
+        item INTEGER NOT NULL,
+        team TEXT NOT NULL,
+        patient TEXT NOT NULL,
+        region TEXT NOT NULL,
+        side TEXT NOT NULL,
+        object_id INTEGER,
+        y_px REAL NOT NULL,
+        x_px REAL NOT NULL,
+        kind TEXT NOT NULL,
+        detail TEXT NOT NULL,
+        reference_class INTEGER NOT NULL,
+        prediction_class INTEGER NOT NULL,
+        iou REAL NOT NULL,
+        stratum TEXT NOT NULL,
+        probability REAL NOT NULL,
+        PRIMARY KEY (plan, item))""",
+    """CREATE TABLE IF NOT EXISTS plan_verdicts (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        plan INTEGER NOT NULL REFERENCES plans (id),
+        item INTEGER NOT NULL,
+        reviewer TEXT NOT NULL,
+        verdict TEXT NOT NULL,
+        count INTEGER,
+        note TEXT NOT NULL,
+        given_at TEXT NOT NULL,
+        replaces INTEGER REFERENCES plan_verdicts (id),
+        withdrawn_at TEXT,
+        writer TEXT NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS plan_verdicts_by_item ON plan_verdicts (plan, reviewer, item)",
+)
+_STANDING = (
+    "withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM plan_verdicts AS later "
+    "WHERE later.replaces = plan_verdicts.id AND later.withdrawn_at IS NULL)"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredPlan:
+    """A plan as it is in a review file.
+
+    Parameters
+    ----------
+    number
+        Its number in the file; the largest is the current one.
+    plan
+        The plan, with its seed.
+    settings
+        How the population was evaluated.
+    """
+
+    number: int
+    plan: Plan
+    settings: Mapping[str, Any]
+
+
+class PlannedReview(ReviewStore):
+    """The review of a plan: which item is next, and the verdicts on items.
+
+    Everything is on disk when a method returns, and nothing is deleted. After a kill at any moment
+    the same file continues at the same item. Verdicts of `ReviewStore.give` are no verdicts on
+    items, even on the same object: they belong to no estimate.
+    """
+
+    def save_plan(self, plan: Plan, settings: Mapping[str, Any] | None = None) -> int:
+        """Save a plan, which is the current one from now on; older ones stay in the file.
+
+        Parameters
+        ----------
+        plan
+            The plan, with its seed.
+        settings
+            How the population was evaluated, for JSON.
+
+        Returns
+        -------
+        int
+            Its number.
+
+        Raises
+        ------
+        ReviewError
+            If it was not saved.
+        """
+        with self._writing("the plan was NOT saved") as connection:
+            for statement in _TABLES:
+                connection.execute(statement)
+            made = connection.execute(
+                "INSERT INTO plans (seed, level, class_names, settings, made_at) "
+                "VALUES (?, ?, ?, ?, ?)",
+                (
+                    "" if plan.seed is None else str(plan.seed),
+                    str(plan.level),
+                    json.dumps(plan.units.class_names),
+                    json.dumps(dict(settings or {}), sort_keys=True),
+                    stamp(now()),
+                ),
+            )
+            number = int(made.lastrowid or 0)
+            _insert_items(connection, number, plan, 0)
+        return number
+
+    def extend_plan(self, plan: Plan) -> None:
+        """Replace the current plan by one that continues it; verdicts stay.
+
+        Parameters
+        ----------
+        plan
+            The current plan with further items, as `napari_panoptic.review.plan.design.extend`
+            returns it.
+
+        Raises
+        ------
+        ReviewError
+            If it does not continue the current plan, or was not saved.
+        """
+        stored = self._required()
+        n = len(stored.plan)
+        if plan.units.keys[:n] != stored.plan.units.keys or plan.seed != stored.plan.seed:
+            raise ReviewError(
+                "expected the current plan with further items, found another plan; save it as a "
+                "new plan",
+                path=self.path,
+            )
+        with self._writing("the plan was NOT extended") as connection:
+            _insert_items(connection, stored.number, plan, n)
+            connection.executemany(
+                "UPDATE plan_items SET probability = ? WHERE plan = ? AND item = ?",
+                [
+                    (value, stored.number, item)
+                    for item, value in enumerate(plan.probability[:n].tolist(), start=1)
+                ],
+            )
+
+    def stored_plan(self) -> StoredPlan | None:
+        """Return the current plan, or None.
+
+        Raises
+        ------
+        ReviewError
+            If the file cannot be read, or holds a plan that cannot be understood.
+        """
+        if not self._has_tables():
+            return None
+        found = self._read(
+            "SELECT id, seed, level, class_names, settings FROM plans ORDER BY id DESC LIMIT 1", {}
+        )
+        if not found:
+            return None
+        ((number, seed, level, class_names, settings),) = found
+        rows = self._read(
+            f"SELECT {_ITEM_COLUMNS} FROM plan_items WHERE plan = :plan ORDER BY item",  # noqa: S608
+            {"plan": number},
+        )
+        try:
+            names = tuple(str(name) for name in json.loads(class_names))
+            plan = _plan(rows, names, Level(level), int(seed) if seed else None)
+            return StoredPlan(int(number), plan, json.loads(settings))
+        except (ValueError, TypeError, OverflowError) as error:
+            raise self._not_understood("plan", error) from error
+
+    def answer(
+        self, item: int, verdict: Verdict, *, count: int | None = None, note: str = ""
+    ) -> Answer:
+        """Save the verdict on an item; an earlier one by the same reviewer is replaced.
+
+        Parameters
+        ----------
+        item
+            Number of the item.
+        verdict
+            Who is right; of a tile only whether it can be told.
+        count
+            Of a tile, the nuclei in it that have no outline.
+        note
+            A remark, or empty.
+
+        Raises
+        ------
+        ReviewError
+            If there is no such item, if a tile has no count or another item has one, or if it was
+            not saved.
+        """
+        stored = self._required()
+        given = Answer(item, verdict, self._checked_count(stored.plan, item, verdict, count))
+        with self._writing("the verdict was NOT saved") as connection:
+            replaced = connection.execute(
+                f"SELECT max(id) FROM plan_verdicts WHERE plan = ? AND item = ? "  # noqa: S608
+                f"AND reviewer = ? AND {_STANDING}",
+                (stored.number, item, self.reviewer),
+            ).fetchone()[0]
+            connection.execute(
+                "INSERT INTO plan_verdicts "
+                "(plan, item, reviewer, verdict, count, note, given_at, replaces, writer) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    stored.number,
+                    item,
+                    self.reviewer,
+                    str(verdict),
+                    given.count,
+                    one_spelling(note).strip(),
+                    stamp(now()),
+                    replaced,
+                    self._writer,
+                ),
+            )
+        return given
+
+    def undo_answer(self) -> int | None:
+        """Withdraw the newest verdict on an item that this window gave.
+
+        The verdict that it replaced stands again.
+
+        Returns
+        -------
+        int or None
+            The item; None if no verdict of this window stands.
+
+        Raises
+        ------
+        ReviewError
+            If it could not be withdrawn.
+        """
+        if not self._has_tables():
+            return None
+        with self._writing("the verdict was NOT undone") as connection:
+            found = connection.execute(
+                f"SELECT id, item FROM plan_verdicts WHERE reviewer = ? AND writer = ? "  # noqa: S608
+                f"AND plan = (SELECT max(id) FROM plans) AND {_STANDING} ORDER BY id DESC LIMIT 1",
+                (self.reviewer, self._writer),
+            ).fetchone()
+            if found is None:
+                return None
+            connection.execute(
+                "UPDATE plan_verdicts SET withdrawn_at = ? WHERE id = ?", (stamp(now()), found[0])
+            )
+        return int(found[1])
+
+    def answers(self, reviewer: str | None = None) -> list[Answer]:
+        """Return a reviewer's verdicts on the items of the current plan, by item.
+
+        Parameters
+        ----------
+        reviewer
+            The name; this reviewer's if None.
+
+        Raises
+        ------
+        ReviewError
+            If the file cannot be read.
+        """
+        return self._answers().get(reviewer or self.reviewer, [])
+
+    def pooled_answers(self) -> list[Answer]:
+        """Return the verdicts of all reviewers who share the plan, by item.
+
+        An item on which they differ cannot be told, until one of them gives another verdict.
+
+        Raises
+        ------
+        ReviewError
+            If the file cannot be read.
+        """
+        pooled: dict[int, Answer] = {}
+        for own in self._answers().values():
+            for answer in own:
+                if pooled.setdefault(answer.item, answer) != answer:
+                    pooled[answer.item] = Answer(answer.item, Verdict.CANNOT_TELL)
+        return [pooled[item] for item in sorted(pooled)]
+
+    def next_item(self, *, is_shared: bool = False) -> int | None:
+        """Return the first item that still needs a verdict; None if there is none.
+
+        Parameters
+        ----------
+        is_shared
+            Whether a verdict of any reviewer will do; else this reviewer's own is needed.
+
+        Raises
+        ------
+        ReviewError
+            If the file cannot be read.
+        """
+        stored = self.stored_plan()
+        if stored is None:
+            return None
+        done = {answer.item for answer in self._done(is_shared=is_shared)}
+        return next((item for item in range(1, len(stored.plan) + 1) if item not in done), None)
+
+    def plan_progress(self, *, is_shared: bool = False) -> Share:
+        """Return the number of items with a verdict, and of all items; see `next_item`.
+
+        Raises
+        ------
+        ReviewError
+            If the file cannot be read.
+        """
+        stored = self.stored_plan()
+        total = 0 if stored is None else len(stored.plan)
+        return Share(len(self._done(is_shared=is_shared)), total)
+
+    def plan_agreement(self, first: str, second: str) -> Kappa:
+        """Compare two reviewers over the objects of the plan that both have judged.
+
+        Tiles are left out: their verdicts are counts.
+
+        Parameters
+        ----------
+        first, second
+            Their names.
+
+        Raises
+        ------
+        ReviewError
+            If the file cannot be read.
+        """
+        own, other = (
+            {
+                answer.item: str(answer.verdict)
+                for answer in self.answers(name)
+                if answer.count is None
+            }
+            for name in (first, second)
+        )
+        stored = self.stored_plan()
+        tiles = set() if stored is None else _tiles(stored.plan)
+        both = sorted(own.keys() & other.keys() - tiles)
+        order = [str(verdict) for verdict in Verdict]
+        return cohens_kappa([own[k] for k in both], [other[k] for k in both], order=order)
+
+    def plan_reviewers(self) -> list[str]:
+        """Return the names of all reviewers with a verdict on an item, sorted.
+
+        Raises
+        ------
+        ReviewError
+            If the file cannot be read.
+        """
+        return sorted(self._answers())
+
+    def _done(self, *, is_shared: bool) -> list[Answer]:
+        return self.pooled_answers() if is_shared else self.answers()
+
+    def _answers(self) -> dict[str, list[Answer]]:
+        """Return the verdicts on the items of the current plan, by reviewer."""
+        if not self._has_tables():
+            return {}
+        rows = self._read(
+            f"SELECT reviewer, item, verdict, count FROM plan_verdicts "  # noqa: S608
+            f"WHERE plan = (SELECT max(id) FROM plans) AND {_STANDING} ORDER BY item, id",
+            {},
+        )
+        result: dict[str, list[Answer]] = {}
+        try:
+            for reviewer, item, verdict, count in rows:
+                given = Answer(int(item), Verdict(verdict), None if count is None else int(count))
+                result.setdefault(str(reviewer), []).append(given)
+        except (ValueError, TypeError) as error:
+            raise self._not_understood("verdict", error) from error
+        return result
+
+    def _has_tables(self) -> bool:
+        rows = self._read("SELECT 1 FROM sqlite_master WHERE name = 'plan_verdicts'", {})
+        return bool(rows)
+
+    def _required(self) -> StoredPlan:
+        stored = self.stored_plan()
+        if stored is None:
+            raise ReviewError(
+                "expected a plan in the review file, found none; draw a plan first", path=self.path
+            )
+        return stored
+
+    def _checked_count(
+        self, plan: Plan, item: int, verdict: Verdict, count: int | None
+    ) -> int | None:
+        if not 1 <= item <= len(plan):
+            raise ReviewError(
+                f"expected an item of the plan, 1 to {len(plan)}, found {item}", path=self.path
+            )
+        if item not in _tiles(plan) or verdict is Verdict.CANNOT_TELL:
+            if count is not None:
+                raise ReviewError(
+                    f"expected no count for item {item}, found {count}; leave it out",
+                    path=self.path,
+                )
+            return None
+        if count is None or count < 0:
+            raise ReviewError(
+                f"expected the number of nuclei without an outline for item {item}, found "
+                f"{'none' if count is None else count}; enter a number from 0",
+                path=self.path,
+            )
+        return count
+
+    def _not_understood(self, what: str, error: Exception) -> ReviewError:
+        return ReviewError(
+            f"the review file holds a {what} that cannot be understood ({error}); it was changed "
+            f"by another program: restore a copy, or begin another file",
+            path=self.path,
+        )
+
+
+def _tiles(plan: Plan) -> set[int]:
+    rows = np.flatnonzero(plan.units.is_kind(Kind.BACKGROUND))
+    return set((rows + 1).tolist())
+
+
+def _insert_items(connection: sqlite3.Connection, number: int, plan: Plan, start: int) -> None:
+    """Insert the items of a plan from a row on."""
+    marks = ", ".join("?" * len(_ITEM_COLUMNS.split(",")))
+    connection.executemany(
+        f"INSERT INTO plan_items (plan, {_ITEM_COLUMNS}) VALUES (?, {marks})",  # noqa: S608
+        [(number, *row) for row in _item_rows(plan)[start:]],
+    )
+
+
+def _item_rows(plan: Plan) -> list[tuple[Any, ...]]:
+    units = plan.units
+    return list(
+        zip(
+            range(1, len(plan) + 1),
+            *(map(one_spelling, names) for names in (units.team, units.patient, units.region)),
+            [str(SIDES[code]) for code in units.side.tolist()],
+            [None if id_ == NO_ID else id_ for id_ in units.id.tolist()],
+            units.y_px.tolist(),
+            units.x_px.tolist(),
+            [str(KINDS[code]) for code in units.kind.tolist()],
+            units.detail,
+            units.reference_class.tolist(),
+            units.prediction_class.tolist(),
+            units.iou.tolist(),
+            map(one_spelling, plan.stratum),
+            plan.probability.tolist(),
+            strict=True,
+        )
+    )
+
+
+def _plan(
+    rows: Sequence[tuple[Any, ...]], class_names: tuple[str, ...], level: Level, seed: int | None
+) -> Plan:
+    """Return a plan from its rows.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the rows are none of a plan.
+    """
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(_ITEM_COLUMNS.split(","))
+    item, team, patient, region, side, ids, y, x, kind, detail, own, predicted, iou, *rest = columns
+    if list(item) != list(range(1, len(rows) + 1)):
+        raise ValueError("items are missing")
+    classes = [int(code) for code in (*own, *predicted)]
+    if not all(0 <= code <= len(class_names) for code in classes):
+        raise ValueError("unknown classes")
+
+    def names(values: Sequence[Any]) -> Any:
+        return np.array([*map(str, values), None], object)[:-1]
+
+    units = Units(
+        class_names=class_names,
+        team=names(team),
+        patient=names(patient),
+        region=names(region),
+        side=np.array([SIDES.index(ItemSide(word)) for word in side], np.int8),
+        kind=np.array([KINDS.index(Kind(word)) for word in kind], np.int8),
+        id=np.array([NO_ID if id_ is None else int(id_) for id_ in ids], np.int64),
+        y_px=np.array(y, np.float64),
+        x_px=np.array(x, np.float64),
+        reference_class=np.array(classes[: len(rows)], np.int16),
+        prediction_class=np.array(classes[len(rows) :], np.int16),
+        iou=np.array(iou, np.float64),
+        detail=names(detail),
+    )
+    stratum, probability = rest
+    return Plan(units, tuple(map(str, stratum)), np.array(probability, np.float64), level, seed)

@@ -1,0 +1,432 @@
+"""A plan, its verdicts and its estimates as tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.spreadsheets import inert
+from napari_panoptic.common.text import english_list, no_such
+from napari_panoptic.io.tables import table_rows
+from napari_panoptic.nuclei.values.vocabulary import Verdict
+from napari_panoptic.review.plan.conclusions import RANKED, difference, ranking
+from napari_panoptic.review.plan.design import LEVELS, Plan, Strata, stratified
+from napari_panoptic.review.plan.estimates import Answer, Estimates
+from napari_panoptic.review.plan.units import (
+    KINDS,
+    NO_ID,
+    SIDES,
+    ItemSide,
+    Kind,
+    Units,
+    key_of,
+    tile_name,
+)
+
+PLAN_COLUMNS = (
+    "item",
+    "team",
+    "patient",
+    "region",
+    "side",
+    "id",
+    "y_px",
+    "x_px",
+    "stratum",
+    "probability",
+)
+VERDICT_COLUMNS = ("item", "verdict", "count")
+ESTIMATE_COLUMNS = ("quantity", "team", "class", "estimate", "low", "high", "items")
+_SHOWN = 3
+
+
+def plan_frame(plan: Plan) -> pd.DataFrame:
+    """Return a plan with the columns `PLAN_COLUMNS`; tiles have no id."""
+    units = plan.units
+    return pd.DataFrame(
+        {
+            "item": np.arange(1, len(plan) + 1),
+            "team": units.team,
+            "patient": units.patient,
+            "region": units.region,
+            "side": np.array([str(side) for side in SIDES], object)[units.side],
+            "id": pd.arrays.IntegerArray(units.id, units.id == NO_ID),
+            "y_px": units.y_px,
+            "x_px": units.x_px,
+            "stratum": list(plan.stratum),
+            "probability": plan.probability,
+        },
+        columns=list(PLAN_COLUMNS),
+    )
+
+
+def estimates_frame(estimates: Estimates) -> pd.DataFrame:
+    """Return estimates with the columns `ESTIMATE_COLUMNS`; NaN where undefined."""
+    rows = [
+        (str(r.quantity), r.team, r.class_name, r.estimate, r.low, r.high, r.items)
+        for r in estimates.rows
+    ]
+    return pd.DataFrame(rows, columns=list(ESTIMATE_COLUMNS))
+
+
+def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str, Any]:
+    """Return the design and everything else that estimates say, for JSON."""
+    strata = stratified(units, plan.level)
+    drawn = plan.drawn(strata)
+    return {
+        "design": {
+            "method": "stratified simple random sampling without replacement",
+            "strata_by": str(plan.level),
+            "seed": plan.seed,
+            "items": len(plan),
+            "given": estimates.given,
+            "cannot_tell": estimates.unclear,
+            "strata": [
+                {"stratum": name, "all": int(size), "drawn": int(n)}
+                for name, size, n in zip(strata.names, strata.sizes, drawn, strict=True)
+                if size
+            ],
+        },
+        "estimates": [
+            {
+                "quantity": str(row.quantity),
+                "team": row.team,
+                "class": row.class_name,
+                "estimate": row.estimate,
+                "low": row.low,
+                "high": row.high,
+                "items": row.items,
+                "standard_error": row.standard_error,
+                "for_patients_like_these": [row.patients_low, row.patients_high],
+                "if_unclear_items_were_decided_one_way": list(row.if_unclear),
+            }
+            for row in estimates.rows
+        ],
+        "ranking": [
+            {
+                "quantity": str(quantity),
+                "team": own.team,
+                "estimate": own.estimate,
+                "rank": own.rank,
+                "certainty": own.certainty,
+                "best_and_worst": [own.best, own.worst],
+            }
+            for quantity in RANKED
+            for own in ranking(estimates, quantity)
+        ],
+        "differences": [
+            {
+                "quantity": str(quantity),
+                "teams": [one, other],
+                "estimate": found.estimate,
+                "low": found.low,
+                "high": found.high,
+            }
+            for quantity in RANKED
+            for one, other in combinations(plan.teams, 2)
+            for found in [difference(estimates, quantity, one, other)]
+        ],
+        "annotation_error_rate_by_cause": [
+            {
+                "team": row.team,
+                "cause": row.cause,
+                "estimate": row.estimate,
+                "low": row.low,
+                "high": row.high,
+                "items": row.items,
+            }
+            for row in estimates.by_cause
+        ],
+    }
+
+
+# --- read -------------------------------------------------------------------------------------
+
+
+def teams_of(path: Path, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the teams in a plan's table, sorted.
+
+    Parameters
+    ----------
+    path
+        The table.
+    known
+        The teams of the cohort.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the file is no table of a plan, or of teams that the cohort does not have.
+    """
+    as_written = {_cell(name): name for name in known}
+    found = {row["team"] for _, row in _rows(path, PLAN_COLUMNS, "a plan")}
+    if unknown := sorted(found - as_written.keys()):
+        raise UnreadableFileError(no_such("team", unknown[0], known), path=path)
+    return tuple(sorted(as_written[name] for name in found))
+
+
+def read_plan(path: Path, units: Units) -> tuple[Plan, tuple[Finding, ...]]:
+    """Read a plan, and find its items in the population.
+
+    Parameters
+    ----------
+    path
+        A table with the columns `PLAN_COLUMNS`.
+    units
+        The population: of the same cohort, teams and settings.
+
+    Returns
+    -------
+    Plan
+        Its probabilities are computed from its items and the population.
+    tuple of Finding
+        Probabilities that differ from those in the table.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the file is no plan, or a plan of another cohort.
+    """
+    rows = _rows(path, PLAN_COLUMNS, "a plan")
+    by_item: dict[int, tuple[int, Mapping[str, str]]] = {}
+    for line, row in rows:
+        item = _item(row, line, path)
+        if item in by_item:
+            raise UnreadableFileError(
+                f"item {item} is in line {by_item[item][0]} and again in line {line}; keep one",
+                path=path,
+            )
+        by_item[item] = line, row
+    if sorted(by_item) != list(range(1, len(rows) + 1)):
+        raise UnreadableFileError(
+            f"expected the items 1 to {len(rows)}, found {english_list(sorted(by_item), limit=5)}; "
+            f"give the plan as it was written",
+            path=path,
+        )
+    place = {_as_written(*parts): n for n, parts in enumerate(units.key_parts())}
+    ordered = [by_item[item] for item in range(1, len(rows) + 1)]
+    found = [place.get(_key(row, line, path)) for line, row in ordered]
+    if missing := [k for k, number in enumerate(found, start=1) if number is None]:
+        raise UnreadableFileError(
+            f"{len(missing)} of {len(rows)} items, the first being item {missing[0]}, are not in "
+            f"this cohort; give the cohort and options with which the plan was drawn",
+            path=path,
+        )
+    drawn = units[np.array(found, np.int64)]
+    if len(set(drawn.keys)) < len(drawn):
+        raise UnreadableFileError("two items are the same object; draw the plan again", path=path)
+    names = [row["stratum"] for _, row in ordered]
+    strata = _strata(names, units, np.array(found, np.int64), path)
+    own = strata.of_unit[np.array(found, np.int64)]
+    probability = np.bincount(own, minlength=len(strata.names))[own] / strata.sizes[own]
+    plan = Plan(drawn, tuple(strata.names[k] for k in own.tolist()), probability, strata.level)
+    return plan, _unlike(plan, ordered, path)
+
+
+def _strata(
+    names: Sequence[str], units: Units, rows: np.ndarray[Any, np.dtype[np.int64]], path: Path
+) -> Strata:
+    """Return the strata of the level at which a plan was drawn."""
+    for level in LEVELS:
+        strata = stratified(units, level)
+        own = [_cell(strata.names[number]) for number in strata.of_unit[rows].tolist()]
+        if own == list(names):
+            return strata
+    raise UnreadableFileError(
+        "the strata are not those of this cohort: its objects have other outcomes than when the "
+        "plan was drawn; give the cohort and options with which it was drawn",
+        path=path,
+    )
+
+
+def _unlike(
+    plan: Plan, rows: Sequence[tuple[int, Mapping[str, str]]], path: Path
+) -> tuple[Finding, ...]:
+    """Report items whose probability is not that of the table."""
+    differ = [
+        k
+        for k, ((line, row), own) in enumerate(zip(rows, plan.probability.tolist(), strict=True), 1)
+        if not math.isclose(_number(row, "probability", line, path), own, rel_tol=1e-9)
+    ]
+    if not differ:
+        return ()
+    return (
+        Finding(
+            FindingKind.CHANGED,
+            f"the probabilities of {len(differ)} items, such as item {differ[0]}, are not those of "
+            f"this plan and cohort, and were computed again: items may have been removed",
+            path=path,
+            count=len(differ),
+        ),
+    )
+
+
+def read_verdicts(path: Path, plan: Plan) -> tuple[list[Answer], tuple[Finding, ...]]:
+    """Read the verdicts on the items of a plan.
+
+    Parameters
+    ----------
+    path
+        A table with the columns `VERDICT_COLUMNS`. A row without verdict and count is an item that
+        was not reviewed.
+    plan
+        The plan.
+
+    Returns
+    -------
+    list of Answer
+        One per reviewed item, by item.
+    tuple of Finding
+        Rows that are left out: items that the plan does not have, and repeated rows.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the file is no such table, for unknown verdicts, for a tile without a count or with one
+        that is no whole number, and for two different verdicts on an item.
+    """
+    answers: dict[int, Answer] = {}
+    lines: dict[int, int] = {}
+    outside, repeated, problems = [], [], []
+    for line, row in _rows(path, VERDICT_COLUMNS, "verdicts"):
+        item = _item(row, line, path)
+        if not row["verdict"] and not row["count"]:
+            continue
+        if item > len(plan):
+            outside.append(item)
+            continue
+        try:
+            answer = _answer(item, row, Kind(KINDS[int(plan.units.kind[item - 1])]))
+        except ValueError as error:
+            problems.append(f"line {line}, item {item}: {error}")
+            continue
+        if item in answers and answers[item] != answer:
+            problems.append(
+                f"item {item} has one verdict in line {lines[item]} and another in "
+                f"line {line}; keep one"
+            )
+        elif item in answers:
+            repeated.append(item)
+        answers.setdefault(item, answer)
+        lines.setdefault(item, line)
+    if problems:
+        more = f" ({len(problems) - _SHOWN} more)" if len(problems) > _SHOWN else ""
+        raise UnreadableFileError("; ".join(problems[:_SHOWN]) + more, path=path)
+    findings = [
+        *_left_out("are not in the plan and are left out of every estimate", outside, path),
+        *_left_out("are there twice with the same verdict and count once", repeated, path),
+    ]
+    return [answers[item] for item in sorted(answers)], tuple(findings)
+
+
+def _left_out(what: str, items: Sequence[int], path: Path) -> list[Finding]:
+    if not items:
+        return []
+    several = english_list(sorted(set(items)), limit=5)
+    message = f"{len(items)} rows ({several}) {what}"
+    return [Finding(FindingKind.EXTRA, message, path=path, count=len(items))]
+
+
+def _answer(item: int, row: Mapping[str, str], kind: Kind) -> Answer:
+    """Return the answer of a row; raise a ValueError with what is wrong in it."""
+    count = _count(row["count"])
+    word = row["verdict"].casefold()
+    known = [str(verdict) for verdict in Verdict]
+    if kind is not Kind.BACKGROUND:
+        if word not in known:
+            raise ValueError(f"expected {english_list(known)}, found '{row['verdict']}'")
+        if count:
+            raise ValueError("only background items have a count; leave it empty")
+        return Answer(item, Verdict(word))
+    if word and word not in known:
+        raise ValueError(f"expected {english_list(known)} or nothing, found '{row['verdict']}'")
+    if word == Verdict.CANNOT_TELL:
+        return Answer(item, Verdict.CANNOT_TELL)
+    if count is None and word == Verdict.ANNOTATION_RIGHT:
+        count = 0
+    if count is None:
+        raise ValueError(
+            "a background item needs the number of nuclei without an outline, found none"
+        )
+    return Answer(item, Verdict.ANNOTATION_RIGHT, count)
+
+
+def _count(text: str) -> int | None:
+    if not text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (number >= 0 and number == math.floor(number) and number < 2**31):
+        raise ValueError(f"expected a whole number from 0 as count, found '{text}'")
+    return int(number)
+
+
+def _rows(path: Path, columns: Sequence[str], what: str) -> list[tuple[int, dict[str, str]]]:
+    """Return the number of the line and the cells of each row."""
+    header, rows = table_rows(path, f"a table of {what}")
+    missing = [name for name in columns if name not in header]
+    if missing:
+        raise UnreadableFileError(
+            f"expected {what} with the columns {english_list(columns, limit=len(columns))}, found "
+            f"no {english_list(missing)}; give the right file",
+            path=path,
+        )
+    if not rows and what == "a plan":
+        raise UnreadableFileError("expected a plan, found no items; draw it again", path=path)
+    result = []
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise UnreadableFileError(
+                f"expected {len(header)} cells in line {line}, found {len(cells)}", path=path
+            )
+        result.append((line, dict(zip(header, map(str.strip, cells), strict=True))))
+    return result
+
+
+def _item(row: Mapping[str, str], line: int, path: Path) -> int:
+    number = _number(row, "item", line, path)
+    if number < 1 or number != math.floor(number):
+        raise UnreadableFileError(
+            f"expected the number of an item in line {line}, found '{row['item']}'", path=path
+        )
+    return int(number)
+
+
+def _number(row: Mapping[str, str], column: str, line: int, path: Path) -> float:
+    try:
+        number = float(row[column])
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UnreadableFileError(
+            f"expected a number as {column} in line {line}, found '{row[column]}'", path=path
+        )
+    return number
+
+
+def _key(row: Mapping[str, str], line: int, path: Path) -> str:
+    """Return what identifies the item of a row."""
+    if row["side"] == ItemSide.BACKGROUND:
+        own = tile_name(_number(row, "y_px", line, path), _number(row, "x_px", line, path))
+    else:
+        own = str(int(_number(row, "id", line, path)))
+    return key_of(row["team"], row["region"], row["side"], own)
+
+
+def _as_written(team: str, region: str, side: str, own: str) -> str:
+    """Return what identifies an item by its cells in a table."""
+    return key_of(_cell(team), _cell(region), side, own)
+
+
+def _cell(name: str) -> str:
+    return inert(name).strip()

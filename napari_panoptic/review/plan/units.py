@@ -1,0 +1,344 @@
+"""The items that a review can be asked about: objects, and tiles of background.
+
+The population of a team are its matched pairs, its FNs, its FPs, and the tiles of background.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.outcomes import SideOutcomes
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, unreadable
+from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, Status
+from napari_panoptic.review.identity import one_spelling
+
+TILE_PX = 64
+"""Height and width of a tile of background, in px."""
+NO_ID = -1
+"""The id of a tile."""
+_SEPARATOR = "\x1f"  # in no name that a file system or a table can show
+
+StrArray = NDArray[np.object_]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+class ItemSide(StrEnum):
+    """What an item of a plan is."""
+
+    REFERENCE = "reference"  # an annotated object, with its partner if it has one
+    PREDICTION = "prediction"  # an FP
+    BACKGROUND = "background"  # a tile
+
+
+SIDES = tuple(ItemSide)
+
+
+class Kind(StrEnum):
+    """The outcome of an item before the review."""
+
+    TP = "TP"
+    MISCLASSIFIED = "misclassified"
+    FN = "FN"
+    FP = "FP"
+    BACKGROUND = "background"
+
+
+KINDS = tuple(Kind)
+EMPTY, PARTLY = "empty", "partly"
+"""Details of background: a tile without objects and ambiguous area, and any other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """All items of some teams that can be drawn, one row each.
+
+    Parameters
+    ----------
+    class_names
+        The scored classes, in order.
+    team, patient, region
+        Names (n,).
+    side, kind
+        int8 (n,): positions in `SIDES` and `KINDS`.
+    id
+        int64 (n,): ids of objects, `NO_ID` for tiles.
+    y_px, x_px
+        float64 (n,): centroid of an object; of a tile the background pixel nearest to its middle.
+    reference_class, prediction_class
+        int16 (n,): 1-based index into the classes, 0 for none.
+    iou
+        float64 (n,): IoU of a matched pair, else 0.
+    detail
+        Cause of an FN or FP, `EMPTY` or `PARTLY` for background; else empty.
+    """
+
+    class_names: tuple[str, ...]
+    team: StrArray
+    patient: StrArray
+    region: StrArray
+    side: NDArray[np.int8]
+    kind: NDArray[np.int8]
+    id: IntArray
+    y_px: NDArray[np.float64]
+    x_px: NDArray[np.float64]
+    reference_class: NDArray[np.int16]
+    prediction_class: NDArray[np.int16]
+    iou: NDArray[np.float64]
+    detail: StrArray
+
+    def __len__(self) -> int:
+        """Count the items."""
+        return len(self.id)
+
+    def __getitem__(self, rows: NDArray[np.integer] | BoolArray | slice) -> Units:
+        """Return some rows, in the order wanted."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
+
+    def is_kind(self, kind: Kind) -> BoolArray:
+        """Return which items have an outcome."""
+        found: BoolArray = self.kind == KINDS.index(kind)
+        return found
+
+    def key_parts(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield team, region, side, and id or tile, which together identify an item."""
+        sides = [str(SIDES[code]) for code in self.side.tolist()]
+        places = zip(self.y_px.tolist(), self.x_px.tolist(), self.id.tolist(), strict=True)
+        own = (tile_name(y, x) if id_ == NO_ID else str(id_) for y, x, id_ in places)
+        yield from zip(self.team, self.region, sides, own, strict=True)
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """What identifies each item, as one text."""
+        return tuple(key_of(*parts) for parts in self.key_parts())
+
+
+_COLUMNS = tuple(field.name for field in fields(Units) if field.name != "class_names")
+
+
+def tile_name(y_px: float, x_px: float) -> str:
+    """Return the name of the tile that contains a point: its row and column."""
+    return f"{int(y_px // TILE_PX)},{int(x_px // TILE_PX)}"
+
+
+def key_of(team: str, region: str, side: str, own: str) -> str:
+    """Return what identifies an item as one text; `own` is the id or the name of the tile."""
+    return _SEPARATOR.join((one_spelling(team), one_spelling(region), side, own))
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """The items of a cohort, and what could not be read.
+
+    Parameters
+    ----------
+    units
+        All items that can be drawn.
+    findings
+        What was odd, and the regions that are left out.
+    """
+
+    units: Units
+    findings: tuple[Finding, ...] = ()
+
+
+def population(
+    cohort: Cohort,
+    teams: Sequence[str],
+    settings: EvaluationSettings | None = None,
+    source: Source | None = None,
+    *,
+    held_up_to_px: int = HELD_UP_TO_PX,
+) -> Population:
+    """Evaluate teams over a cohort, and list every item that a review can be asked about.
+
+    Ignored objects are no items. Regions that cannot be read, or that are too large to hold, are
+    findings, and estimates are about the others.
+
+    Parameters
+    ----------
+    cohort
+        The cohort.
+    teams
+        Names of teams.
+    settings, source
+        How to evaluate, and which format of the predictions; the defaults if None.
+    held_up_to_px
+        Number of pixels that a region may have.
+    """
+    settings = (settings or EvaluationSettings()).replaced(distances=False)
+    work = partial(_of_region, cohort, tuple(teams), settings, source, held_up_to_px)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        found = list(pool.map(work, cohort.regions))
+    units = [part for parts, _ in found for part in parts]
+    findings = dict.fromkeys(finding for _, several in found for finding in several)
+    return Population(_joined(cohort.scheme.names, units), (*cohort.findings, *findings))
+
+
+def _of_region(
+    cohort: Cohort,
+    teams: tuple[str, ...],
+    settings: EvaluationSettings,
+    source: Source | None,
+    held_up_to_px: int,
+    region: Region,
+) -> tuple[list[Units], list[Finding]]:
+    try:
+        held = HeldRegion(cohort, region, settings, held_up_to_px=held_up_to_px)
+    except (PanopticError, OSError) as error:
+        return [], [unreadable(error, region=region.name)]
+    units: list[Units] = []
+    findings: list[Finding] = []
+    for team in teams:
+        found = held.evaluate(team, settings, source)
+        findings += found.findings
+        if found.evaluation is not None:
+            units.append(units_of(found.evaluation, team, region.patient, region.name))
+        held.forget(team)
+    return units, findings
+
+
+def units_of(evaluation: Evaluation, team: str, patient: str, region: str) -> Units:
+    """Return the items of one team in one region.
+
+    Parameters
+    ----------
+    evaluation
+        Of a region that is held.
+    team, patient, region
+        Names.
+    """
+    outcomes, classes = evaluation.outcomes, evaluation.outcomes.class_names
+    parts = [
+        _pairs(outcomes.reference, outcomes.prediction, Status.TP, Kind.TP),
+        _pairs(outcomes.reference, outcomes.prediction, Status.MISCLASSIFIED, Kind.MISCLASSIFIED),
+        _unmatched(outcomes.reference, Status.FN),
+        _unmatched(outcomes.prediction, Status.FP),
+        _tiles(evaluation.pair),
+    ]
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    n = len(joined["id"])
+    names = {"team": team, "patient": patient, "region": region}
+    own = {name: np.full(n, value, object) for name, value in names.items()}
+    return Units(class_names=classes, **own, **joined)
+
+
+def _pairs(
+    reference: SideOutcomes, prediction: SideOutcomes, status: Status, kind: Kind
+) -> dict[str, NDArray[Any]]:
+    rows = np.flatnonzero(
+        (reference.status == STATUS_CODE[status]) & (reference.partner != NO_PARTNER)
+    )
+    return _columns(
+        ItemSide.REFERENCE,
+        kind,
+        reference.ids[rows],
+        reference.centroid_yx_px[rows],
+        reference_class=reference.class_index[rows],
+        prediction_class=prediction.class_index[reference.partner[rows]],
+        iou=reference.iou[rows],
+    )
+
+
+def _unmatched(own: SideOutcomes, status: Status) -> dict[str, NDArray[Any]]:
+    rows = np.flatnonzero(own.status == STATUS_CODE[status])
+    is_fn = status is Status.FN
+    causes = np.array([str(cause) for cause in CAUSES], object)
+    return _columns(
+        ItemSide.REFERENCE if is_fn else ItemSide.PREDICTION,
+        Kind.FN if is_fn else Kind.FP,
+        own.ids[rows],
+        own.centroid_yx_px[rows],
+        reference_class=own.class_index[rows] if is_fn else None,
+        prediction_class=None if is_fn else own.class_index[rows],
+        detail=causes[own.cause[rows]],
+    )
+
+
+def _tiles(pair: LabelPair) -> dict[str, NDArray[Any]]:
+    """Return the tiles with at least one pixel of background."""
+    covered = np.zeros(pair.reference.shape, bool)
+    for sheet in (*pair.reference.sheets, *pair.prediction.sheets):
+        covered |= sheet > 0
+    if pair.ambiguous is not None:
+        covered |= pair.ambiguous
+    found = [
+        (*_nearest_background(tile, y0, x0), EMPTY if not tile.any() else PARTLY)
+        for y0, x0, tile in _grid(covered)
+        if not tile.all()
+    ]
+    place = np.array([(y, x) for y, x, _ in found], np.float64).reshape(-1, 2)
+    return _columns(
+        ItemSide.BACKGROUND,
+        Kind.BACKGROUND,
+        np.full(len(found), NO_ID, np.int64),
+        place,
+        detail=np.array([detail for *_, detail in found], object),
+    )
+
+
+def _grid(covered: BoolArray) -> Iterator[tuple[int, int, BoolArray]]:
+    """Yield the first row and column of each tile, and its part of an image."""
+    for y0 in range(0, covered.shape[0], TILE_PX):
+        for x0 in range(0, covered.shape[1], TILE_PX):
+            yield y0, x0, covered[y0 : y0 + TILE_PX, x0 : x0 + TILE_PX]
+
+
+def _nearest_background(tile: BoolArray, y0: int, x0: int) -> tuple[int, int]:
+    """Return the uncovered pixel nearest to a tile's middle, the first in reading order."""
+    y, x = np.nonzero(~tile)
+    middle_y, middle_x = (tile.shape[0] - 1) / 2, (tile.shape[1] - 1) / 2
+    nearest = int(np.argmin((y - middle_y) ** 2 + (x - middle_x) ** 2))
+    return y0 + int(y[nearest]), x0 + int(x[nearest])
+
+
+def _columns(
+    side: ItemSide,
+    kind: Kind,
+    ids: IntArray,
+    centroid_yx_px: NDArray[np.float64],
+    *,
+    reference_class: NDArray[np.int16] | None = None,
+    prediction_class: NDArray[np.int16] | None = None,
+    iou: NDArray[np.float64] | None = None,
+    detail: StrArray | None = None,
+) -> dict[str, NDArray[Any]]:
+    n = len(ids)
+    none = np.zeros(n, np.int16)
+    return {
+        "side": np.full(n, SIDES.index(side), np.int8),
+        "kind": np.full(n, KINDS.index(kind), np.int8),
+        "id": ids.astype(np.int64),
+        "y_px": centroid_yx_px[:, 0].astype(np.float64),
+        "x_px": centroid_yx_px[:, 1].astype(np.float64),
+        "reference_class": none if reference_class is None else reference_class,
+        "prediction_class": none if prediction_class is None else prediction_class,
+        "iou": np.zeros(n) if iou is None else iou,
+        "detail": np.full(n, "", object) if detail is None else detail,
+    }
+
+
+def _joined(class_names: tuple[str, ...], parts: Sequence[Units]) -> Units:
+    """Return all rows, ordered by team first."""
+    empty = _columns(ItemSide.BACKGROUND, Kind.BACKGROUND, np.zeros(0, np.int64), np.zeros((0, 2)))
+    names: dict[str, Any] = dict.fromkeys(("team", "patient", "region"), np.zeros(0, object))
+    several = [Units(class_names=class_names, **names, **empty), *parts]
+    columns = {name: np.concatenate([getattr(part, name) for part in several]) for name in _COLUMNS}
+    return Units(class_names=class_names, **columns)

@@ -1,0 +1,267 @@
+"""A plan in the review file: the next item, verdicts, two reviewers, extension."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from napari_panoptic.nuclei.values.vocabulary import Verdict
+from napari_panoptic.review.file import ReviewError
+from napari_panoptic.review.plan.design import draw, extend
+from napari_panoptic.review.plan.estimates import Answer, estimate
+from napari_panoptic.review.plan.store import PlannedReview
+from napari_panoptic.review.plan.units import Kind
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.verdicts import Share
+from tests.support.review_cases import subject
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "review.sqlite"
+
+
+@pytest.fixture
+def plan(small_units):
+    return draw(small_units, 40, 3)
+
+
+def objects(plan):
+    return [k for k in range(1, len(plan) + 1) if not plan.units.is_kind(Kind.BACKGROUND)[k - 1]]
+
+
+def tiles(plan):
+    return [k for k in range(1, len(plan) + 1) if plan.units.is_kind(Kind.BACKGROUND)[k - 1]]
+
+
+def answer_all(review, plan, verdict=Verdict.ANNOTATION_RIGHT):
+    while (item := review.next_item()) is not None:
+        review.answer(item, verdict, count=1 if item in tiles(plan) else None)
+
+
+def test_a_plan_is_read_as_it_was_saved(path, plan):
+    with PlannedReview(path, reviewer="Ada") as review:
+        assert review.stored_plan() is None
+        assert (review.next_item(), review.answers(), review.undo_answer()) == (None, [], None)
+        assert review.plan_progress() == Share(0, 0)
+        number = review.save_plan(plan, {"restoration": "border-removed"})
+    with PlannedReview(path, reviewer="Bo") as review:
+        stored = review.stored_plan()
+    assert stored.number == number
+    assert stored.settings == {"restoration": "border-removed"}
+    found = stored.plan
+    assert found.units.keys == plan.units.keys
+    assert found.units.class_names == plan.units.class_names
+    for name in (
+        "patient",
+        "y_px",
+        "x_px",
+        "kind",
+        "detail",
+        "iou",
+        "reference_class",
+        "prediction_class",
+    ):
+        assert getattr(found.units, name).tolist() == getattr(plan.units, name).tolist()
+    assert (found.stratum, found.level, found.seed) == (plan.stratum, plan.level, plan.seed)
+    assert found.probability.tolist() == plan.probability.tolist()
+
+
+def test_a_file_of_the_same_layout_takes_a_plan_and_keeps_its_verdicts(path, plan):
+    with ReviewStore(path, reviewer="Ada") as store:
+        given = store.give(subject(1), Verdict.CANNOT_TELL)
+    with PlannedReview(path, reviewer="Ada") as review:
+        assert review.notices == ()
+        review.save_plan(plan)
+        review.answer(objects(plan)[0], Verdict.BOTH_WRONG)
+    with ReviewStore(path, reviewer="Ada") as store:
+        assert store.verdicts() == [given]
+        assert store.undo() == []
+
+
+def test_a_file_of_layout_1_is_copied_and_takes_a_plan(path, plan):
+    with ReviewStore(path, reviewer="Ada") as store:
+        given = store.give(subject(1), Verdict.CANNOT_TELL)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE verdicts DROP COLUMN role")
+        connection.execute("UPDATE schema_version SET version = 1")
+        connection.commit()
+    with PlannedReview(path, reviewer="Ada") as review:
+        (notice,) = review.notices
+        assert "a copy of it as it was is kept" in notice.message
+        review.save_plan(plan)
+        assert review.verdicts() == [given]
+
+
+def test_the_next_item_is_the_first_without_a_verdict(path, plan):
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+        seen = []
+        while (item := review.next_item()) is not None:
+            seen.append(item)
+            review.answer(item, Verdict.CANNOT_TELL)
+            assert review.plan_progress() == Share(len(seen), 40)
+        assert seen == list(range(1, 41))
+        assert review.undo_answer() == 40
+        assert review.next_item() == 40
+    with PlannedReview(path, reviewer="Ada") as review:
+        assert review.undo_answer() is None  # given by another window
+        assert review.next_item() == 40
+
+
+def test_a_later_verdict_replaces_an_earlier_one_until_it_is_undone(path, plan):
+    item = objects(plan)[0]
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+        review.answer(item, Verdict.BOTH_WRONG)
+        review.answer(item, Verdict.PREDICTION_RIGHT, note="pale")
+        assert review.answers() == [Answer(item, Verdict.PREDICTION_RIGHT)]
+        assert review.undo_answer() == item
+        assert review.answers() == [Answer(item, Verdict.BOTH_WRONG)]
+
+
+@pytest.mark.parametrize(
+    ("place", "verdict", "count", "message"),
+    [
+        (objects, Verdict.BOTH_WRONG, 1, "expected no count"),
+        (tiles, Verdict.ANNOTATION_RIGHT, None, "found none; enter a number"),
+        (tiles, Verdict.ANNOTATION_RIGHT, -1, "found -1"),
+        (tiles, Verdict.CANNOT_TELL, 2, "expected no count"),
+        (lambda _plan: [41], Verdict.BOTH_WRONG, None, "1 to 40, found 41"),
+    ],
+)
+def test_verdicts_that_fit_no_item_are_refused(path, plan, place, verdict, count, message):
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+        with pytest.raises(ReviewError, match=message):
+            review.answer(place(plan)[0], verdict, count=count)
+        assert review.answers() == []
+
+
+def test_a_verdict_without_a_plan_is_refused(path):
+    with (
+        PlannedReview(path, reviewer="Ada") as review,
+        pytest.raises(ReviewError, match="draw a plan first"),
+    ):
+        review.answer(1, Verdict.BOTH_WRONG)
+
+
+def test_an_extended_plan_keeps_verdicts_and_has_new_probabilities(path, plan, small_units):
+    larger = extend(plan, small_units, 60)
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+        answer_all(review, plan)
+        before = review.answers()
+        review.extend_plan(larger)
+        assert review.answers() == before
+        assert review.next_item() == 41
+        stored = review.stored_plan().plan
+        assert stored.units.keys == larger.units.keys
+        assert stored.probability.tolist() == larger.probability.tolist()
+        with pytest.raises(ReviewError, match="save it as a new plan"):
+            review.extend_plan(draw(small_units, 70, 4))
+        with pytest.raises(ReviewError, match="save it as a new plan"):
+            review.extend_plan(replace(plan, seed=99))
+
+
+def test_a_new_plan_begins_without_verdicts(path, plan, small_units):
+    with PlannedReview(path, reviewer="Ada") as review:
+        first = review.save_plan(plan)
+        answer_all(review, plan)
+        assert review.save_plan(draw(small_units, 40, 4)) > first
+        assert review.answers() == []
+        assert review.next_item() == 1
+
+
+def test_two_reviewers_share_a_plan_or_both_complete_it(path, plan):
+    one, two, three = objects(plan)[:3]
+    tile = tiles(plan)[0]
+    with PlannedReview(path, reviewer="Ada") as ada, PlannedReview(path, reviewer="Bo") as bo:
+        ada.save_plan(plan)
+        ada.answer(one, Verdict.BOTH_WRONG)
+        ada.answer(two, Verdict.ANNOTATION_RIGHT)
+        bo.answer(two, Verdict.PREDICTION_RIGHT)
+        bo.answer(three, Verdict.ANNOTATION_RIGHT)
+        bo.answer(tile, Verdict.ANNOTATION_RIGHT, count=2)
+        assert ada.plan_reviewers() == ["Ada", "Bo"]
+        assert ada.answers("Bo") == bo.answers()
+        assert {a.item: a.verdict for a in ada.pooled_answers()} == {
+            one: Verdict.BOTH_WRONG,
+            two: Verdict.CANNOT_TELL,
+            three: Verdict.ANNOTATION_RIGHT,
+            tile: Verdict.ANNOTATION_RIGHT,
+        }
+        assert ada.plan_progress() == Share(2, 40)
+        assert ada.plan_progress(is_shared=True) == Share(4, 40)
+        alone = next(k for k in range(1, 41) if k not in (one, two))
+        shared = next(k for k in range(1, 41) if k not in (one, two, three, tile))
+        assert (ada.next_item(), ada.next_item(is_shared=True)) == (alone, shared)
+        ada.answer(tile, Verdict.ANNOTATION_RIGHT, count=1)
+        found = ada.plan_agreement("Ada", "Bo")
+        assert (found.n, found.observed) == (1, 0.0)
+        bo.answer(two, Verdict.ANNOTATION_RIGHT)
+        assert ada.plan_agreement("Ada", "Bo").observed == 1.0
+        assert next(a for a in ada.pooled_answers() if a.item == two).verdict is (
+            Verdict.ANNOTATION_RIGHT
+        )
+
+
+def test_verdicts_outside_of_the_plan_are_in_no_estimate(path, plan, small_units):
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+        answer_all(review, plan)
+        before = estimate(review.stored_plan().plan, small_units, review.answers()).rows
+        review.give(subject(1, region=plan.units.region[0], team="alpha"), Verdict.BOTH_WRONG)
+        after = estimate(review.stored_plan().plan, small_units, review.answers()).rows
+    assert [str(row) for row in before] == [str(row) for row in after]
+
+
+def test_names_in_another_spelling_are_the_same_items(path, small_units):
+    decomposed = replace(small_units, team=(small_units.team + "e\u0301").astype(object))
+    plan = draw(decomposed, 40, 3)
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+        answer_all(review, plan)
+        found = estimate(review.stored_plan().plan, decomposed, review.answers())
+    assert {row.team for row in found.rows} == {"alphae\u0301", "betae\u0301"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE plan_items SET side = 'above' WHERE item = 3",
+        "UPDATE plan_items SET kind = 'XY' WHERE item = 3",
+        "UPDATE plan_items SET reference_class = 99 WHERE item = 3",
+        "UPDATE plan_items SET iou = 'much' WHERE item = 3",
+        "DELETE FROM plan_items WHERE item = 3",
+        "UPDATE plans SET level = 'deep'",
+        "UPDATE plans SET class_names = '['",
+        "UPDATE plans SET seed = 'one'",
+    ],
+)
+def test_a_plan_that_another_program_changed_is_refused(path, plan, statement):
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+    with (
+        PlannedReview(path, reviewer="Ada") as review,
+        pytest.raises(ReviewError, match="holds a plan that cannot be understood"),
+    ):
+        review.stored_plan()
+
+
+def test_computed_columns_in_the_tables_of_plans_are_refused(path, plan):
+    with PlannedReview(path, reviewer="Ada") as review:
+        review.save_plan(plan)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            "ALTER TABLE plan_items ADD COLUMN z GENERATED ALWAYS AS (zeroblob(item)) VIRTUAL"
+        )
+        connection.commit()
+    with pytest.raises(ReviewError, match="would run code"):
+        PlannedReview(path, reviewer="Ada")

@@ -1,0 +1,25 @@
+"""A desk in a window of its own: neither leaves a widget behind."""
+
+from napari_panoptic.viewer.desk.nuclei import desk_of
+
+
+def test_a_window_with_an_open_desk_leaks_nothing(make_napari_viewer, cohort, wait_until):
+    viewer = make_napari_viewer(show=True, strict_qt="raise")
+    desk = desk_of(viewer)
+    desk.show_cohort(cohort)
+    wait_until(lambda: desk.is_settled)
+
+
+def test_a_window_closed_in_the_middle_of_work_leaks_nothing(
+    make_napari_viewer, cohort, wait_until
+):
+    viewer = make_napari_viewer(show=True, strict_qt="raise")
+    desk = desk_of(viewer)
+    desk.show_cohort(cohort)
+    session, loader, summary = desk.session, desk.link.loader, desk.link.summary
+    assert loader.is_busy
+    viewer.close()
+    wait_until(lambda: not loader.is_busy and not summary.is_busy)
+    wait_until(lambda: desk.link is None)
+    assert session.snapshot is None
+    assert len(session.region_changed) == 0
