@@ -23,7 +23,7 @@ from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.explain.version_diff import CHANGE_MEANINGS, Change
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.nuclei.versions import VersionComparison
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
@@ -227,7 +227,7 @@ class VersionsPanel(QWidget):
                 ]
                 for b, ns in zip(before, counts, strict=True)
             ]
-            headings = [Cell(a.split(": ")[-1], f"{a} in {diff.new}.") for a in after]
+            headings = [Cell(_heading(a), f"{a} in {diff.new}.") for a in after]
             table.fill([corner, *headings], rows)
 
     def _fill_list(self) -> None:
@@ -345,8 +345,8 @@ class VersionsPanel(QWidget):
         for table in (self.changes, *self.matrices.values()):
             column.addWidget(table)
             header = table.horizontalHeader()
-            if header is not None:  # "too-small" and "too-large" differ at their ends
-                header.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+            if header is not None:  # Qt cuts headings of two lines as if they were one
+                header.setTextElideMode(Qt.TextElideMode.ElideNone)
         column.addStretch(1)
         area.setWidget(inside)
         area.setWidgetResizable(True)
@@ -378,6 +378,12 @@ def _cell(side: Side, before: str, after: str, n: int, largest: int) -> Cell:
         shade=n / largest if before != after else 0.0,
         target=MatrixCell(side, before, after),
     )
+
+
+def _heading(outcome: str) -> str:
+    """Return an outcome as a narrow heading, in two lines where it can be divided."""
+    cause = outcome.split(": ")[-1].replace(str(Status.MISCLASSIFIED), "mis-classified")
+    return cause.replace("-", "-\n", 1)
 
 
 def _colour(outcome: str) -> tuple[int, int, int] | None:
