@@ -12,11 +12,13 @@ from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.part import DeskPart, Presenter
 from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 from napari_panoptic.viewer.panels.review.part import ReviewPart
+from napari_panoptic.viewer.panels.slices.presenter import SlicesPresenter
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 
 PARTS: tuple[type[Presenter[Any]] | type[DeskPart], ...] = (
     ObjectPresenter,
     FailuresPresenter,
+    SlicesPresenter,
     TeamsPresenter,
     GroupsPresenter,
     AuditPresenter,
