@@ -25,6 +25,9 @@ from napari_panoptic.viewer.panels.slices.panel import SliceLine, SlicesPanel
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot
 
+MOST_NOTES = 12
+"""The most notes that the tooltip lists."""
+
 # What writes tables and plots takes long to import: it is imported when a search is done.
 
 
@@ -174,7 +177,10 @@ class SlicesPresenter(Presenter[SlicesPanel]):
         if findings:
             plural = "" if len(findings) == 1 else "s"
             notes.append(f"{len(findings)} note{plural} in the tooltip.")
-        tooltip = "\n".join(finding.message for finding in findings)
+        lines = [": ".join(filter(None, (at.region, at.message))) for at in findings[:MOST_NOTES]]
+        if len(findings) > MOST_NOTES:
+            lines.append("…")
+        tooltip = "\n".join(lines)
         self.panel.show_note(" ".join(notes), tooltip)
 
     def _on_rest(self, row: int) -> None:
