@@ -1,10 +1,15 @@
 """What tests of several rooms share."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.samples.detections import write_detection_sample
 from napari_panoptic.samples.nuclei import write_sample_cohort
+
+# What an example may do does not depend on how busy the machine is.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_collection_modifyitems(items):

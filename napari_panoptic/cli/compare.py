@@ -13,8 +13,7 @@ from napari_panoptic.cli.options import (
     add_cohort,
     add_held,
     add_jobs,
-    add_overlaps,
-    add_restoration,
+    add_rules,
     add_teams_and_protocol,
     check_cohort_or_pair,
 )
@@ -22,7 +21,7 @@ from napari_panoptic.cli.parser import add_choice
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.text import english_list, similar, visible
 from napari_panoptic.nuclei.values.cohort import Task
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching, Outlines
+from napari_panoptic.nuclei.values.settings import Outlines
 
 if TYPE_CHECKING:
     from napari_panoptic.io.evaluation_tables import EvaluationTables
@@ -92,16 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print the verdict only, in one line, for a job of continuous integration",
     )
     add_teams_and_protocol(parser)
-    add_restoration(parser)
-    add_choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
-    parser.add_argument(
-        "--iou-threshold",
-        type=float,
-        metavar="T",
-        help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
-    )
-    add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
-    add_overlaps(parser)
+    add_rules(parser)
     add_choice(parser, "--outlines", Outlines, "which outlines the Hausdorff distance compares")
     add_jobs(parser)
     parser.add_argument(

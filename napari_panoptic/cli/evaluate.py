@@ -9,14 +9,13 @@ from napari_panoptic.cli.options import (
     add_cohort,
     add_detections,
     add_held,
-    add_overlaps,
-    add_restoration,
+    add_rules,
     add_run,
     add_teams_and_protocol,
 )
 from napari_panoptic.cli.parser import add_choice
 from napari_panoptic.cli.tasks import run_for_task
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching, Outlines
+from napari_panoptic.nuclei.values.settings import Outlines
 
 HELP = "write the figures of a whole cohort as CSV tables"
 ABOUT = (
@@ -35,16 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
     )
     add_teams_and_protocol(parser)
-    add_restoration(parser)
-    add_choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
-    parser.add_argument(
-        "--iou-threshold",
-        type=float,
-        metavar="T",
-        help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
-    )
-    add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
-    add_overlaps(parser)
+    add_rules(parser)
     add_choice(parser, "--outlines", Outlines, "which outlines the Hausdorff distance compares")
     add_run(parser)
     parser.add_argument(

@@ -15,7 +15,9 @@ from napari_panoptic.io.guard import DEFAULT_PX, VARIABLE
 from napari_panoptic.nuclei.values.settings import (
     DEFAULT_PROTOCOL,
     PROTOCOLS,
+    AmbiguousPolicy,
     Correction,
+    Matching,
     Overlaps,
     Restoration,
 )
@@ -167,6 +169,20 @@ def add_restoration(
         metavar="N",
         help="pixels by which border-dilated grows objects; negative shrinks (default: 1)",
     )
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Add how objects are recovered, matched, and excluded."""
+    add_restoration(parser)
+    add_choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
+    parser.add_argument(
+        "--iou-threshold",
+        type=float,
+        metavar="T",
+        help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
+    )
+    add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
+    add_overlaps(parser)
 
 
 def add_overlaps(parser: argparse.ArgumentParser) -> None:

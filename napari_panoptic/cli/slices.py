@@ -8,13 +8,11 @@ from pathlib import Path
 from napari_panoptic.cli.options import (
     add_cohort,
     add_held,
-    add_overlaps,
     add_protocol,
-    add_restoration,
+    add_rules,
 )
-from napari_panoptic.cli.parser import add_choice, positive, seed
+from napari_panoptic.cli.parser import positive, seed
 from napari_panoptic.cli.tasks import run_for_task
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching
 from napari_panoptic.nuclei.values.vocabulary import Side
 
 HELP = "find what the failures of a team have in common"
@@ -64,16 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{METADATA_FILE} in the cohort's folder, if it is there)",
     )
     add_protocol(parser)
-    add_restoration(parser)
-    add_choice(parser, "--matching", Matching, "which prediction belongs to which nucleus")
-    parser.add_argument(
-        "--iou-threshold",
-        type=float,
-        metavar="T",
-        help="overlap that strict-iou must exceed, between 0 and 1 (default: 0.5)",
-    )
-    add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
-    add_overlaps(parser)
+    add_rules(parser)
     add_held(parser)
     parser.add_argument(
         "--permutations",

@@ -42,7 +42,7 @@ _PRIOR_VERDICTS, _PRIOR_LACKED = 1.0, 0.5
 _ASSUMED_ITEMS = 5.0
 """Items that the assumed shares of verdicts are worth beside those given."""
 _BACKGROUND = KINDS.index(Kind.BACKGROUND)
-_NO_VERDICT = -1
+_ROWS_AT_A_TIME = 4096
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def _sample(
         absent = units[strata.of_unit == number]
         donors = _donors(absent, drawn)
         if donors.any():
-            total = _added(sums, absent).sum(axis=0)
+            total = _total(sums, absent)
             # Weights of donors sum to the items that they stand for, whatever is drawn.
             added[donors] += total / sample.weight[donors].sum()
     return sample
@@ -228,6 +228,14 @@ def _added(sums: Sums, units: Units) -> FloatArray:
     """Return what items add under each verdict; tiles as if they lacked one nucleus."""
     result = sums.of(units)
     result[units.is_kind(Kind.BACKGROUND), :, sums.lacked] = 1.0
+    return result
+
+
+def _total(sums: Sums, units: Units) -> FloatArray:
+    """Return what many items add together under each verdict (3, K), in bounded memory."""
+    starts = range(0, len(units), _ROWS_AT_A_TIME)
+    parts = [_added(sums, units[start : start + _ROWS_AT_A_TIME]).sum(axis=0) for start in starts]
+    result: FloatArray = np.sum(parts, axis=0)
     return result
 
 
