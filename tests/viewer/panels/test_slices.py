@@ -7,6 +7,7 @@ from qtpy.QtTest import QTest
 
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.explain.cohort_objects import cohort_objects, common_slices
+from napari_panoptic.nuclei.explain.slice_conditions import slice_words
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.nuclei.slices import slice_sentence
 from napari_panoptic.viewer.desk.parts import PARTS
@@ -89,6 +90,7 @@ class TestSearch:
         assert part.panel.headline.text() == HINT
         assert not part.panel.list.isVisible()
         assert part.panel.plot.plot is None
+        assert part.panel.focusProxy() is part.panel.search
 
     def test_it_lists_what_stands_out_in_words(self, part, objects, wait_until):
         search(part, wait_until)
@@ -184,15 +186,16 @@ class TestLinks:
         expected = failing_objects(objects, side, own.rows, statuses)
         assert len(expected) == own.failures
         assert shown_failures(open_desk) == expected
-        text = gallery.panel.chosen.text()
-        assert text.endswith(f"· {own.failures} objects")
-        assert TEAM in text
+        words = slice_words(own.conditions, side)
+        title = f"{' and '.join(statuses)} of {TEAM} · {words} · {own.failures} objects"
+        assert gallery.panel.chosen.text() == title
 
     def test_enter_opens_the_slice_that_the_arrows_went_to(self, part, open_desk, wait_until):
         part.panel.side.choose(Side.PREDICTION)
         search(part, wait_until)
         first, second, *_ = part.slices.found.slices
         view = part.panel.list
+        assert part.panel.focusProxy() is view
         assert part.panel.covariate.choice == first.conditions[0].covariate
         QTest.keyClick(view, Qt.Key.Key_Down)
         assert part.panel.covariate.choice == second.conditions[0].covariate

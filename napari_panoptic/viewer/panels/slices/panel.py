@@ -156,6 +156,7 @@ class SlicesPanel(QWidget):
         self.headline.setText(hint)
         self.list.fill(())
         self.list.hide()
+        self.setFocusProxy(self.search)
         self.show_note("")
         self.covariate.offer(())
         self._of_plot.hide()
@@ -170,6 +171,7 @@ class SlicesPanel(QWidget):
         self._of_plot.setVisible(bool(covariates))
         self.list.fill(lines)
         self.list.setVisible(bool(lines))
+        self.setFocusProxy(self.list if lines else self.search)
 
     def show_note(self, text: str, tooltip: str = "") -> None:
         """Show what to know about the slices; empty for nothing."""
@@ -213,7 +215,6 @@ class SlicesPanel(QWidget):
         of_plot.addWidget(self.plot, 1)
         layout.addWidget(self._of_plot, 1)
         layout.addStretch(0)
-        self.setFocusProxy(self.list)
 
 
 def _meaning(word: str) -> str:

@@ -126,7 +126,7 @@ class SlicesPresenter(Presenter[SlicesPanel]):
             self._show_nothing(texts.STALE if had_some and is_other else texts.HINT)
 
     def _on_edit(self, _edited: object = None) -> None:
-        """Say that the files are searched; they are read again if they may have changed."""
+        """Note unsaved edits, and read the files again for the next search."""
         self._objects = None
         self._note()
 
@@ -165,7 +165,7 @@ class SlicesPresenter(Presenter[SlicesPanel]):
             self._draw(self.panel.covariate.choice)
 
     def _note(self) -> None:
-        """Say what the slices leave out."""
+        """Show what the slices leave out."""
         slices = self.slices
         if slices is None:
             return
