@@ -11,7 +11,6 @@ from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
-    QLabel,
     QListWidget,
     QListWidgetItem,
     QProgressBar,
@@ -208,7 +207,7 @@ class SlicesPanel(QWidget):
             layout.addWidget(below)
         layout.addWidget(self.list, 1)
         row = QHBoxLayout()
-        row.addWidget(QLabel("Failure rate over"))
+        row.addWidget(PlainLabel("Failure rate over"))
         row.addWidget(self.covariate, 1)
         of_plot.setContentsMargins(0, 0, 0, 0)
         of_plot.addLayout(row)
