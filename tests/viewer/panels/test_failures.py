@@ -254,6 +254,7 @@ class TestChosen:
         desk.show_workspace("Inspect")
         wait_until(lambda: not is_in_sight(failures.panel))
         desk.link.show_failures(self.TITLE, names)
+        assert self.shown(failures) == set(names)  # no others are seen for a moment
         wait_until(lambda: desk.is_settled and is_in_sight(failures.panel))
         yield failures
         desk.link.failures.show_only(None)

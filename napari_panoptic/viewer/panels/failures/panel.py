@@ -7,7 +7,7 @@ from enum import StrEnum
 from psygnal import Signal
 from qtpy.QtCore import Qt, QTimer
 from qtpy.QtGui import QPaintEvent
-from qtpy.QtWidgets import QHBoxLayout, QLabel, QSlider, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QHBoxLayout, QSlider, QToolButton, QVBoxLayout, QWidget
 
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.failure_sections import GroupBy
@@ -179,7 +179,7 @@ class FailuresPanel(QWidget):
         layout.setSpacing(3)
         layout.addWidget(FlowBar(*menus))
         of_crops = (self.everything, self.wider, self.closer, self.crop_size, self.export)
-        rows: tuple[tuple[QLabel, tuple[QWidget, ...]], ...] = (
+        rows: tuple[tuple[PlainLabel, tuple[QWidget, ...]], ...] = (
             (self.chosen, (self.show_all,)),
             (self.progress, (self.halt,)),
             (self.line, of_crops),

@@ -145,8 +145,10 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         """Show the failures in scope; later if the panel is hidden."""
         self._rest.stop()
         self._is_stale = not is_in_sight(self.panel)
-        if self._is_stale:
-            return
+        if not self._is_stale:
+            self._fill()
+
+    def _fill(self) -> None:
         begin = time.perf_counter()
         self._use_files()
         failures, order = self._in_scope()
@@ -441,6 +443,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self.panel.show_chosen("" if only is None else only.title)
         if only is not None:
             self.panel.clear_filters()
+            self._fill()  # so that no others are seen under its title
         self.refresh()
 
     # What the user does.
