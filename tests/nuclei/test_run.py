@@ -537,7 +537,7 @@ def tables_of(folder: Path) -> dict[str, bytes]:
     return {name: (folder / f"{name}.csv").read_bytes() for name in TABLES}
 
 
-N_LARGE = 60
+N_LARGE = 30
 
 
 @pytest.fixture(scope="module")
@@ -741,6 +741,10 @@ def test_no_workers_are_an_error(cluster: Cluster, cohort: Cohort) -> None:
         assert time.monotonic() < deadline
 
 
+N_LOST = 20
+"""Regions of a run that loses its cluster: four are in flight when that happens."""
+
+
 @pytest.mark.parametrize(
     ("lost", "said"),
     [("workers", "has lost all its workers"), ("scheduler", "does not answer any more")],
@@ -754,25 +758,31 @@ def test_a_cluster_that_is_lost_in_the_middle(
     said: str,
 ) -> None:
     monkeypatch.setattr(dask_cluster, "_WITHOUT_WORKERS_S", 1.0)
-    many = many_regions(cohort, 400)
+    many = many_regions(cohort, N_LOST)
     cluster = Cluster(tmp_path)
     try:
         cluster.wait_for_workers(2)
         store = tmp_path / "store"
-        found = run_regions(many, SMALL_WORK, scheduler=cluster.address, store=store)
-        next(found)
-        for process in cluster.workers if lost == "workers" else [cluster.scheduler]:
-            process.kill()
+
+        def lose(_: RegionDone) -> None:
+            """Kill at the first result, when most regions have not been submitted."""
+            for process in cluster.workers if lost == "workers" else [cluster.scheduler]:
+                process.kill()
+
         with pytest.raises(PanopticError, match=said):
-            list(found)
+            list(
+                run_regions(
+                    many, SMALL_WORK, scheduler=cluster.address, store=store, on_result=lose
+                )
+            )
         n_done = len(list(store.glob("*.part.json")))
-        assert 0 < n_done < 400
+        assert 0 < n_done < N_LOST
         assert "Traceback" not in caplog.text
     finally:
         cluster.stop()
     news: list[RegionDone] = []
     whole = list(run_regions(many, SMALL_WORK, jobs=2, store=store, on_result=news.append))
-    assert len(whole) == 400
+    assert len(whole) == N_LOST
     assert sum(done.is_taken_over for done in news) == n_done
 
 

@@ -88,8 +88,8 @@ def write_report(
     versions
         Two teams compared as an old and a new version, for a section on them.
     is_wanted
-        Called before each region's pictures. If it returns False, nothing is written and the
-        result is None.
+        Called before each region's pictures and before the plots. If it returns False, nothing
+        is written and the result is None.
 
     Raises
     ------
@@ -98,15 +98,19 @@ def write_report(
     """
     request = report.request
     failures = worst_failures(report.detailed.results)
-    found = pictures(
-        request.cohort,
-        failures,
-        request.detailed,
-        request.source,
-        held_up_to_px=request.held_up_to_px,
-        is_wanted=is_wanted,
+    found = list(
+        pictures(
+            request.cohort,
+            failures,
+            request.detailed,
+            request.source,
+            held_up_to_px=request.held_up_to_px,
+            is_wanted=is_wanted,
+        )
     )
-    content = report_page(report, list(found), date=date, review=review, versions=versions)
+    if not is_wanted():  # the plots take seconds
+        return None
+    content = report_page(report, found, date=date, review=review, versions=versions)
     return write_page(path, content) if is_wanted() else None
 
 
