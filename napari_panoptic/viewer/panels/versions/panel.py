@@ -190,6 +190,7 @@ class VersionsPanel(QWidget):
         self._note.setVisible(comparison is not None and bool(note))
         if comparison is not None and is_new:
             self._headline.setText(headline(comparison))
+            self._fit_headline()
             self._chosen = None
             self._fill_matrices(comparison)
             self._fill_list()
@@ -217,7 +218,7 @@ class VersionsPanel(QWidget):
             is_changed = np.array(before)[:, np.newaxis] != np.array(after)
             largest = int((counts * is_changed).max(initial=1))
             corner = Cell(
-                f"{_SIDE_WORDS[side]}: before ↓ after →",
+                f"{_SIDE_WORDS[side]}: before ↓\nafter →",
                 f"Rows: outcomes in {diff.old}. Columns: outcomes in {diff.new}.",
             )
             rows = [
@@ -302,10 +303,19 @@ class VersionsPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Put the list under the matrix where there is no room beside it."""
         super().resizeEvent(event)
+        self._fit_headline()
         is_stacked = self.width() < _STACKED_BELOW_PX
         wanted = Qt.Orientation.Vertical if is_stacked else Qt.Orientation.Horizontal
         if self._body.orientation() != wanted:
             self._body.setOrientation(wanted)
+
+    def _fit_headline(self) -> None:
+        """Take as many lines as this width needs; Qt's layout would take one."""
+        layout = self.layout()
+        margins = self.contentsMargins() if layout is None else layout.contentsMargins()
+        self._headline.setMinimumHeight(0)  # Qt gives no height below the one that was set last
+        width = self.width() - margins.left() - margins.right()
+        self._headline.setMinimumHeight(max(self._headline.heightForWidth(width), 0))
 
     def _lay_out(self) -> None:
         self.swap.setToolTip("Exchange old and new")
@@ -332,7 +342,7 @@ class VersionsPanel(QWidget):
             layout.addWidget(label)
         self._body.addWidget(self._matrix_area())
         self._body.addWidget(self._list_area())
-        self._body.setSizes([560, 680])
+        self._body.setSizes([660, 580])
         self._body.setChildrenCollapsible(False)
         layout.addWidget(self._body, 1)
         layout.addStretch(0)
