@@ -41,11 +41,8 @@ from napari_panoptic.nuclei.cohort_report import (
 )
 from napari_panoptic.nuclei.conditions import Condition
 from napari_panoptic.nuclei.experiment import Experiment
-from napari_panoptic.nuclei.explain.cohort_objects import (
-    CAUSES_OF,
-    cohort_objects,
-    common_slices,
-)
+from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
+from napari_panoptic.nuclei.explain.cohort_slices import SliceRequest, cohort_slices
 from napari_panoptic.nuclei.explain.cohort_suspects import CohortSuspects, cohort_suspects
 from napari_panoptic.nuclei.explain.slices import SliceSearch
 from napari_panoptic.nuclei.explain.suspects import SuspectKind
@@ -68,8 +65,7 @@ from napari_panoptic.report.nuclei.slices import (
     SLICES_NAMES,
     SLICES_RECORD,
     SearchRecord,
-    failing,
-    percent,
+    search_sentence,
     slice_sentence,
     write_slices,
 )
@@ -276,34 +272,28 @@ def slices(options: argparse.Namespace) -> int:
     source = source_from(options, cohort, (team,))
     metadata = _metadata_from(options, cohort)
     table = None if options.covariates is None else read_covariates(options.covariates)
+    request = SliceRequest(
+        cohort, team, settings, source, side, options.cause, options.permutations, options.seed
+    )
     about = SearchRecord(
         team, side, options.cause, settings, options.protocol, options.permutations, options.seed
     )
     try:
         with tables_in(options.output, SLICES_NAMES, cohort.root), _share_bar() as progress:
-            objects = cohort_objects(
-                cohort,
-                (team,),
-                settings,
-                source=source,
+            searched = cohort_slices(
+                request,
                 metadata=metadata,
                 table=table,
                 held_up_to_px=options.held_up_to,
-                progress=progress.part(0, 0.5),
-            )[team]
-            findings = tuple(dict.fromkeys((*cohort.findings, *objects.findings)))
-            is_written = not objects.frame.empty
+                progress=progress,
+            )
+            findings = tuple(dict.fromkeys((*cohort.findings, *searched.objects.findings)))
+            is_written = not searched.objects.frame.empty
             if is_written:
-                found = common_slices(
-                    objects,
-                    side,
-                    options.cause,
-                    permutations=options.permutations,
-                    seed=options.seed,
-                    progress=progress.part(0.5, 1),
-                )
                 inputs = input_fingerprints(cohort, (team,))
-                write_slices(found, about, options.output, findings=findings, inputs=inputs)
+                write_slices(
+                    searched.found, about, options.output, findings=findings, inputs=inputs
+                )
     except KeyboardInterrupt:
         print("napari-panoptic: stopped", file=sys.stderr)
         return 130
@@ -315,7 +305,7 @@ def slices(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    _print_slices(found, about)
+    _print_slices(searched.found, about)
     print(visible(f"tables written to {options.output}"))
     return 0
 
@@ -334,14 +324,7 @@ def _side_from(side: str | None, cause: str | None) -> Side:
 
 
 def _print_slices(found: SliceSearch, about: SearchRecord) -> None:
-    what = "annotated objects" if about.side is Side.REFERENCE else "predictions"
-    rate = f", {percent(found.failures / found.objects)}" if found.objects else ""
-    print(
-        visible(
-            f"{about.team}: {found.failures} of {found.objects} {what} "
-            f"{failing(about.side, about.cause)}{rate}; {number(found.searched, 'slice')} searched"
-        )
-    )
+    print(visible(search_sentence(found, about.team, about.side, about.cause)))
     for place, own in enumerate(found.slices, start=1):
         print(visible(f"{place}. {slice_sentence(own, about.side, about.cause)}"))
     if not found.slices:

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.evaluation_tables import EvaluationTables
 from napari_panoptic.nuclei.cohort_evaluation import LOWER_IS_BETTER
 from napari_panoptic.nuclei.conditions import Condition
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.experiment import Experiment
 from napari_panoptic.nuclei.explain.quality_change import QualityChange, quality_change
 from napari_panoptic.nuclei.explain.version_diff import (
@@ -142,6 +144,18 @@ def check_metric(name: str, margin: float) -> None:
         raise SettingsError(f"metric must be one of {english_list(METRIC_NAMES)}, found '{name}'")
     if not 0 <= margin < float("inf"):
         raise SettingsError(f"margin must be a number from 0, found {margin:g}")
+
+
+def check_scoring(settings: EvaluationSettings) -> None:
+    """Check that settings have an outcome for each object.
+
+    Raises
+    ------
+    SettingsError
+        For the challenge's scoring.
+    """
+    if settings.scoring is Scoring.CHALLENGE:
+        raise SettingsError(_NO_OBJECTS)
 
 
 def compare_versions(
@@ -348,6 +362,7 @@ def compare_teams_of(
     scheduler: str = THREADS,
     held_up_to_px: int | None = None,
     on_result: Callable[[RegionDone], None] | None = None,
+    progress: Progress = UNWATCHED,
 ) -> VersionComparison:
     """Evaluate two teams of a cohort, and compare them as versions.
 
@@ -364,17 +379,18 @@ def compare_teams_of(
     held_up_to_px
         Larger regions are read in windows, and their FPs are paired without pixels; None
         for the default.
+    progress
+        Whether the comparison is still wanted; checked after each region.
 
     Raises
     ------
     SettingsError
         For the challenge's scoring, which has no outcome for each object.
     PanopticError
-        As `compare_versions`.
+        As `compare_versions`; a StoppedError if the comparison is cancelled.
     """
     check_metric(metric, margin)
-    if settings.scoring is Scoring.CHALLENGE:
-        raise SettingsError(_NO_OBJECTS)
+    check_scoring(settings)
     work = _VersionWork((old, new), (Condition("versions", settings, source),))
     if held_up_to_px is not None:
         work = replace(work, held_up_to_px=held_up_to_px)
@@ -383,7 +399,12 @@ def compare_teams_of(
     same_fps: list[pd.DataFrame] = []
     in_windows: list[str] = []
     for ((first, second),) in run_regions(
-        cohort, work, jobs=jobs, scheduler=scheduler, on_result=on_result
+        cohort,
+        work,
+        jobs=jobs,
+        scheduler=scheduler,
+        on_result=on_result,
+        is_wanted=progress.is_wanted,
     ):
         results[0].append(first)
         results[1].append(second)
@@ -395,6 +416,7 @@ def compare_teams_of(
         else:
             same_fps.append(disc_pairs(_placed(first), _placed(second)))
             in_windows.append(first.region)
+    progress.check()
     if in_windows:
         findings.append(_without_pixels(in_windows))
     return compare_versions(
@@ -407,6 +429,46 @@ def compare_teams_of(
         same_fps=joined_pairs(same_fps),
         pairing=Pairing.MIXED if in_windows else Pairing.PIXELS,
         findings=list(dict.fromkeys(findings)),
+    )
+
+
+def compare_in_region(
+    region: Region,
+    old: tuple[str, Evaluation],
+    new: tuple[str, Evaluation],
+    class_names: Sequence[str],
+    *,
+    metric: str = "pq",
+    margin: float = MARGIN,
+    iou_step: float = IOU_STEP,
+) -> VersionComparison:
+    """Compare two versions in one region.
+
+    Parameters
+    ----------
+    region
+        The region.
+    old, new
+        Name and evaluation of either version, against the same reference, not under edit.
+    class_names
+        The scored classes, in order.
+    metric, margin, iou_step
+        See `compare_versions`.
+    """
+    place = region.patient, region.name
+    results = [
+        with_figures(RegionResult(name, *place, None, None), evaluation, evaluation.settings)
+        for name, evaluation in (old, new)
+    ]
+    return compare_versions(
+        _version(old[0], results[:1]),
+        _version(new[0], results[1:]),
+        class_names,
+        metric=metric,
+        margin=margin,
+        iou_step=iou_step,
+        same_fps=pair_rows(place, *pixel_pairs(old[1], new[1])),
+        pairing=Pairing.PIXELS,
     )
 
 

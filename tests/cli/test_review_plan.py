@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.cli.main import main
+from napari_panoptic.nuclei.values.vocabulary import Verdict
+from tests.support.review_packages import contents_of, saved, write_file
 from tests.support.small_cohort import write_cohort
 
 Run = Callable[..., tuple[int, str, str]]
@@ -209,3 +211,29 @@ def test_detections_have_no_plan(detection_sample: Path, tmp_path: Path, run: Ru
     code, _, err = run("plan", detection_sample, *words)
     assert code == 2
     assert "there is no 'plan' for detections" in err
+
+
+def test_a_colleague_reviews_the_plan_in_a_browser(cohort: Path, tmp_path: Path, run: Run) -> None:
+    plan, page, output = tmp_path / "plan.csv", tmp_path / "review.html", tmp_path / "by-hand"
+    run("plan", cohort, "--team", "alpha", "--items", 20, "-o", plan)
+    code, out, _ = run("package", cohort, "--plan", plan, "-o", page)
+    assert code == 0
+    assert "20 items" in out
+
+    answers: dict[str, Verdict | int | None] = {
+        row["item"]: 0 if row["side"] == "background" else Verdict.PREDICTION_RIGHT
+        for row in table(plan)
+    }
+    answer_file = write_file(tmp_path / "review.json", saved(contents_of(page), answers))
+    imported = tmp_path / "verdicts.csv"
+    review_file = tmp_path / "kept.review"
+    arguments = ("--review", review_file, "--verdicts", imported)
+    code, _, err = run("import-verdicts", answer_file, cohort, *arguments)
+    assert code == 0, err
+    assert review_file.is_file()
+
+    by_hand = review(plan, tmp_path / "by-hand.csv", "prediction-right")
+    for verdicts, folder in ((imported, tmp_path / "imported"), (by_hand, output)):
+        code, _, err = run("estimate", cohort, "--plan", plan, "--verdicts", verdicts, "-o", folder)
+        assert code == 0, err
+    assert table(tmp_path / "imported" / "estimates.csv") == table(output / "estimates.csv")

@@ -21,6 +21,8 @@ FORBIDDEN_MODULES = {
 }
 KNOWN = {
     # By one parser that opens nothing else, and refuses document types; see ONLY_THERE.
+    ("io/formats/polygons/xml_files.py", "lxml"),
+    ("io/formats/polygons/xml_files.py", "lxml.etree"),
     ("io/formats/polygons/imagescope.py", "lxml"),
     ("io/formats/polygons/imagescope.py", "lxml.etree"),
     ("io/formats/polygons/imagescope_edits.py", "lxml"),
@@ -40,8 +42,8 @@ ONLY_THERE = {
     "Image.open": ("io/decode.py",),  # with the formats that are pictures
     # With a schema that is not trusted.
     "sqlite3.connect": ("review/file.py", "io/formats/polygons/annotation_store.py"),
-    "etree.XMLParser": ("io/formats/polygons/imagescope.py",),  # which opens nothing else
-    "etree.parse": ("io/formats/polygons/imagescope_edits.py",),  # by that parser
+    "etree.XMLParser": ("io/formats/polygons/xml_files.py",),  # which opens nothing else
+    "etree.parse": ("io/formats/polygons/xml_files.py",),  # by that parser
     "zarr.open": ("io/label_windows.py",),  # with the codecs that are known
 }
 
@@ -125,7 +127,7 @@ def test_sql_holds_no_values() -> None:
             assert not isinstance(part, ast.BinOp | ast.Call), (name, node.lineno)
 
 
-CONSTANT_PARTS = {"wanted", "'FULL' if mode == 'wal' else 'EXTRA'", "conditions", "here"}
+CONSTANT_PARTS = {"wanted", "'FULL' if mode == 'wal' else 'EXTRA'", "conditions", "here", "marks"}
 """Put together of constants where they are used: looked at by hand."""
 
 

@@ -309,6 +309,17 @@ def test_curves_over_covariates_show_the_rate_of_every_bin() -> None:
     assert text.get_text() == "no covariate divides the objects"
 
 
+def test_the_curve_of_one_covariate_shows_rates_and_bounds() -> None:
+    for curve in curves().values():
+        plot = plots.covariate_curve(curve, "beta", TEAMS, rate=0.3)
+        (axes,) = plot.figure.axes
+        assert axes.get_xlabel() == curve.covariate.replace("_", " ")
+        (points,) = plot.points.values()
+        assert [point.y for point in points] == curve.rate.tolist()
+        drawn = np.concatenate([line.get_ydata() for line in axes.lines])
+        assert np.isin(np.concatenate([curve.low, curve.high]), drawn).all()
+
+
 def test_nothing_to_show_is_said(patients: pd.DataFrame) -> None:
     nothing = patients.iloc[:0]
     for plot in (

@@ -196,6 +196,49 @@ class FailureName:
     id: int
 
 
+@dataclass(frozen=True)
+class FailureSet:
+    """Failures that belong together for a reason.
+
+    Parameters
+    ----------
+    title
+        The reason in words, such as "FN of Team A · Lymphocytes under 80 px".
+    names
+        The failures.
+    """
+
+    title: str
+    names: frozenset[FailureName]
+
+    @cached_property
+    def ids(self) -> Mapping[tuple[str, str], Mapping[Side, NDArray[np.int64]]]:
+        """Team and region -> side -> ids of the objects."""
+        found: dict[tuple[str, str], dict[Side, list[int]]] = {}
+        for name in self.names:
+            sides = found.setdefault((name.team, name.region), {})
+            sides.setdefault(name.side, []).append(name.id)
+        return {
+            place: {side: np.array(ids, np.int64) for side, ids in sides.items()}
+            for place, sides in found.items()
+        }
+
+    @property
+    def teams(self) -> frozenset[str]:
+        """The teams whose failures they are."""
+        return frozenset(name.team for name in self.names)
+
+    def part(self, block: Block) -> Block:
+        """Return the failures of a region and team that are in the set, also by their partner."""
+        columns = block.failures.columns
+        chosen = np.zeros(len(block.failures), np.bool_)
+        for side, ids in self.ids.get((block.team, block.region), {}).items():
+            own = columns["side"] == SIDES.index(side)
+            chosen |= np.isin(np.where(own, columns["id"], columns["partner_id"]), ids)
+        part = {name: column[chosen] for name, column in columns.items()}
+        return replace(block, failures=replace(block.failures, columns=part))
+
+
 @dataclass(frozen=True, eq=False)
 class CohortFailures:
     """The failures of several regions and teams in common columns.

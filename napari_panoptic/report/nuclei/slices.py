@@ -14,7 +14,7 @@ from napari_panoptic.nuclei.explain import slices as engine
 from napari_panoptic.nuclei.explain.slice_conditions import BROAD, EXTREMES, slice_words
 from napari_panoptic.nuclei.explain.slices import Limits, Slice, SliceSearch
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.report.columns import (
     Cell,
     Column,
@@ -25,7 +25,7 @@ from napari_panoptic.report.columns import (
     unshown,
     whole,
 )
-from napari_panoptic.report.text import ratio
+from napari_panoptic.report.text import counted, ratio
 from napari_panoptic.report.writing import provenance, write_set
 
 SLICES_RECORD = "slices.json"
@@ -125,6 +125,33 @@ def slice_sentence(own: Slice, side: Side, cause: str | None = None) -> str:
     return (
         f"{slice_words(own.conditions, side)}: {percent(own.rate)} {failing(side, cause)}, "
         f"elsewhere {percent(own.rate_elsewhere)} (p = {own.p:.2g}; {certainty})"
+    )
+
+
+def failures_word(side: Side, cause: str | None) -> str:
+    """Return the noun for failures, such as "FN and misclassified" or "missed FN"."""
+    if cause == Status.MISCLASSIFIED:
+        return str(cause)
+    if side is Side.PREDICTION:
+        return "FP" if cause is None else f"{cause} FP"
+    return "FN and misclassified" if cause is None else f"{cause} FN"
+
+
+def search_sentence(found: SliceSearch, team: str, side: Side, cause: str | None) -> str:
+    """Return how many objects were searched and how many of them fail."""
+    what = "annotated objects" if side is Side.REFERENCE else "predictions"
+    rate = f", {percent(found.failures / found.objects)}" if found.objects else ""
+    return (
+        f"{team}: {found.failures} of {found.objects} {what} {failing(side, cause)}{rate}; "
+        f"{counted(found.searched, 'slice')} searched"
+    )
+
+
+def slice_figures(own: Slice) -> str:
+    """Return the counts behind the sentence of a slice."""
+    return (
+        f"{own.failures} of {own.objects} objects; {percent(own.rate_expected)} expected from "
+        f"their patients; higher in {own.patients_higher} of {counted(own.patients, 'patient')}"
     )
 
 

@@ -12,7 +12,7 @@ from napari_panoptic.report.plots.ranks import (
     robustness_curves,
     shift_maps,
 )
-from napari_panoptic.report.plots.slices import covariate_curves
+from napari_panoptic.report.plots.slices import covariate_curve, covariate_curves
 from napari_panoptic.report.plots.theme import Plot, Point, png_bytes, save, svg_text
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Point",
     "cause_dots",
     "confusion_matrices",
+    "covariate_curve",
     "covariate_curves",
     "critical_difference_diagram",
     "detection_scatter",

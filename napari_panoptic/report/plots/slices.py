@@ -23,6 +23,7 @@ from napari_panoptic.report.text import count, ratio
 
 _COLUMNS = 4
 _MOST_VALUES = 12
+_LONGEST_LABEL = 60
 
 
 def covariate_curves(
@@ -55,6 +56,26 @@ def covariate_curves(
     return drawing.done()
 
 
+def covariate_curve(curve: Curve, team: str, teams: Sequence[str], *, rate: float) -> Plot:
+    """Draw the share of objects that fail over the values of one covariate.
+
+    Parameters
+    ----------
+    curve
+        Of `napari_panoptic.nuclei.explain.slices.SliceSearch`.
+    team, teams, rate
+        As in `covariate_curves`.
+    """
+    drawing = Drawing(4.6, 2.0)
+    (axes,) = drawing.panels([""], 1)
+    _panel(drawing, axes, curve, team, team_styles(teams)[team])
+    axes.axhline(rate, color=PALE, linewidth=0.8, linestyle="--", zorder=0)
+    axes.set_ylim(0, min(1.0, 1.05 * float(np.nanmax(curve.high))) or 1.0)
+    axes.set_xlabel(label(curve.covariate.replace("_", " "), _LONGEST_LABEL), fontsize=SMALL)
+    axes.set_ylabel("failure rate", fontsize=SMALL)
+    return drawing.done()
+
+
 def _panel(drawing: Drawing, axes: Axes, curve: Curve, team: str, style: TeamStyle) -> None:
     shown = np.arange(min(len(curve.bins), _MOST_VALUES))
     rates = curve.rate[shown]
@@ -72,8 +93,10 @@ def _panel(drawing: Drawing, axes: Axes, curve: Curve, team: str, style: TeamSty
         axes.fill_between(
             shown, curve.low[shown], curve.high[shown], color=style.colour, alpha=0.2, linewidth=0
         )
-    else:
-        axes.vlines(shown, curve.low[shown], curve.high[shown], color=style.colour, linewidth=1)
+    # As lines, which the window draws with a rim on a dark ground.
+    bounds = np.stack([curve.low[shown], curve.high[shown]])
+    x, y = (shown, bounds.T) if is_range else (np.stack([shown, shown]), bounds)
+    axes.plot(x, y, color=style.colour, linewidth=0.5 if is_range else 1.0)
     drawing.mark(axes, points, style, linestyle="-" if is_range else "none", linewidth=0.9)
     axes.set_xlim(-0.5, len(shown) - 0.5)
     if is_range:

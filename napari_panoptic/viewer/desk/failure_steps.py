@@ -17,6 +17,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     Block,
     CohortFailures,
     FailureName,
+    FailureSet,
 )
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.session import Selection, Session
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 LAST = "This is the last failure of the cohort. Shift+N goes back."
 FIRST = "This is the first failure of the cohort. N goes on."
+LAST_CHOSEN = "This is the last of the chosen failures. Shift+N goes back."
+FIRST_CHOSEN = "This is the first of the chosen failures. N goes on."
+NONE_CHOSEN = "None of the chosen objects is a failure now: press “Show all” in the gallery."
 STILL_COMING = "The other regions are still being evaluated."
 NONE_LISTED = "All failures are hidden by the filters: press “Failures” above the object table."
 NONE = "No failures: nothing is FN, FP or misclassified in any region."
@@ -62,7 +66,8 @@ class _Asked:
 class FailureSteps:
     """Finds the next and the previous failure in the order of the table and of the cohort.
 
-    Knows also which failures the user chose together, in whatever regions.
+    Knows also which failures the user chose together, in whatever regions, and the set of
+    failures that the gallery and N are limited to.
 
     Parameters
     ----------
@@ -80,6 +85,8 @@ class FailureSteps:
     """`go_on` found no open failure."""
     chosen_changed = Signal(tuple)
     """Other failures, or none, are chosen together."""
+    only_changed = Signal(object)  # FailureSet | None
+    """The gallery and N are limited to a set of failures, or no longer."""
 
     def __init__(
         self,
@@ -95,6 +102,7 @@ class FailureSteps:
         self._names = [region.name for region in session.cohort.regions]
         self._going_on: _Asked | None = None
         self._chosen: tuple[FailureName, ...] = ()
+        self._only: FailureSet | None = None
 
     def step(self, step: int, is_wanted: IsWanted | None = None) -> bool:
         """Go to the next (1) or previous (-1) failure; at the end, report that.
@@ -129,6 +137,18 @@ class FailureSteps:
         self._go_on(_Asked(1, is_open, wraps=True))
 
     @property
+    def _team(self) -> str:
+        """The team whose failures N leads to; of a set, one of its teams."""
+        team = self._session.team or ""
+        if self._only is None or not self._only.teams or team in self._only.teams:
+            return team
+        return min(self._only.teams)
+
+    @property
+    def _is_by_region(self) -> bool:
+        return self._state.queue is Queue.REGION and self._only is None
+
+    @property
     def chosen(self) -> tuple[FailureName, ...]:
         """The failures that the user chose together; empty if fewer than two."""
         return self._chosen
@@ -139,6 +159,24 @@ class FailureSteps:
         if chosen != self._chosen:
             self._chosen = chosen
             self.chosen_changed.emit(chosen)
+
+    @property
+    def only(self) -> FailureSet | None:
+        """The failures that the gallery and N are limited to; None for no limit."""
+        return self._only
+
+    def show_only(self, only: FailureSet | None) -> None:
+        """Limit the gallery and N to a set of failures; None for no limit."""
+        if only is None and self._only is None:
+            return
+        self._only = only
+        self.leave()
+        self.choose(())
+        self.only_changed.emit(only)
+
+    def show_all(self, _changed: object = None) -> None:
+        """Limit the gallery and N no longer."""
+        self.show_only(None)
 
     def follow_selection(self, selection: Selection | None) -> None:
         """Choose no failures together any more if the user selects another object."""
@@ -188,7 +226,7 @@ class FailureSteps:
         stop = self._queue.step(
             stops,
             asked.step,
-            start=here if self._state.queue is Queue.REGION else None,
+            start=here if self._is_by_region else None,
             wanted=self._mask(stops, asked),
             wraps=asked.wraps,
         )
@@ -212,7 +250,7 @@ class FailureSteps:
         """Return the order now, and go on from the region and object that the user chose."""
         stops = self._stops()
         stop = self._queue.stop
-        if stop is not None and stop.region != here and self._state.queue is Queue.REGION:
+        if stop is not None and stop.region != here and self._is_by_region:
             self._queue.leave()
         snapshot, chosen = self._session.snapshot, self._session.selection
         if chosen is None or snapshot is None or here is None:
@@ -239,10 +277,10 @@ class FailureSteps:
             self._going_on = replace(asked, looked_at=asked.looked_at | {stop.region})
             if stop.region == self._here():  # it is still being evaluated
                 self._say(self._objects.empty_text)
-        self._link.go_to(self._names[stop.region], stop.side, stop.id)
+        self._link.go_to(self._names[stop.region], stop.side, stop.id, team=self._team or None)
 
     def _stops(self) -> Stops:
-        if self._state.queue is Queue.COHORT:
+        if not self._is_by_region:
             return self._over_the_cohort()
         return Stops.joined([self._of_region(at) for at in range(len(self._names))])
 
@@ -267,19 +305,25 @@ class FailureSteps:
         return Stops.of_region(region, side, model.rows.values["id"][rows])
 
     def _over_the_cohort(self) -> Stops:
-        lines = self._session.summaries
-        known = [lines.get((name, self._session.team or "")) for name in self._names]
+        lines, team, only = self._session.summaries, self._team, self._only
+        known = [lines.get((name, team)) for name in self._names]
         blocks = [
             Block(line.team, "", line.region, line.failures)
             for line in known
             if line is not None and line.failures is not None
         ]
+        if only is not None:
+            blocks = [only.part(block) for block in blocks]
         return self._ordered(CohortFailures(blocks))
 
     def _ordered(self, failures: CohortFailures) -> Stops:
-        """Return failures in the order of the table, as far as its filter lets them through."""
+        """Return failures in the order of the table, as far as its filter lets them through.
+
+        The filter has no effect on a set.
+        """
         order = worst_first(failures, self._state.order)
-        order = order[let_through(failures, self._state.object_filter)[order]]
+        if self._only is None:
+            order = order[let_through(failures, self._state.object_filter)[order]]
         numbers = [self._names.index(block.region) for block in failures.blocks]
         regions = np.array(numbers, np.int64)[failures.block[order]]
         columns = failures.columns
@@ -289,7 +333,7 @@ class FailureSteps:
 
     def _mask(self, stops: Stops, asked: _Asked) -> NDArray[np.bool_] | None:
         """Mark the stops to consider; None for all."""
-        is_wanted, team = asked.is_wanted, self._session.team or ""
+        is_wanted, team = asked.is_wanted, self._team
         if is_wanted is None:
             return None
         names = self._names
@@ -317,8 +361,11 @@ class FailureSteps:
                 return self._objects.empty_text
             if self._link.summary.is_busy:
                 return STILL_COMING
+            if self._only is not None:
+                return NONE_CHOSEN
             return NONE if self._state.object_filter.is_open else NONE_LISTED
         if step < 0:
-            return FIRST
-        is_coming = self._link.summary.is_busy and self._state.queue is Queue.COHORT
-        return f"{LAST} {STILL_COMING}" if is_coming else LAST
+            return FIRST if self._only is None else FIRST_CHOSEN
+        last = LAST if self._only is None else LAST_CHOSEN
+        is_coming = self._link.summary.is_busy and not self._is_by_region
+        return f"{last} {STILL_COMING}" if is_coming else last

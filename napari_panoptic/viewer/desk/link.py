@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
 from napari_panoptic.nuclei.display.styles import ColourBy, Look, count_text
 from napari_panoptic.nuclei.display.title import region_notes, title_parts
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
 from napari_panoptic.nuclei.read_ahead import ReadAhead
 from napari_panoptic.nuclei.session import EditedEvaluation, Selection, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
@@ -42,6 +43,7 @@ from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.slide_view import SlideView
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Panels, Surroundings
+from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.metrics import EMPTY as NO_FIGURES
 from napari_panoptic.viewer.panels.objects.export import export_listed
 from napari_panoptic.viewer.panels.objects.panel import EMPTY as NO_OBJECTS
@@ -180,6 +182,25 @@ class Link:
         """Bring the panel of a title to the front."""
         self._reveal(title)
 
+    def show_failures(self, title: str, names: Iterable[FailureName]) -> None:
+        """Show exactly these failures in the gallery, and lead through them with N.
+
+        Regions that have not been evaluated yet are, as for the whole cohort.
+
+        Parameters
+        ----------
+        title
+            What they have in common, in words.
+        names
+            The failures; those that are none under the settings are left out.
+        """
+        only = FailureSet(title, frozenset(names))
+        places = ((region, team) for team, region in only.ids)
+        if not self.summary.is_busy and any(at not in self._session.summaries for at in places):
+            self.summary.go_on()
+        self.failures.show_only(only)
+        self._reveal(FailuresPresenter.title)
+
     def go_to(
         self,
         region: str,
@@ -290,6 +311,7 @@ class Link:
             (session.selection_changed, self.failures.follow_selection),
             (session.team_changed, self.failures.choose_none),
             (session.settings_changed, self.failures.choose_none),
+            (session.settings_changed, self.failures.show_all),
             (self.state.events.hidden_columns, panels.objects.hide_columns),
             # User actions, and the methods that handle them.
             (panels.navigator.region_chosen, self._on_region_chosen),
@@ -661,6 +683,7 @@ class Link:
 
     def _on_source_chosen(self, source: Source | None) -> None:
         self._request(source=source)
+        self.failures.show_all()  # its objects may have other ids
         self.summary.start()
 
     def _on_settings_chosen(self, settings: EvaluationSettings) -> None:

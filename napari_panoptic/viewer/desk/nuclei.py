@@ -68,7 +68,7 @@ WORKSPACES = (
         "Failures",
         "Compare the failures of the whole cohort",
         Arrangement(
-            right=Column(0.46, (Stack(("Failures",), 0.7), Stack(("Object",), 0.3))),
+            right=Column(0.46, (Stack(("Failures", "Slices"), 0.7), Stack(("Object",), 0.3))),
         ),
         "Failures",
     ),
@@ -90,7 +90,7 @@ WORKSPACES = (
     Workspace(
         "Teams",
         "Compare several teams",
-        Arrangement(bottom=Column(0.36, (Stack(("Teams",)),))),
+        Arrangement(bottom=Column(0.36, (Stack(("Teams", "Versions")),))),
         "Teams",
     ),
     Workspace(

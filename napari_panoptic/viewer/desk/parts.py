@@ -12,12 +12,16 @@ from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.part import DeskPart, Presenter
 from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 from napari_panoptic.viewer.panels.review.part import ReviewPart
+from napari_panoptic.viewer.panels.slices.presenter import SlicesPresenter
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
+from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
 
 PARTS: tuple[type[Presenter[Any]] | type[DeskPart], ...] = (
     ObjectPresenter,
     FailuresPresenter,
+    SlicesPresenter,
     TeamsPresenter,
+    VersionsPresenter,
     GroupsPresenter,
     AuditPresenter,
     EditsPresenter,

@@ -160,6 +160,10 @@ class ChoiceMenu(QToolButton):
         """Choose an entry, as a click in the menu does."""
         self._actions[choice].trigger()
 
+    def offer(self, choice: Choice, *, offered: bool) -> None:
+        """Show or hide an entry that cannot always be chosen."""
+        self._actions[choice].setVisible(offered)
+
     def add_switch(self, text: str, meaning: str) -> QAction:
         """Add an entry below the choices that is switched on and off."""
         self._menu.addSeparator()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from psygnal import Signal
@@ -16,6 +17,8 @@ LEAST_WIDTH_PX = 240
 DPI = 88
 """So that words of 7.5 pt can be read, and most plots fit a panel of 400 px."""
 LEAST_SCALE = 0.7
+DRAWING = Lock()
+"""Held while a worker draws: matplotlib does not promise that two threads may draw at once."""
 
 
 class PlotView(QWidget):

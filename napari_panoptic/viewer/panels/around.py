@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from psygnal import SignalInstance
 
-from napari_panoptic.nuclei.explain.cohort_failures import FailureName
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.region_work import SummaryWork
@@ -44,6 +44,15 @@ class FailureWalk(Protocol):
     """`go_on` found no open failure."""
     chosen_changed: SignalInstance
     """Other failures, or none, are chosen together."""
+    only_changed: SignalInstance
+    """The gallery and N are limited to a set of failures, or no longer."""
+
+    @property
+    def only(self) -> FailureSet | None:
+        """The failures that the gallery and N are limited to; None for no limit."""
+
+    def show_only(self, only: FailureSet | None) -> None:
+        """Limit the gallery and N to a set of failures; None for no limit."""
 
     @property
     def chosen(self) -> tuple[FailureName, ...]:
@@ -77,6 +86,9 @@ class DeskLink(Protocol):
 
     def reveal(self, title: str) -> None:
         """Bring the panel of a title to the front."""
+
+    def show_failures(self, title: str, names: Iterable[FailureName]) -> None:
+        """Show exactly these failures in the gallery, and lead through them with N."""
 
     def go_to(
         self,

@@ -14,6 +14,9 @@ TEAMS = _TOO_LARGE + (
     "Teams are shown side by side on smaller regions only. Choose one team after another above: "
     "each is evaluated once, and the Regions panel keeps the PQ of all."
 )
+VERSIONS = _TOO_LARGE + (
+    "Versions are compared on smaller regions here; choose “whole cohort” to include slides."
+)
 GROUPS = _TOO_LARGE + (
     "Instead of groups, filter the table by cause: split, merged, fragment, merger and duplicate "
     "list the same objects one by one."

@@ -16,7 +16,7 @@ from psygnal import SignalGroupDescriptor
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.display.styles import Look
-from napari_panoptic.viewer.state.modes import ToolInHand, ViewMode
+from napari_panoptic.viewer.state.modes import ToolInHand, VersionChoice, ViewMode
 from napari_panoptic.viewer.state.preferences import Preferences, Queue
 
 
@@ -36,6 +36,8 @@ class DeskState:
         What makes one failure worse than another.
     team_view
         What the canvas shows in the workspace for teams.
+    versions
+        Which teams are compared as versions, and where.
     tool
         What the mouse does on points.
     mode
@@ -61,6 +63,7 @@ class DeskState:
     follow: bool = True
     hidden_columns: frozenset[str] = frozenset()
     team_view: ViewMode = ViewMode.GRID
+    versions: VersionChoice = field(default_factory=VersionChoice)
     tool: ToolInHand = field(default_factory=ToolInHand)
     mode: ViewMode = field(default=ViewMode.ONE, metadata={"is_kept": False})
 

@@ -16,6 +16,25 @@ class ViewMode(StrEnum):
     CONSENSUS = "Consensus"
 
 
+class VersionScope(StrEnum):
+    """Where two versions are compared."""
+
+    REGION = "this region"
+    COHORT = "whole cohort"
+
+
+@dataclass(frozen=True)
+class VersionChoice:
+    """Two teams that are compared as an old and a new version, and where.
+
+    A name that is empty, or of no team of the cohort, stands for a team of the cohort.
+    """
+
+    old: str = ""
+    new: str = ""
+    scope: VersionScope = VersionScope.REGION
+
+
 class Tool(StrEnum):
     """What the mouse does on the active layer of points, as napari calls it."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,13 @@ from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, Wo
 from napari_panoptic.nuclei.display.styles import FILL_OPACITY, ColourBy, Display, Look
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.tags import joined_tags, split_tags
-from napari_panoptic.viewer.state.modes import Tool, ToolInHand, ViewMode
+from napari_panoptic.viewer.state.modes import (
+    Tool,
+    ToolInHand,
+    VersionChoice,
+    VersionScope,
+    ViewMode,
+)
 
 PLUGIN = "napari-panoptic"
 KEPT_PLACES = 50
@@ -145,6 +151,23 @@ class Preferences:
     @team_view.setter
     def team_view(self, view: ViewMode) -> None:
         self._set("desk", "team_view", str(view))
+
+    @property
+    def versions(self) -> VersionChoice:
+        """Which teams are compared as versions, and where."""
+        found = self._json("desk", "versions")
+        try:
+            return VersionChoice(
+                str(found.get("old", "")),
+                str(found.get("new", "")),
+                VersionScope(found.get("scope", VersionScope.REGION)),
+            )
+        except ValueError:
+            return VersionChoice()
+
+    @versions.setter
+    def versions(self, choice: VersionChoice) -> None:
+        self._set("desk", "versions", json.dumps(asdict(choice), ensure_ascii=False))
 
     @property
     def tool(self) -> ToolInHand:

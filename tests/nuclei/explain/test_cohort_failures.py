@@ -14,7 +14,12 @@ from napari_panoptic.nuclei.display.failure_sections import (
     worst_first,
 )
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter, ObjectRows, WorstFirst
-from napari_panoptic.nuclei.explain.cohort_failures import Block, CohortFailures, FailureName
+from napari_panoptic.nuclei.explain.cohort_failures import (
+    Block,
+    CohortFailures,
+    FailureName,
+    FailureSet,
+)
 from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -168,3 +173,24 @@ def test_causes_come_by_their_worst_failure(failures):
     found = sections(failures, order, GroupBy.CAUSE)
     firsts = [np.flatnonzero(order == at.rows[0])[0] for at in found]
     assert firsts == sorted(firsts)
+
+
+def test_a_set_has_exactly_the_failures_that_are_named(failures):
+    names = [failures.name(row) for row in range(0, len(failures), 3)]
+    chosen = FailureSet("every third", frozenset(names))
+    parts = CohortFailures([chosen.part(block) for block in failures.blocks])
+    assert [parts.name(row) for row in range(len(parts))] == names
+    assert chosen.teams == {name.team for name in names}
+
+
+def test_a_set_knows_misclassified_pairs_by_either_object(failures):
+    frame = failures.frame(np.arange(len(failures)))
+    rows = np.flatnonzero(frame["status"] == "misclassified")
+    names = [
+        FailureName(at.team, at.region, Side.PREDICTION, int(at.partner_id))
+        for at in frame.iloc[rows].itertuples()
+    ]
+    chosen = FailureSet("misclassified", frozenset(names))
+    parts = CohortFailures([chosen.part(block) for block in failures.blocks])
+    found = {parts.name(row) for row in range(len(parts))}
+    assert found == {failures.name(int(row)) for row in rows}

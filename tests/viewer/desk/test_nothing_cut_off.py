@@ -21,7 +21,7 @@ from qtpy.QtWidgets import (
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.samples.detections import write_detection_sample
 from napari_panoptic.samples.raters import write_raters_sample
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, is_in_sight
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, dock_of, is_in_sight
 from napari_panoptic.viewer.opening import open_in
 
 FONT_PT = 12
@@ -117,6 +117,22 @@ def beyond_the_window(panel):
     return max(place.right() - window.width(), -place.left(), 0)
 
 
+def problems_of(panels, workspace, seen):
+    """List the problems of all panels in sight, and add their titles to those seen."""
+    problems = []
+    for title, panel in panels.items():
+        if not is_in_sight(panel):
+            continue
+        seen.add(title)
+        where = f"{workspace} > {title}"
+        problems += [f"{where}: cut off: {text}" for text in cut_off(panel)]
+        problems += [f"{where}: overlap: {text}" for text in overlapping(panel)]
+        problems += [f"{where}: scrolled: {text}" for text in scrolled_sideways(panel)]
+        if beyond := beyond_the_window(panel):
+            problems.append(f"{where}: {beyond} px beyond the window")
+    return problems
+
+
 @pytest.mark.parametrize("theme", ["dark", "light"])
 def test_nothing_is_cut_off(desk, viewer, theme, wait_until):
     viewer.theme = theme
@@ -127,16 +143,15 @@ def test_nothing_is_cut_off(desk, viewer, theme, wait_until):
         desk.show_workspace(workspace.name)
         wait_until(lambda: desk.is_arranged and desk.is_settled)
         QTest.qWait(50)
-        for title, panel in {"strip": desk.strip, **desk.docked()}.items():
-            if not is_in_sight(panel):
-                continue
-            seen.add(title)
-            where = f"{workspace.name} > {title}"
-            problems += [f"{where}: cut off: {text}" for text in cut_off(panel)]
-            problems += [f"{where}: overlap: {text}" for text in overlapping(panel)]
-            problems += [f"{where}: scrolled: {text}" for text in scrolled_sideways(panel)]
-            if beyond := beyond_the_window(panel):
-                problems.append(f"{where}: {beyond} px beyond the window")
+        panels = {"strip": desk.strip, **desk.docked()}
+        problems += problems_of(panels, workspace.name, seen)
+        for title, panel in panels.items():
+            dock = dock_of(panel)
+            if dock is not None and not dock.isHidden() and title not in seen:  # behind a tab
+                desk.reveal(title)
+                wait_until(lambda panel=panel: is_in_sight(panel) and desk.is_settled)
+                problems += problems_of(panels, workspace.name, seen)
     assert viewer.window._qt_window.width() == SIZE[0]
     assert not problems, "\n".join(problems)
     assert len(seen) > 2
+    assert "Slices" in seen or "Slices" not in desk.docked()

@@ -19,7 +19,7 @@ from napari_panoptic.nuclei.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.desk.failure_steps import FIRST as FIRST_OF_ALL
-from napari_panoptic.viewer.desk.failure_steps import LAST
+from napari_panoptic.viewer.desk.failure_steps import LAST, LAST_CHOSEN
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.crops import KEPT_BYTES, Crops
 from napari_panoptic.viewer.panels.failures.panel import ALL_HIDDEN, FILTERED, NO_FAILURES, Scope
@@ -236,6 +236,95 @@ class TestScope:
         wait_until(lambda: desk.is_settled)
         assert panel.progress.text() == ""
         assert len(view.items.rows) == everything
+
+
+class TestChosen:
+    """Exactly the failures that another panel chose."""
+
+    TITLE = "Failures of merger · every tenth"
+
+    @pytest.fixture
+    def names(self, failures):
+        everything = failures.failures
+        return [everything.name(row) for row in range(0, len(everything), 10)]
+
+    @pytest.fixture
+    def chosen(self, failures, desk, names, wait_until):
+        failures.panel.status.uncheck("FP")
+        desk.show_workspace("Inspect")
+        wait_until(lambda: not is_in_sight(failures.panel))
+        desk.link.show_failures(self.TITLE, names)
+        assert self.shown(failures) == set(names)  # no others are seen for a moment
+        wait_until(lambda: desk.is_settled and is_in_sight(failures.panel))
+        yield failures
+        desk.link.failures.show_only(None)
+
+    def shown(self, part):
+        items = part.panel.view.items
+        return {part.failures.name(int(row)) for row in items.rows}
+
+    def test_the_gallery_comes_to_the_front_with_exactly_these(self, chosen, names):
+        assert self.shown(chosen) == set(names)
+        assert chosen.panel.chosen.text() == f"{self.TITLE} · {len(names)} objects"
+        assert is_in_sight(chosen.panel.show_all)
+        assert chosen.panel.scope.choice is Scope.CHOSEN
+
+    def test_a_button_shows_all_again(self, chosen, view, desk):
+        QTest.mouseClick(chosen.panel.show_all, Qt.MouseButton.LeftButton)
+        assert len(view.items.rows) == n_failed(desk, "merger")
+        assert chosen.panel.scope.choice is Scope.ALL
+        assert not is_in_sight(chosen.panel.show_all)
+        assert desk.link.failures.only is None
+
+    def test_another_scope_ends_the_choice(self, chosen, desk):
+        chosen.panel.scope.choose(Scope.REGION)
+        assert chosen.panel.scope.choice is Scope.REGION
+        assert desk.link.failures.only is None
+        assert not is_in_sight(chosen.panel.chosen)
+
+    @pytest.mark.parametrize("queue", list(Queue))
+    @pytest.mark.usefixtures("chosen")
+    def test_n_leads_through_exactly_these(self, desk, names, wait_until, queue):
+        few = names[::5]
+        desk.link.show_failures("few", few)
+        desk.link.state.queue = queue
+        desk.panels.objects.set_filter(FEW)  # has no effect
+        walked = []
+        while desk.link.failures.step(1):
+            wait_until(lambda: desk.is_settled)
+            walked.append(selected(desk))
+            assert len(walked) <= len(few)
+        assert sorted(walked) == sorted((at.region, at.side, at.id) for at in few)
+        assert desk.panels.title.selected_text() == LAST_CHOSEN
+
+    def test_they_stay_when_another_team_is_shown_and_n_returns_to_theirs(
+        self, chosen, desk, names, wait_until
+    ):
+        desk.session.set_team("careful")
+        wait_until(lambda: desk.is_settled)
+        assert self.shown(chosen) == set(names)
+        desk.link.select_failure()
+        wait_until(lambda: desk.is_settled)
+        assert desk.session.team == "merger"
+
+    def test_regions_that_are_not_evaluated_are(self, chosen, desk, names, wait_until):
+        desk.link.summary.stop()
+        desk.session.clear_summaries()
+        desk.link.show_failures(self.TITLE, names)
+        wait_until(lambda: desk.is_settled)
+        assert self.shown(chosen) == set(names)
+
+    def test_other_settings_end_the_choice(self, chosen, desk, wait_until):
+        session = desk.session
+        before = session.settings
+        try:
+            desk.panels.settings.settings_chosen.emit(before.replaced(iou_threshold=0.6))
+            wait_until(lambda: desk.is_settled)
+            assert chosen.panel.scope.choice is Scope.ALL
+            assert desk.link.failures.only is None
+        finally:
+            desk.panels.settings.settings_chosen.emit(before)
+            wait_until(lambda: desk.is_settled)
 
 
 class TestView:

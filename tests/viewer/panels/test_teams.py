@@ -445,6 +445,17 @@ def test_the_workspace_for_teams_shows_the_view_that_was_chosen_last(desk, wait_
     wait_until(lambda: desk.is_settled)
 
 
+def test_a_cohort_that_is_opened_in_the_workspace_for_teams_has_its_view(desk, wait_until):
+    desk.show_workspace("Teams")
+    wait_until(lambda: desk.is_settled)
+    desk.show_cohort(desk.session.cohort)
+    wait_until(lambda: desk.is_settled)
+    assert (desk.state.mode, desk.state.team_view) == (ViewMode.GRID, ViewMode.GRID)
+    assert desk.presenter(TeamsPresenter).grid.is_on
+    desk.show_workspace("Inspect")
+    wait_until(lambda: desk.is_settled)
+
+
 class TestConsensus:
     mode = ViewMode.CONSENSUS
 

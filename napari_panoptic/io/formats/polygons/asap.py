@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from lxml import etree
-
-from napari_panoptic.io.formats.polygons.imagescope import safe_parser
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
+from napari_panoptic.io.formats.polygons.xml_files import xml_root
 from napari_panoptic.io.guard import check_length
 
 WHAT = "an ASAP XML annotation"
@@ -29,10 +27,7 @@ def read_objects(path: Path) -> Iterator[Outline]:
     The class is the group, or, without a group, none. Ids are running numbers.
     """
     check_length(path, WHAT)
-    try:
-        root = etree.parse(path, safe_parser()).getroot()
-    except etree.XMLSyntaxError as error:
-        raise ValueError(f"its XML is cut off or damaged: {error}") from error
+    root = xml_root(path)
     if root.tag != ROOT:
         raise ValueError(f"its root element is <{str(root.tag)[:60]}>, not <{ROOT}>")
     for annotation in root.iterfind("Annotations/Annotation"):

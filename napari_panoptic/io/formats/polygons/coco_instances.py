@@ -102,11 +102,11 @@ class _Room:
     """How many pixels of run lengths may still be decoded: a few bytes can claim many."""
 
     def __init__(self) -> None:
-        self._left = 4 * largest_px()
+        self._left = largest_px()
 
     def take(self, pixels: int) -> None:
         self._left -= pixels
-        if pixels > largest_px() or self._left < 0:
+        if self._left < 0:
             raise ValueError("its run lengths are larger than images may be (--max-pixels)")
 
 

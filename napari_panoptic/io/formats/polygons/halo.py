@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from lxml import etree
 from numpy.typing import NDArray
 
-from napari_panoptic.io.formats.polygons.imagescope import safe_parser
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
 from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
+from napari_panoptic.io.formats.polygons.xml_files import Element, xml_root
 from napari_panoptic.io.guard import check_length
 
 WHAT = "a HALO annotation"
@@ -32,10 +31,7 @@ def read_objects(path: Path) -> Iterator[Outline]:
     ellipses are given by two corners of their boxes. Ids are running numbers.
     """
     check_length(path, WHAT)
-    try:
-        root = etree.parse(path, safe_parser()).getroot()
-    except etree.XMLSyntaxError as error:
-        raise ValueError(f"its XML is cut off or damaged: {error}") from error
+    root = xml_root(path)
     if root.tag != "Annotations":
         raise ValueError(f"its root element is <{str(root.tag)[:60]}>, not <Annotations>")
     for layer in root.iterfind("Annotation"):
@@ -75,7 +71,7 @@ def _add_holes(regions: list[list[NDArray[np.float64]]], holes: list[NDArray[np.
                 break
 
 
-def _ring(region: etree._Element) -> NDArray[np.float64]:
+def _ring(region: Element) -> NDArray[np.float64]:
     points = [
         (float(at.attrib["X"]), float(at.attrib["Y"])) for at in region.iterfind("Vertices/V")
     ]

@@ -9,7 +9,6 @@ from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -27,6 +26,7 @@ from napari_panoptic.io.formats.polygons.model import (
     ReadingStoppedError,
 )
 from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
+from napari_panoptic.io.formats.polygons.xml_files import safe_parser
 from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules
 from napari_panoptic.nuclei.values.labels import LabelImage
@@ -183,13 +183,6 @@ def traced_outlines(
         areas = connected_areas(ambiguous, ambiguous_class)
         for line in imagescope_vertices(areas.index, len(areas)):
             yield ambiguous_class, line
-
-
-def safe_parser(**options: Any) -> etree.XMLParser:
-    """Return a parser that opens nothing that a file refers to, and keeps libxml2's limits."""
-    return etree.XMLParser(
-        resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=False, **options
-    )
 
 
 def _parsed(path: Path, blocks: Callable[[], Generator[bytes]]) -> tuple[_Content, list[Finding]]:

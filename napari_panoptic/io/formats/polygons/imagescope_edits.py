@@ -15,7 +15,6 @@ from napari_panoptic.io.formats.polygons.imagescope import (
     LAYER_ATTRIBUTES,
     layer_names,
     read_polygons,
-    safe_parser,
     traced_outlines,
     vertex_text,
     write_annotation,
@@ -23,6 +22,7 @@ from napari_panoptic.io.formats.polygons.imagescope import (
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, Polygons, class_number
 from napari_panoptic.io.formats.polygons.rasterize import RasterizedAnnotation, rasterize_polygons
 from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
+from napari_panoptic.io.formats.polygons.xml_files import xml_root
 from napari_panoptic.kernels.fill import draw, draw_where_free
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
 
@@ -67,9 +67,10 @@ def write_edited(path: Path, original: Path, objects: Objects) -> bool:
     """
     polygons = read_polygons(original, objects.scheme).polygons
     try:
-        tree = _Tree(etree.parse(original, safe_parser()).getroot(), objects.scheme)
-    except etree.XMLSyntaxError:
+        root = xml_root(original)
+    except ValueError:
         return False
+    tree = _Tree(root, objects.scheme)
     _edit(tree, polygons, objects)
     with replaced_when_complete(path) as file:
         file.write(etree.tostring(tree.root, encoding="utf-8", xml_declaration=True))

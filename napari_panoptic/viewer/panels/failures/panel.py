@@ -31,6 +31,7 @@ NO_FAILURES = "No failures here: nothing is FN, FP or misclassified. J goes to t
 NONE_YET = "No failures yet: the regions are being evaluated."
 NONE_AT_ALL = "No failures: nothing is FN, FP or misclassified in any region."
 ALL_HIDDEN = "None of the listed objects is a failure. Press “List all” to see every failure."
+NONE_CHOSEN = "None of the chosen objects is a failure now. Press “Show all” for all failures."
 FILTERED = "No failure passes the filters. Press “List all” to see every failure again."
 SLIDER_PX = 90
 
@@ -41,6 +42,7 @@ class Scope(StrEnum):
     ALL = "all regions"
     REGION = "this region"
     LISTED = "listed objects"
+    CHOSEN = "chosen failures"
 
     @property
     def short(self) -> str:
@@ -57,6 +59,7 @@ _SCOPE_MEANINGS = {
     Scope.ALL: "The failures of all regions of the cohort, except whole slides.",
     Scope.REGION: "The failures of the region that is shown.",
     Scope.LISTED: "The failures that the object table lists, in its order.",
+    Scope.CHOSEN: "The failures that another panel chose, such as those of a slice.",
 }
 
 
@@ -65,6 +68,7 @@ class FailuresPanel(QWidget):
 
     changed = Signal()  # scope, sections or filters
     everything_wanted = Signal()
+    all_wanted = Signal()
     came_into_sight = Signal()
     field_changed = Signal(int)
     size_changed = Signal()
@@ -87,6 +91,9 @@ class FailuresPanel(QWidget):
         self.queue = ChoiceMenu("N", "Where N and Shift+N lead.", list(Queue))
         self.status = FilterMenu("status", [str(status) for status in styles.FAILURES])
         self.cause = FilterMenu("cause", [str(cause) for cause in CAUSES])
+        self.chosen = PlainLabel()
+        self.chosen.setWordWrap(True)
+        self.show_all = _button("Show all", "Show the failures of all regions again.")
         self.export = _button("Export…", "Save the failures shown as a table and as pictures.")
         self.everything = _button("✕ List all", "List all objects again, and all failures.")
         self.halt = _button("Stop", "")
@@ -104,6 +111,7 @@ class FailuresPanel(QWidget):
         self._connect()
         self._lay_out()
         self.show_progress("", is_running=False)
+        self.show_chosen("")
 
     def paintEvent(self, event: QPaintEvent | None) -> None:  # noqa: N802
         """Report that the panel is visible; Qt sends no other event when it comes to the front."""
@@ -119,6 +127,17 @@ class FailuresPanel(QWidget):
         self.hint.setText(text)
         self.hint.setVisible(bool(text))
         self.view.setVisible(not text)
+
+    def show_chosen(self, text: str) -> None:
+        """Show what the chosen failures have in common; empty if none are chosen."""
+        self.chosen.setText(text)
+        for widget in (self.chosen, self.show_all):
+            widget.setVisible(bool(text))
+        self.scope.offer(Scope.CHOSEN, offered=bool(text))
+        if text:
+            self.scope.show_choice(Scope.CHOSEN)
+        elif self.scope.choice is Scope.CHOSEN:
+            self.scope.show_choice(Scope.ALL)
 
     def show_progress(self, text: str, *, is_running: bool, tooltip: str = "") -> None:
         """Show how much of the cohort is evaluated; empty once all of it is."""
@@ -145,6 +164,7 @@ class FailuresPanel(QWidget):
         self.view.zoomed.connect(self.field_changed.emit)
         self.crop_size.valueChanged.connect(self._on_size)
         self.everything.clicked.connect(lambda _=False: self.everything_wanted.emit())
+        self.show_all.clicked.connect(lambda _=False: self.all_wanted.emit())
         self.halt.clicked.connect(lambda _=False: self.halt_wanted.emit())
         self.export.clicked.connect(lambda _=False: self.export_wanted.emit())
 
@@ -159,7 +179,12 @@ class FailuresPanel(QWidget):
         layout.setSpacing(3)
         layout.addWidget(FlowBar(*menus))
         of_crops = (self.everything, self.wider, self.closer, self.crop_size, self.export)
-        for label, buttons in ((self.progress, (self.halt,)), (self.line, of_crops)):
+        rows: tuple[tuple[PlainLabel, tuple[QWidget, ...]], ...] = (
+            (self.chosen, (self.show_all,)),
+            (self.progress, (self.halt,)),
+            (self.line, of_crops),
+        )
+        for label, buttons in rows:
             row = QHBoxLayout()
             row.setSpacing(3)
             row.addWidget(label, 1)

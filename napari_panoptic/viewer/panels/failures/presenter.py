@@ -32,6 +32,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     Block,
     CohortFailures,
     FailureName,
+    FailureSet,
     chosen_failures,
 )
 from napari_panoptic.nuclei.session import Selection
@@ -82,6 +83,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self._export: Stream[Export] = Stream(self._on_exported, ended=self._on_export_end)
         panel.sort.show_choice(self.link.state.order)
         panel.queue.show_choice(self.link.state.queue)
+        panel.show_chosen("")
 
     @property
     def failures(self) -> CohortFailures:
@@ -112,11 +114,14 @@ class FailuresPresenter(Presenter[FailuresPanel]):
             (session.summary_changed, self._on_summary),
             (session.selection_changed, self._show_selection),
             (link.failures.chosen_changed, self._on_several),
+            (link.failures.only_changed, self._on_only),
             (link.summary.progressed, self._on_cohort),
             (link.panels.objects.listed_changed, self._on_listed),
             (link.state.events.order, self._on_order),
             (link.state.events.queue, panel.queue.show_choice),
             (panel.came_into_sight, self._on_sight),
+            (panel.scope.chosen, self._on_scope),
+            (panel.all_wanted, self._on_all),
             (panel.changed, self.refresh),
             (panel.sort.chosen, self._on_sort),
             (panel.queue.chosen, self._on_queue),
@@ -140,8 +145,10 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         """Show the failures in scope; later if the panel is hidden."""
         self._rest.stop()
         self._is_stale = not is_in_sight(self.panel)
-        if self._is_stale:
-            return
+        if not self._is_stale:
+            self._fill()
+
+    def _fill(self) -> None:
         begin = time.perf_counter()
         self._use_files()
         failures, order = self._in_scope()
@@ -176,8 +183,19 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         return ObjectFilter(statuses=panel.status.checked(), causes=panel.cause.checked())
 
     @property
+    def _only(self) -> FailureSet | None:
+        """The failures that were chosen, where they are in scope."""
+        return self.link.failures.only if self._scope is Scope.CHOSEN else None
+
+    @property
+    def _is_over_cohort(self) -> bool:
+        return self._scope in (Scope.ALL, Scope.CHOSEN)
+
+    @property
     def _teams(self) -> tuple[str, ...]:
-        session = self.session
+        session, only = self.session, self._only
+        if only is not None:
+            return tuple(team for team in session.cohort.team_names if team in only.teams)
         if GroupBy(self.panel.group_by.choice) is GroupBy.TEAM:
             return session.cohort.team_names
         return () if session.team is None else (session.team,)
@@ -190,21 +208,23 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         return failures, worst_first(failures, self.link.state.order)
 
     def _blocks(self) -> Iterator[Block]:
+        only = self._only
         for line in self._lines():
             if line.failures is not None:
                 patient = self.session.cohort.region(line.region).patient
-                yield Block(line.team, patient, line.region, line.failures)
+                block = Block(line.team, patient, line.region, line.failures)
+                yield block if only is None else only.part(block)
 
     def _lines(self) -> Iterator[RegionSummary]:
         """Yield the results in scope that are there, team by team."""
-        session = self.session
-        names = [region.name for region in session.cohort.regions]
-        if self._scope is not Scope.ALL:
-            names = [] if session.snapshot is None else [session.snapshot.region.name]
-        for team in self._teams:
-            for name in names:
-                if (name, team) in session.summaries:
-                    yield session.summaries[name, team]
+        session, snapshot = self.session, self.session.snapshot
+        places = self._wanted_lines()
+        if not self._is_over_cohort:
+            here = None if snapshot is None else snapshot.region.name
+            places = [at for at in places if at[0] == here]
+        for at in places:
+            if at in session.summaries:
+                yield session.summaries[at]
 
     def _listed(self) -> tuple[CohortFailures, NDArray[np.intp]]:
         """Return the failures that the table lists, and its order."""
@@ -269,6 +289,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         panel, items = self.panel, self.panel.view.items
         count = items.n_failures
         panel.show_hint("" if count else self._why_none())
+        panel.show_chosen(self._chosen_text())
         is_open = self._table.model.filter.is_open or self._scope is not Scope.LISTED
         panel.everything.setVisible(not (is_open and self._filter.is_open))
         panel.export.setEnabled(count > 0)
@@ -283,6 +304,17 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         panel.line.set_text(text, tooltip=tooltip)
         self._show_progress()
 
+    def _chosen_text(self) -> str:
+        """Return what the chosen failures have in common, and their number."""
+        only, now = self._only, len(self.failures)
+        if only is None:
+            return ""
+        total = len(only.names)
+        count = styles.count_text(total)
+        if now < total:
+            count = f"{styles.count_text(now)} of {count}"
+        return f"{only.title} · {count} object{'' if total == 1 else 's'}"
+
     def _width_text(self) -> str:
         sizes = {block.failures.mpp for block in self.failures.blocks}
         mpp = sizes.pop() if len(sizes) == 1 else None
@@ -294,6 +326,8 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         session, snapshot = self.session, self.session.snapshot
         if len(self.failures) and not self._filter.is_open:
             return texts.FILTERED
+        if self._only is not None:
+            return texts.NONE_YET if self.link.summary.is_busy else texts.NONE_CHOSEN
         if self._scope is Scope.ALL:
             if not self._teams:
                 return texts.NO_COHORT
@@ -313,7 +347,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         session, summary = self.session, self.link.summary
         lines = [session.summaries.get(at) for at in self._wanted_lines()]
         missing = sum(line is None for line in lines)
-        if missing and self._scope is Scope.ALL:
+        if missing and self._is_over_cohort:
             done = len(lines) - missing
             word = "evaluated" if summary.is_busy else "stopped after"
             n = max(len(self._teams), 1)
@@ -322,7 +356,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
             return
         self.panel.show_progress("", is_running=False)
         left = [line for line in lines if line is not None and line.failures is None]
-        self._say_left_out(left if self._scope is Scope.ALL else [])
+        self._say_left_out(left if self._is_over_cohort else [])
 
     def _has_other_regions(self) -> bool:
         """Return whether another region than the one shown may have failures to show."""
@@ -332,8 +366,12 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         return any(line is None or line.failures is not None for line in lines)
 
     def _wanted_lines(self) -> list[tuple[str, str]]:
-        regions = self.session.cohort.regions
-        return [(region.name, team) for team in self._teams for region in regions]
+        """Return the regions and teams in scope, team by team."""
+        regions, only = self.session.cohort.regions, self._only
+        places = [(region.name, team) for team in self._teams for region in regions]
+        if only is not None:
+            places = [at for at in places if (at[1], at[0]) in only.ids]
+        return places
 
     def _say_left_out(self, lines: list[RegionSummary]) -> None:
         if not lines:
@@ -353,7 +391,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
     # What happens elsewhere.
 
     def _on_region(self, _snapshot: object) -> None:
-        if self._scope is Scope.ALL:
+        if self._is_over_cohort:
             self._rest.start()
         else:
             self.refresh()
@@ -400,7 +438,23 @@ class FailuresPresenter(Presenter[FailuresPanel]):
             self.panel.view.deselect()
             self._show_selection(self.session.selection)
 
+    def _on_only(self, only: FailureSet | None) -> None:
+        """Show exactly the failures that were chosen, or all again."""
+        self.panel.show_chosen("" if only is None else only.title)
+        if only is not None:
+            self.panel.clear_filters()
+            self._fill()  # so that no others are seen under its title
+        self.refresh()
+
     # What the user does.
+
+    def _on_scope(self, scope: Scope) -> None:
+        """Limit N no longer where the gallery does not show the limit."""
+        if scope is not Scope.CHOSEN:
+            self.link.failures.show_only(None)
+
+    def _on_all(self) -> None:
+        self.link.failures.show_only(None)
 
     def _on_sort(self, order: WorstFirst) -> None:
         self.link.state.order = order

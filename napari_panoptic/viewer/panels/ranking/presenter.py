@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import date
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from qtpy.QtWidgets import QFileDialog
@@ -28,6 +27,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.cohort_work import CohortWork
 from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.kit.plot_view import DRAWING
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
@@ -53,8 +53,6 @@ WITHOUT_IMAGE = "Cohort"
 """The workspace without an image."""
 OBJECTS = "Objects"
 """A panel beside the image."""
-_DRAWING = Lock()
-"""matplotlib does not promise that two threads may draw at once."""
 
 # matplotlib takes long to import: what draws is imported when something is drawn.
 
@@ -399,14 +397,14 @@ def _metadata(cohort: Cohort) -> tuple[Metadata | None, PanopticError | None]:
 def _cohort_plot(view: View, found: CohortReport) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import cohort_plot
 
-    with _DRAWING:
+    with DRAWING:
         return cohort_plot(view, found)
 
 
 def _alignment_plot(evaluation: Evaluation) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import alignment_plot
 
-    with _DRAWING:
+    with DRAWING:
         return alignment_plot(evaluation)
 
 
@@ -419,5 +417,5 @@ def _region_curve(
 ) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import region_curve
 
-    with _DRAWING:
+    with DRAWING:
         return region_curve(cohort, region_name, settings, source, view)

@@ -124,7 +124,8 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         if known is None:
             self._latest.drop()
             self.comparison = None
-            self.set_mode(ViewMode.ONE)
+            if snapshot is not None:  # the first region is still to come
+                self.set_mode(ViewMode.ONE)
             self.panel.show_comparison(None, empty=on_slide(snapshot, slide_texts.TEAMS, EMPTY))
             return
         mode, grid = self.mode, self.grid

@@ -16,6 +16,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.polygons.coco_instances import instance_items, unpacked
 from napari_panoptic.io.formats.registry import load_masks
+from napari_panoptic.io.guard import VARIABLE
 from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -142,10 +143,14 @@ def test_damage_is_refused(segmentation: Any, message: str, tmp_path: Path) -> N
         loaded(written(tmp_path, [{"segmentation": segmentation}]), None)
 
 
-def test_many_large_runs_are_refused_before_they_are_decoded(tmp_path: Path) -> None:
-    runs = {"size": [2**14, 2**14], "counts": [0, 2**28]}
+def test_many_large_runs_are_refused_before_they_are_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(4 * 18 * 24))
+    runs = {"segmentation": {"size": [18, 24], "counts": [0, 18 * 24]}}
+    assert len(loaded(written(tmp_path, [runs] * 4), None).labels) == 1  # the last covers all
     with pytest.raises(UnreadableFileError, match="larger than images may be"):
-        loaded(written(tmp_path, [{"segmentation": runs}] * 2000), None)
+        loaded(written(tmp_path, [runs] * 5), None)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""What the failures of a team have in common over a cohort, from reading to named failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.io.metadata import Metadata
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName
+from napari_panoptic.nuclei.explain.cohort_objects import (
+    CohortObjects,
+    cohort_objects,
+    common_slices,
+)
+from napari_panoptic.nuclei.explain.slices import Slice, SliceSearch
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
+
+_READING = 0.5
+"""Share of the progress that is reading and evaluating the cohort."""
+
+
+@dataclass(frozen=True)
+class SliceRequest:
+    """Whose failures to search, and how objects are matched.
+
+    Parameters
+    ----------
+    cohort, team
+        The cohort and the name of the team.
+    settings, source
+        How objects are matched, and which form of predictions is read.
+    side, cause
+        Which failures; see `napari_panoptic.nuclei.explain.cohort_objects.is_failure`.
+    permutations, seed
+        Of the test.
+    """
+
+    cohort: Cohort
+    team: str
+    settings: EvaluationSettings
+    source: Source | None = None
+    side: Side = Side.REFERENCE
+    cause: str | None = None
+    permutations: int = PERMUTATIONS
+    seed: int = SEED
+
+
+@dataclass(frozen=True, eq=False)
+class CohortSlices:
+    """The slices of a team's failures, and the objects that were searched.
+
+    Parameters
+    ----------
+    request
+        What was searched.
+    objects
+        All objects of the team, of both sides; none if nothing could be evaluated.
+    found
+        The slices; their rows are those of ``objects.of_side(request.side)``.
+    """
+
+    request: SliceRequest
+    objects: CohortObjects
+    found: SliceSearch
+
+    def failures_of(self, own: Slice) -> list[FailureName]:
+        """Return the objects of a slice that fail."""
+        rows = own.rows[self.found.is_failure[own.rows]]
+        frame: pd.DataFrame = self.objects.of_side(self.request.side).iloc[rows]
+        return [
+            FailureName(self.request.team, str(region), self.request.side, int(id_))
+            for region, id_ in zip(frame["region"], frame["id"], strict=True)
+        ]
+
+
+def cohort_slices(
+    request: SliceRequest,
+    *,
+    objects: CohortObjects | None = None,
+    metadata: Metadata | None = None,
+    table: pd.DataFrame | None = None,
+    held_up_to_px: int = HELD_UP_TO_PX,
+    progress: Progress = UNWATCHED,
+) -> CohortSlices:
+    """Evaluate a team, and search what its failures have in common.
+
+    Parameters
+    ----------
+    request
+        What to search.
+    objects
+        The objects of the team under the same settings, from an earlier search; None to evaluate
+        the cohort, for which `metadata`, `table` and `held_up_to_px` are used.
+    metadata, table, held_up_to_px
+        As in `napari_panoptic.nuclei.explain.cohort_objects.cohort_objects`.
+    progress
+        Reported to, and checked for cancellation.
+
+    Raises
+    ------
+    PanopticError
+        For a cause that the side does not have, or covariates that exist twice.
+    StoppedError
+        If cancelled.
+    """
+    if objects is None:
+        objects = cohort_objects(
+            request.cohort,
+            (request.team,),
+            request.settings,
+            source=request.source,
+            metadata=metadata,
+            table=table,
+            held_up_to_px=held_up_to_px,
+            progress=progress.part(0, _READING),
+        )[request.team]
+    found = common_slices(
+        objects,
+        request.side,
+        request.cause,
+        permutations=request.permutations,
+        seed=request.seed,
+        progress=progress.part(_READING, 1),
+    )
+    return CohortSlices(request, objects, found)

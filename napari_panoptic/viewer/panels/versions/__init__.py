@@ -1,0 +1,1 @@
+"""An old and a new version of a model compared."""

@@ -1,0 +1,292 @@
+"""Compares two teams as an old and a new version, in the region shown or over the cohort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from napari_panoptic.common.errors import PanopticError, SettingsError
+from napari_panoptic.common.progress import Progress
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName
+from napari_panoptic.nuclei.run import RegionDone
+from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.versions import (
+    VersionComparison,
+    check_scoring,
+    compare_in_region,
+    compare_teams_of,
+)
+from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream
+from napari_panoptic.viewer.panels import slide_texts
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.seen_part import Material, SeenPresenter, material
+from napari_panoptic.viewer.panels.slide_texts import on_slide
+from napari_panoptic.viewer.panels.versions.panel import (
+    EMPTY,
+    ONE_TEAM,
+    PRESS,
+    VersionsPanel,
+)
+from napari_panoptic.viewer.state.modes import VersionChoice, VersionScope
+
+OUTDATED_SETTINGS = "Outdated: settings have changed since. Press “Compare” again."
+OUTDATED_EDITS = "Outdated: objects were edited since. Save the edits and press “Compare” again."
+UNSAVED = "Compared as on disk: edits that are not saved do not count."
+STOPPED = "Stopped. Press “Compare” to start again."
+COMPARING = "Both versions are being compared …"
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What a comparison over the cohort depends on, besides the files."""
+
+    old: str
+    new: str
+    settings: EvaluationSettings
+    source: Source | None
+
+
+class VersionsPresenter(SeenPresenter[VersionsPanel]):
+    """Compares two teams as an old and a new version."""
+
+    title = "Versions"
+    key = "Alt-v"
+    panel_type = VersionsPanel
+
+    def __init__(self, around: Surroundings, panel: VersionsPanel) -> None:
+        super().__init__(around, panel)
+        self._state = self.link.state
+        self._in_region: Latest[VersionComparison] = Latest(
+            self._take, failed=self._on_region_failed
+        )
+        self._over_cohort: Stream[VersionComparison] = Stream(
+            self._take_cohort,
+            ended=self._on_ended,
+            failed=self._on_failed,
+            progressed=self._on_progress,
+        )
+        self.comparison: VersionComparison | None = None
+        """What is shown."""
+        self._found: tuple[_Request, VersionComparison] | None = None
+        self._asked: _Request | None = None
+        self._is_edited_since = False
+        self._hint = PRESS
+        cohort = self.session.cohort
+        teams = [team.name for team in (*cohort.competing_teams, *cohort.teams)]
+        self._teams = list(dict.fromkeys(teams))
+        panel.offer_teams(self._teams)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether versions are being compared."""
+        return self._in_region.is_busy or self._over_cohort.is_busy
+
+    @property
+    def choice(self) -> VersionChoice:
+        """Which teams are compared, and where; teams of this cohort where it has two."""
+        kept, teams = self._state.versions, self._teams
+        if len(teams) < 2:
+            return replace(kept, old="", new="")
+        old = kept.old if kept.old in teams else next(t for t in teams if t != kept.new)
+        is_usable = kept.new in teams and kept.new != old
+        return replace(kept, old=old, new=kept.new if is_usable else _after(teams, old))
+
+    def connections(self) -> Connections:
+        """Listen to session, state and panel."""
+        session, link, panel = self.session, self.link, self.panel
+        return [
+            (session.region_changed, self.refresh),
+            (session.settings_changed, self._on_settings),
+            (session.copies_changed, self.refresh),
+            (link.edits_rested, self._on_edits),
+            (self._state.events.versions, self._on_choice),
+            (self._sight.changed, self._on_sight),
+            (panel.choice_changed, partial(setattr, self._state, "versions")),
+            (panel.compare_wanted, self.compare),
+            (panel.stop_wanted, self._on_stop),
+            (panel.object_chosen, self._on_object),
+            (panel.region_chosen, link.go_to),
+            (panel.gallery_wanted, link.show_failures),
+        ]
+
+    def close(self) -> None:
+        """Stop all work."""
+        self._in_region.close()
+        self._over_cohort.close()
+
+    def compute_now(self) -> None:
+        """Compare both versions in the region, or show what is known over the cohort."""
+        choice, panel = self.choice, self.panel
+        panel.show_choice(choice)
+        is_of_cohort = choice.scope is VersionScope.COHORT and len(self._teams) > 1
+        if not self._over_cohort.is_busy:
+            panel.show_progress(None, can_compare=is_of_cohort)
+        why_not = self._why_not()
+        if why_not:
+            self._in_region.drop()
+            self._show(None, hint=why_not)
+        elif is_of_cohort:
+            self._in_region.drop()
+            self._show_cohort(choice)
+        else:
+            self._compare_region(choice)
+
+    def compare(self) -> None:
+        """Compare both versions over the cohort, in a worker."""
+        session, choice = self.session, self.choice
+        if self._why_not():
+            return
+        request = _Request(choice.old, choice.new, session.settings, session.source)
+        self._asked, self._is_edited_since = request, False
+        self._hint = COMPARING
+        n = len(session.cohort.regions)
+        self._over_cohort.start(partial(_compared, session.cohort, request, session.held_up_to_px))
+        self.panel.show_progress((0, n))
+        self.refresh()
+
+    def _why_not(self) -> str:
+        if len(self._teams) < 2:
+            return ONE_TEAM
+        try:
+            check_scoring(self.session.settings)
+        except SettingsError as error:
+            return str(error)
+        return ""
+
+    def _show(
+        self, comparison: VersionComparison | None, *, hint: str = EMPTY, note: str = ""
+    ) -> None:
+        self.comparison = comparison
+        self.panel.show_comparison(comparison, hint=hint, note=note)
+
+    # In the region that is shown.
+
+    def _compare_region(self, choice: VersionChoice) -> None:
+        snapshot = self.session.snapshot
+        if snapshot is not None and snapshot.pending and not snapshot.is_slide:
+            self._in_region.drop()  # stale: the evaluations are on their way
+            self._show(None, hint=COMPARING)
+            return
+        teams = (choice.old, choice.new)
+        known = material(self.session, teams=teams)
+        if known is None or set(known.teams) != set(teams):
+            self._in_region.drop()
+            self._show(None, hint=on_slide(snapshot, slide_texts.VERSIONS, EMPTY))
+            return
+        if self.comparison is None:
+            self._show(None, hint=COMPARING)
+        names = self.session.cohort.scheme.names
+        self._in_region.start(partial(_compared_in_region, known, choice, names))
+
+    def _take(self, comparison: VersionComparison) -> None:
+        self._show(comparison)
+
+    def _on_region_failed(self, error: PanopticError) -> None:
+        self._show(None, hint=str(error))
+
+    # Over the cohort.
+
+    def _show_cohort(self, choice: VersionChoice) -> None:
+        found, session = self._found, self.session
+        if found is None or (found[0].old, found[0].new) != (choice.old, choice.new):
+            self._show(None, hint=self._hint)
+            return
+        request, comparison = found
+        note = ""
+        if (request.settings, request.source) != (session.settings, session.source):
+            note = OUTDATED_SETTINGS
+        elif self._is_edited_since:
+            note = OUTDATED_EDITS
+        elif _has_edits(session):
+            note = UNSAVED
+        self._show(comparison, note=note)
+
+    def _take_cohort(self, comparison: VersionComparison) -> None:
+        if self._asked is not None:
+            self._found = (self._asked, comparison)
+
+    def _on_progress(self, done: int, total: int) -> None:
+        self.panel.show_progress((done, total))
+
+    def _on_ended(self) -> None:
+        if self._hint == COMPARING:
+            self._hint = PRESS
+        self.refresh()
+
+    def _on_failed(self, error: PanopticError) -> None:
+        self._hint = str(error)
+        self._show(None, hint=self._hint)
+
+    def _on_stop(self) -> None:
+        self._over_cohort.stop()
+        self._hint = STOPPED
+        self.refresh()
+
+    # What changes.
+
+    def _on_choice(self, choice: VersionChoice) -> None:
+        asked = self._asked
+        if asked is not None and (asked.old, asked.new) != (choice.old, choice.new):
+            self._over_cohort.stop()
+        self._hint = COMPARING if self._over_cohort.is_busy else PRESS
+        self.refresh()
+
+    def _on_settings(self, _settings: EvaluationSettings) -> None:
+        """Stop a comparison under other settings; a finished one is marked as outdated."""
+        self._over_cohort.stop()
+        self._hint = PRESS
+        self.refresh()
+
+    def _on_edits(self) -> None:
+        self._is_edited_since = self._found is not None or self._over_cohort.is_busy
+        self.refresh()
+
+    def _on_object(self, name: FailureName) -> None:
+        self.link.go_to(name.region, name.side, name.id, team=name.team)
+
+
+def _after(teams: list[str], old: str) -> str:
+    """Return the team after another, the first one after the last."""
+    return teams[(teams.index(old) + 1) % len(teams)]
+
+
+def _has_edits(session: Session) -> bool:
+    return any(session.copies.has_edits(region.name) for region in session.cohort.regions)
+
+
+def _compared_in_region(
+    known: Material, choice: VersionChoice, class_names: tuple[str, ...]
+) -> VersionComparison:
+    """Compare two versions in a region; for workers."""
+    evaluations = known.complete()
+    old, new = ((name, evaluations[name]) for name in (choice.old, choice.new))
+    return compare_in_region(known.snapshot.region, old, new, class_names)
+
+
+def _compared(
+    cohort: Cohort, request: _Request, held_up_to_px: int, job: Job[VersionComparison]
+) -> Iterator[VersionComparison]:
+    """Compare two versions over a cohort; for workers."""
+    done, total = 0, len(cohort.regions)
+
+    def count(region: RegionDone) -> None:
+        nonlocal done
+        done += not region.is_again
+        job.report(min(done, total), total)
+
+    # One region at a time: the window keeps a processor to itself.
+    yield compare_teams_of(
+        cohort,
+        request.old,
+        request.new,
+        request.settings,
+        source=request.source,
+        jobs=1,
+        held_up_to_px=held_up_to_px,
+        on_result=count,
+        progress=Progress(lambda: job.is_wanted),
+    )

@@ -1,0 +1,75 @@
+"""Slices over a cohort: the same as in steps, and the failures that each of them names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from napari_panoptic.common.progress import Progress, StoppedError
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.explain.cohort_failures import Block, FailureName
+from napari_panoptic.nuclei.explain.cohort_objects import cohort_objects, common_slices
+from napari_panoptic.nuclei.explain.cohort_slices import SliceRequest, cohort_slices
+from napari_panoptic.nuclei.summary import evaluate_cohort_summary
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+
+TEAM, SETTINGS = "merger", EvaluationSettings()
+
+
+@pytest.fixture(scope="module")
+def cohort(nuclei_sample):
+    cohort = open_cohort(nuclei_sample)
+    teams = tuple(team for team in cohort.teams if team.name == TEAM)
+    return replace(cohort, regions=cohort.regions[:5], teams=teams)
+
+
+@pytest.fixture(scope="module")
+def objects(cohort):
+    return cohort_objects(cohort, [TEAM], SETTINGS)[TEAM]
+
+
+@pytest.mark.parametrize("side", list(Side))
+def test_failures_of_a_slice_are_failures_of_the_cohort(cohort, objects, side):
+    request = SliceRequest(cohort, TEAM, SETTINGS, side=side, permutations=99)
+    found = cohort_slices(request, objects=objects)
+    expected = common_slices(objects, side, permutations=99)
+    assert [own.conditions for own in found.found.slices] == [
+        own.conditions for own in expected.slices
+    ]
+    everything = set()
+    for line in evaluate_cohort_summary(cohort, SETTINGS):
+        if line.failures is not None:
+            block = Block(line.team, "", line.region, line.failures)
+            everything |= names_of(block)
+    assert found.found.slices
+    for own in found.found.slices:
+        names = found.failures_of(own)
+        assert len(names) == own.failures == len(set(names))
+        assert set(names) <= everything
+
+
+def names_of(block):
+    columns = block.failures.columns
+    sides = list(Side)
+    return {
+        FailureName(block.team, block.region, sides[side], int(id_))
+        for side, id_ in zip(columns["side"], columns["id"], strict=True)
+    }
+
+
+def test_reading_and_searching_report_one_progress_and_can_be_cancelled(cohort):
+    shares = []
+    request = SliceRequest(cohort, TEAM, SETTINGS, permutations=99)
+
+    def report(share, _doing):
+        shares.append(share)
+
+    def is_wanted():
+        return not shares or shares[-1] < 0.3
+
+    with pytest.raises(StoppedError):
+        cohort_slices(request, progress=Progress(is_wanted, report))
+    assert shares == sorted(shares)
+    assert 0.3 <= shares[-1] < 0.5

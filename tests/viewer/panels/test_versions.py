@@ -1,0 +1,337 @@
+"""Two teams as versions: in words, as a matrix, as lists, by real clicks and keys."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName
+from napari_panoptic.nuclei.explain.version_diff import Change
+from napari_panoptic.nuclei.stored_objects import counts_of_rows
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.nuclei.versions import Version, compare_teams_of, compare_versions
+from napari_panoptic.viewer.kit.widgets import is_in_sight
+from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.versions import presenter as texts
+from napari_panoptic.viewer.panels.versions.columns import View, columns_of
+from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
+from napari_panoptic.viewer.panels.versions.words import (
+    MatrixCell,
+    failure_names,
+    headline,
+    listed_rows,
+    part_rows,
+)
+from napari_panoptic.viewer.state.desk_state import DeskState
+from napari_panoptic.viewer.state.modes import VersionChoice, VersionScope
+from tests.support.version_rows import CLASSES, Rates, reference_objects, version_of
+
+LEFT = Qt.MouseButton.LeftButton
+OLD, NEW = "merger", "careful"
+HERE = VersionChoice(OLD, NEW, VersionScope.REGION)
+EVERYWHERE = VersionChoice(OLD, NEW, VersionScope.COHORT)
+
+
+def compared(patients, *, seed=3):
+    """Compare two versions drawn at random, of which the new one is better."""
+    rng = np.random.default_rng(seed)
+    reference = reference_objects(rng, patients=patients, regions=2, objects=20)
+    versions = []
+    for name, fail in (("v1", 0.5), ("v2", 0.2)):
+        rates = {patient: Rates(fail) for patient in reference["patient"].unique()}
+        objects = version_of(rng, reference, rates)
+        versions.append(Version(name, objects, counts_of_rows(objects, CLASSES)))
+    return compare_versions(*versions, CLASSES)
+
+
+class TestWords:
+    def test_the_headline_has_counts_difference_interval_p_and_verdict(self):
+        found = compared(8)
+        one, counts, text = found.deciding, found.diff.counts, headline(found)
+        mean, low, high = one.interval.mean, one.interval.low, one.interval.high
+        fixed, broken = counts[Change.FIXED], counts[Change.BROKEN]
+        assert f"v2 fixed {fixed} nuclei of v1 and broke {broken}" in text
+        assert f"PQ +{mean:.4f} [+{low:.4f}, +{high:.4f}]" in text
+        assert f"p = {one.p:.3f}, 8 patients: not worse" in text
+
+    def test_with_few_patients_it_says_that_nothing_can_be_decided(self):
+        text = headline(compared(4))
+        assert "cannot be decided with 4 patients: at least 6 are needed" in text
+        assert "p =" not in text
+        assert "[" not in text
+
+    def test_failures_are_those_of_the_version_that_fails(self):
+        diff = compared(6).diff
+        expected = []
+        for row in diff.rows.to_dict("records"):
+            is_new = row["status_after"] in ("FN", "FP", "misclassified")
+            is_old = row["status_before"] in ("FN", "FP", "misclassified")
+            if is_new or is_old:
+                id_ = row["id"] if is_new else row["id_before"]
+                team = "v2" if is_new else "v1"
+                expected.append(FailureName(team, row["region"], Side(row["side"]), id_))
+        assert failure_names(diff, range(len(diff.rows))) == expected
+        assert expected[0].team == "v2"
+        assert diff.rows["change"].iloc[0] == "broken"
+
+    def test_every_object_is_in_one_cell_of_a_matrix(self):
+        diff = compared(6).diff
+        found = np.zeros(len(diff.rows), np.int64)
+        for side in Side:
+            cells = diff.matrix(side)
+            for before in cells.index:
+                for after in cells.columns:
+                    listed = listed_rows(diff, MatrixCell(side, before, after))
+                    assert listed.sum() == cells.at[before, after]
+                    found += listed
+        assert (found == 1).all()
+
+    def test_every_split_adds_up_to_the_difference(self):
+        found = compared(6)
+        sums = part_rows(found).groupby("by")["delta_pq"].sum()
+        assert set(sums.index) == {"quality", "change", "cause", "class"}
+        np.testing.assert_allclose(sums, found.change.total)
+        for view in (View.OBJECTS, View.CLASSES, View.PATIENTS, View.REGIONS):
+            part = next(c for c in columns_of(view, found) if c.title == "ΔPQ")
+            np.testing.assert_allclose(part.values.sum(), found.change.total)
+
+
+class TestKept:
+    def test_the_choice_comes_back_in_the_next_window(self, preferences):
+        DeskState.restored(preferences).versions = EVERYWHERE
+        assert DeskState.restored(preferences).versions == EVERYWHERE
+
+    @pytest.mark.parametrize("text", ["", "[]", '{"scope": "moon"}', "{"])
+    def test_what_makes_no_sense_counts_as_unset(self, preferences, text):
+        preferences._set("desk", "versions", text)
+        assert preferences.versions == VersionChoice()
+
+
+@pytest.fixture(scope="module")
+def shown_parts():
+    """Show the panel, and the gallery that it leads to."""
+    return (VersionsPresenter, FailuresPresenter)
+
+
+@pytest.fixture
+def desk(open_desk, wait_until):
+    desk, session = open_desk, open_desk.session
+    first = session.cohort.regions[0].name
+    if session.snapshot.region.name != first:
+        desk.link.go_to(first)
+    desk.state.versions = HERE
+    wait_until(lambda: desk.is_settled)
+    return desk
+
+
+@pytest.fixture
+def versions(desk, wait_until):
+    found = desk.presenter(VersionsPresenter)
+    desk.raise_part(found)
+    wait_until(lambda: found.is_in_sight and desk.is_settled)
+    assert found.comparison is not None
+    return found
+
+
+@pytest.fixture
+def panel(versions):
+    if versions.panel.chosen is not None:
+        versions.panel.choose(versions.panel.chosen)
+    versions.panel.view.choose(View.OBJECTS)
+    return versions.panel
+
+
+@pytest.fixture
+def over_cohort(desk, versions, wait_until):
+    """Compare over the cohort, once for all tests."""
+    desk.state.versions = EVERYWHERE
+    if versions.comparison is None:
+        QTest.mouseClick(versions.panel.compare, LEFT)
+        wait_until(lambda: desk.is_settled and not versions.is_busy)
+    return versions
+
+
+def press_cell(table, row, column):
+    index = table.model().index(row, column)
+    table.scrollTo(index)
+    QTest.mouseClick(
+        table.viewport(), LEFT, Qt.KeyboardModifier.NoModifier, table.visualRect(index).center()
+    )
+
+
+def found_by(desk, team):
+    """Return ids of the annotated nuclei that a team finds, from its outcomes."""
+    outcomes = desk.session.snapshot.evaluations[team].outcomes.reference
+    return set(outcomes.ids[outcomes.status == STATUS_CODE[Status.TP]].tolist())
+
+
+class TestRegion:
+    def test_fixed_and_broken_are_the_differences_of_the_sets_of_tps(self, desk, panel):
+        old, new = found_by(desk, OLD), found_by(desk, NEW)
+        assert f"fixed {len(new - old)} nuclei of {OLD} and broke {len(old - new)}" in (
+            panel.headline_text()
+        )
+        assert "cannot be decided with 1 patient" in panel.headline_text()
+        panel.choose(Change.FIXED)
+        assert {int(line[3]) for line in panel.table.texts()} == new - old
+
+    def test_exchanged_versions_exchange_fixed_and_broken(self, desk, versions, panel, wait_until):
+        before = dict(versions.comparison.diff.counts)
+        QTest.mouseClick(panel.swap, LEFT)
+        wait_until(lambda: desk.is_settled)
+        after = versions.comparison.diff.counts
+        assert desk.state.versions == VersionChoice(NEW, OLD, VersionScope.REGION)
+        assert (after[Change.FIXED], after[Change.BROKEN]) == (
+            before[Change.BROKEN],
+            before[Change.FIXED],
+        )
+
+    def test_the_same_team_twice_exchanges_the_versions(self, desk, panel, wait_until):
+        panel.old.choose(NEW)
+        wait_until(lambda: desk.is_settled)
+        assert desk.state.versions == VersionChoice(NEW, OLD, VersionScope.REGION)
+
+    def test_a_cell_lists_its_objects_and_pressed_again_all(self, versions, panel):
+        table = panel.matrices[Side.REFERENCE]
+        texts_ = table.texts()
+        row, column = next(
+            (r, c) for r, line in enumerate(texts_) for c, n in enumerate(line) if c and n
+        )
+        press_cell(table, row, column)
+        assert len(panel.listed()) == int(texts_[row][column])
+        assert panel.chosen.side is Side.REFERENCE
+        outcomes = {line[5] for line in panel.table.texts()}
+        assert outcomes == {texts_[row][0]}
+        press_cell(table, row, column)
+        assert len(panel.listed()) == len(versions.comparison.diff.rows)
+
+    def test_a_cell_is_pressed_by_keys(self, panel):
+        table = panel.changes
+        column = next(c for c, n in enumerate(table.texts()[0]) if int(n))
+        table.setFocus()
+        table.setCurrentCell(0, column)
+        QTest.keyClick(table, Qt.Key.Key_Return)
+        assert panel.chosen is list(Change)[column]
+        assert len(panel.listed()) == int(table.texts()[0][column])
+
+    @pytest.mark.parametrize(("column", "team"), [(3, NEW), (5, OLD), (6, NEW), (7, OLD)])
+    def test_a_row_goes_to_the_object_in_the_version_of_its_column(
+        self, desk, versions, panel, wait_until, column, team
+    ):
+        panel.choose(Change.FIXED)
+        row = panel.listed()[1]
+        press_cell(panel.table, 1, column)
+        wait_until(lambda: desk.is_settled)
+        chosen = desk.session.selection
+        expected = versions.comparison.diff.rows["id"].iloc[row]
+        assert (chosen.team, chosen.side, chosen.id) == (team, Side.REFERENCE, expected)
+
+    def test_an_edit_is_compared(self, desk, versions, wait_until):
+        desk.session.set_team(NEW)
+        wait_until(lambda: desk.is_settled)
+        before = versions.comparison.diff
+        fixed = before.rows[before.rows["change"] == "fixed"].iloc[0]
+        prediction = desk.session.snapshot.predictions[NEW]
+        number = int(np.flatnonzero(prediction.ids == fixed["partner_after"])[0]) + 1
+        y, x = np.nonzero(prediction.index == number)
+        try:
+            desk.session.edit(Side.PREDICTION, y, x, 0)
+            wait_until(
+                lambda: (
+                    versions.comparison.diff.counts[Change.FIXED] == before.counts[Change.FIXED] - 1
+                )
+            )
+        finally:
+            desk.session.discard_edits()
+        wait_until(lambda: desk.is_settled)
+        wait_until(
+            lambda: versions.comparison.diff.counts[Change.FIXED] == before.counts[Change.FIXED]
+        )
+
+    @pytest.mark.parametrize("view", list(View))
+    def test_every_list_shows_the_figures_of_the_comparison(self, versions, panel, view):
+        panel.view.choose(view)
+        columns = columns_of(view, versions.comparison)
+        assert panel.table.titles() == [column.title for column in columns]
+        assert len(panel.table.rows()) == len(columns[0].values) > 0
+
+    def test_a_key_brings_it_to_the_front(self, desk, versions, wait_until):
+        desk.show_workspace("Inspect")
+        wait_until(lambda: not versions.is_in_sight)
+        canvas = desk._viewer.window._qt_viewer.canvas.native
+        QTest.keyClick(canvas, Qt.Key.Key_V, Qt.KeyboardModifier.AltModifier)
+        wait_until(lambda: versions.is_in_sight)
+
+
+class TestCohort:
+    def test_before_it_is_compared_a_button_offers_it(self, desk, panel, wait_until):
+        desk.state.versions = VersionChoice(NEW, OLD, VersionScope.COHORT)
+        wait_until(lambda: desk.is_settled)
+        assert panel.hint_text() == texts.PRESS
+        assert is_in_sight(panel.compare)
+        assert panel.headline_text() == ""
+
+    def test_it_shows_the_same_as_the_command(self, desk, over_cohort):
+        session = desk.session
+        expected = compare_teams_of(session.cohort, OLD, NEW, session.settings)
+        shown = over_cohort.comparison
+        assert over_cohort.panel.headline_text() == headline(expected)
+        pd.testing.assert_frame_equal(shown.diff.rows, expected.diff.rows)
+        assert shown.decision == expected.decision
+
+    def test_a_region_of_the_list_is_opened(self, desk, over_cohort, wait_until):
+        panel = over_cohort.panel
+        panel.view.choose(View.REGIONS)
+        name = panel.table.texts()[2][1]
+        press_cell(panel.table, 2, 1)
+        wait_until(lambda: desk.is_settled)
+        assert desk.session.snapshot.region.name == name
+
+    def test_the_gallery_shows_exactly_the_broken_objects(self, desk, over_cohort, wait_until):
+        panel = over_cohort.panel
+        panel.choose(Change.BROKEN)
+        rows = over_cohort.comparison.diff.rows
+        broken = rows[rows["change"] == "broken"]
+        QTest.mouseClick(panel.gallery, LEFT)
+        gallery = desk.presenter(FailuresPresenter)
+        wait_until(lambda: desk.is_settled and is_in_sight(gallery.panel))
+        items = gallery.panel.view.items
+        wait_until(lambda: len(items.rows) == len(broken))
+        shown = {gallery.failures.name(int(row)) for row in items.rows}
+        assert shown == {
+            FailureName(NEW, region, Side.REFERENCE, id_)
+            for region, id_ in zip(broken["region"], broken["id"], strict=True)
+        }
+        assert f"{OLD} → {NEW}" in gallery.panel.chosen.text()
+
+    def test_other_settings_mark_it_as_outdated(self, desk, over_cohort, wait_until):
+        settings = desk.session.settings
+        try:
+            desk.panels.settings.settings_chosen.emit(settings.replaced(iou_threshold=0.7))
+            wait_until(lambda: desk.is_settled)
+            assert over_cohort.panel.note_text() == texts.OUTDATED_SETTINGS
+        finally:
+            desk.panels.settings.settings_chosen.emit(settings)
+            wait_until(lambda: desk.is_settled)
+        assert over_cohort.panel.note_text() == ""
+
+    def test_it_can_be_stopped(self, desk, versions, wait_until):
+        desk.state.versions = VersionChoice(NEW, OLD, VersionScope.COHORT)
+        QTest.mouseClick(versions.panel.compare, LEFT)
+        assert versions.panel.is_counting
+        QTest.mouseClick(versions.panel.stop, LEFT)
+        wait_until(lambda: desk.is_settled)
+        assert versions.panel.hint_text() == texts.STOPPED
+        assert not versions.panel.is_counting
+        assert versions.comparison is None
+
+    def test_edits_since_mark_it_as_outdated(self, desk, over_cohort, wait_until):
+        reference = desk.session.snapshot.reference
+        y, x = np.nonzero(reference.index == 1)
+        try:
+            desk.session.edit(Side.REFERENCE, y, x, 0)
+            wait_until(lambda: over_cohort.panel.note_text() == texts.OUTDATED_EDITS)
+        finally:
+            desk.session.discard_edits()
+            wait_until(lambda: desk.is_settled)
