@@ -71,6 +71,10 @@ UNSHIFTED = (
 )
 
 
+Alone = dict[tuple[str, EvaluationSettings, Source | None], list[RegionResult]]
+"""Region, settings and format -> what a single evaluation gives."""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return write_cohort(tmp_path / "cohort")
@@ -79,6 +83,12 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
     return open_cohort(write_cohort(tmp_path_factory.mktemp("experiment") / "cohort"))
+
+
+@pytest.fixture(scope="module")
+def alone() -> Alone:
+    """Results of single evaluations of `cohort`, each computed once."""
+    return {}
 
 
 def everybody(cohort: Cohort) -> list[str]:
@@ -114,14 +124,19 @@ def assert_same(found: RegionResult, wanted: RegionResult, what: str) -> None:
     assert same_scores(found, wanted), what
 
 
-def assert_all_same(cohort: Cohort, conditions: tuple[Condition, ...]) -> None:
-    names = everybody(cohort)
+def assert_all_same(
+    cohort: Cohort, conditions: tuple[Condition, ...], known: Alone | None = None
+) -> None:
+    """Compare with each condition alone; `known` keeps those results for other tests."""
+    names, known = everybody(cohort), {} if known is None else known
     for region in cohort.regions:
         together = evaluate_conditions(cohort, region, names, conditions)
         assert len(together) == len(conditions)
         for condition, results in zip(conditions, together, strict=True):
-            alone = evaluate_alone(cohort, region, names, condition.settings, condition.source)
-            for found, wanted in zip(results, alone, strict=True):
+            key = region.name, condition.settings, condition.source
+            if key not in known:
+                known[key] = evaluate_alone(cohort, region, names, *key[1:])
+            for found, wanted in zip(results, known[key], strict=True):
                 what = f"{condition.name}, {wanted.team}, {wanted.region}"
                 assert_same(found, wanted, what)
 
@@ -129,15 +144,15 @@ def assert_all_same(cohort: Cohort, conditions: tuple[Condition, ...]) -> None:
 # --- the same as single evaluations -----------------------------------------------------------
 
 
-def test_every_condition_gives_what_it_gives_alone(cohort: Cohort) -> None:
-    assert_all_same(cohort, UNSHIFTED)
+def test_every_condition_gives_what_it_gives_alone(cohort: Cohort, alone: Alone) -> None:
+    assert_all_same(cohort, UNSHIFTED, alone)
 
 
-def test_the_order_of_conditions_makes_no_difference(cohort: Cohort) -> None:
+def test_the_order_of_conditions_makes_no_difference(cohort: Cohort, alone: Alone) -> None:
     """Whatever was computed before, without distances or by another rule."""
     mixed = (*lessons_conditions(QUICK), *UNSHIFTED)
     order = np.random.default_rng(3).permutation(len(mixed))
-    assert_all_same(cohort, tuple(mixed[k] for k in order))
+    assert_all_same(cohort, tuple(mixed[k] for k in order), alone)
 
 
 def test_what_cannot_be_read_is_the_same_finding(folder: Path) -> None:

@@ -230,7 +230,8 @@ def test_other_forms_say_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["evaluate", str(root), "--output", str(output), *IN_WINDOWS]) == 1
     said = capsys.readouterr().err
     assert "masks in the format 'colour-coded' can only be read as a whole" in said
-    assert "labels, imagescope, geojson, hovernet, annotation-store and imagej-roi" in said
+    first = "labels, imagescope, geojson, hovernet, annotation-store, imagej-roi, coco-instances"
+    assert f"formats that can be read in windows: {first}, cellvit and 3 more" in said
 
 
 def test_the_challenges_scoring_says_why_not(
@@ -305,8 +306,8 @@ def test_the_report_says_what_it_leaves_out(
 
     monkeypatch.setattr(pipeline, "load_masks", noting)
     path = tmp_path / "report.html"
-    limit = ["--jobs", "1", "--held-up-to", str(held_up_to_px)]
-    assert main(["report", str(folder), "-o", str(path), *limit]) == 0
+    options = ["--jobs", "1", "--held-up-to", str(held_up_to_px), "--teams", "alpha"]
+    assert main(["report", str(folder), "-o", str(path), *options]) == 0
     said, page = capsys.readouterr().err, path.read_text("utf-8")
     large = {name for name, (height, width) in REGIONS.items() if height * width > held_up_to_px}
     assert loaded == set(REGIONS) - large

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from napari_panoptic.io.metadata import Metadata
 from napari_panoptic.nuclei.cohort_report import CohortReport, ReportRequest, cohort_report
 from napari_panoptic.nuclei.values.cohort import Cohort, Team
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -25,12 +24,9 @@ def report_on(
     *,
     settings: EvaluationSettings | None = None,
     protocol: str = "disentangled",
-    metadata: Metadata | None = None,
 ) -> CohortReport:
     names = tuple(team.name for team in cohort.competing_teams)
-    request = ReportRequest(
-        cohort, settings or EvaluationSettings(), protocol, names, metadata=metadata
-    )
+    request = ReportRequest(cohort, settings or EvaluationSettings(), protocol, names)
     found = cohort_report(request, jobs=1)
     assert found is not None
     return found
