@@ -56,10 +56,19 @@ class CropReader:
     ----------
     cohort, settings, source
         What was evaluated, and how.
+    versions
+        Two teams that are versions of one: crops of either show the outlines of both.
     """
 
-    def __init__(self, cohort: Cohort, settings: EvaluationSettings, source: Source | None) -> None:
+    def __init__(
+        self,
+        cohort: Cohort,
+        settings: EvaluationSettings,
+        source: Source | None,
+        versions: tuple[str, str] | None = None,
+    ) -> None:
         self._cohort, self._source = cohort, source
+        self._versions = versions
         self._settings = settings.replaced(distances=False)
         self._opened: OrderedDict[str, _Opened | None] = OrderedDict()
 
@@ -85,7 +94,17 @@ class CropReader:
         found = opened.held.evaluate(team, self._settings, self._source).evaluation
         if found is None:
             return None
-        return CropSource(opened.image, found.pair.reference, found.pair.prediction, found.outcomes)
+        other = other_version(self._versions, team)
+        beside = None
+        if other is not None:
+            beside = opened.held.evaluate(other, self._settings, self._source).evaluation
+        return CropSource(
+            opened.image,
+            found.pair.reference,
+            found.pair.prediction,
+            found.outcomes,
+            None if beside is None else beside.pair.prediction,
+        )
 
     def _region(self, name: str) -> _Opened | None:
         if name not in self._opened:
@@ -110,6 +129,13 @@ class CropReader:
         _, opened = self._opened.popitem(last=False)
         if opened is not None and opened.image is not None:
             opened.image.close()
+
+
+def other_version(versions: tuple[str, str] | None, team: str) -> str | None:
+    """Return the other of two versions; None if the team is none of them."""
+    if versions is None or team not in versions:
+        return None
+    return versions[1] if team == versions[0] else versions[0]
 
 
 def crop_of(source: CropSource, name: FailureName, size: CropSize) -> Crop | None:

@@ -27,6 +27,9 @@ REFERENCE_RIM_PX, PREDICTION_RIM_PX = 3, 2
 """Outline widths on the screen: the reference is heavier, as on the image."""
 DASH_PX = 6
 """Length of the dashes along the edge of a crop that is too small for its object."""
+OTHER_VERSION_RGBA = (255, 255, 255, 235)
+OTHER_VERSION_DASH_PX = 3
+"""Outlines of another version of the prediction, in points."""
 BESIDE_ALPHA = 0.45
 """Opacity of objects unrelated to the one in the centre."""
 BEYOND = 128
@@ -46,12 +49,15 @@ class CropSource:
     outcomes
         Their outcomes. Rows need not be those of the label images: objects are found
         by their ids.
+    other_version
+        The objects of another version of the prediction, whose outlines are drawn too, or None.
     """
 
     image: SlideImage | None
     reference: LabelImage
     prediction: LabelImage
     outcomes: Outcomes
+    other_version: LabelImage | None = None
 
     def labels(self, side: Side) -> LabelImage:
         """Return the objects of a side."""
@@ -132,6 +138,11 @@ def cut(
         beside = ~np.isin(own[rim], concerned[which])
         colours[beside, 3] = (colours[beside, 3] * BESIDE_ALPHA).astype(np.uint8)
         outlines[rim] = colours
+    if source.other_version is not None:
+        window = _enlarged(_window(source.other_version.index, corner, field_px), size_px)
+        dash = max(round(OTHER_VERSION_DASH_PX * per_point), 1)
+        rim = _rim(window, max(round(per_point), 1)) & _dashes(size_px, dash)
+        outlines[rim] = OTHER_VERSION_RGBA
     return Crop(tissue_at(source.image, corner, field_px, size_px), outlines)
 
 
@@ -250,6 +261,13 @@ def _rim(labels: NDArray[np.int32], width: int) -> NDArray[np.bool_]:
             moved = padded[width + y : width + y + height, width + x : width + x + breadth]
             rim |= moved != labels
     return rim & (labels > 0)
+
+
+def _dashes(size: int, dash_px: int) -> NDArray[np.bool_]:
+    """Return a mask of stripes across both axes, which cut a line of any direction into dashes."""
+    along = np.arange(size) // dash_px
+    stripes: NDArray[np.bool_] = (along[:, None] + along) % 2 == 0
+    return stripes
 
 
 def _dashed_edge(size: int, width: int) -> NDArray[np.bool_]:

@@ -206,10 +206,13 @@ class FailureSet:
         The reason in words, such as "FN of Team A · Lymphocytes under 80 px".
     names
         The failures.
+    versions
+        Two teams, if the failures are of two versions that were compared.
     """
 
     title: str
     names: frozenset[FailureName]
+    versions: tuple[str, str] | None = None
 
     @cached_property
     def ids(self) -> Mapping[tuple[str, str], Mapping[Side, NDArray[np.int64]]]:

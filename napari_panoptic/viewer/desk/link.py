@@ -182,7 +182,12 @@ class Link:
         """Bring the panel of a title to the front."""
         self._reveal(title)
 
-    def show_failures(self, title: str, names: Iterable[FailureName]) -> None:
+    def show_failures(
+        self,
+        title: str,
+        names: Iterable[FailureName],
+        versions: tuple[str, str] | None = None,
+    ) -> None:
         """Show exactly these failures in the gallery, and lead through them with N.
 
         Regions that have not been evaluated yet are, as for the whole cohort.
@@ -193,8 +198,10 @@ class Link:
             What they have in common, in words.
         names
             The failures; those that are none under the settings are left out.
+        versions
+            Two teams, of which each crop shows both outlines.
         """
-        only = FailureSet(title, frozenset(names))
+        only = FailureSet(title, frozenset(names), versions)
         places = ((region, team) for team, region in only.ids)
         if not self.summary.is_busy and any(at not in self._session.summaries for at in places):
             self.summary.go_on()

@@ -87,7 +87,12 @@ class DeskLink(Protocol):
     def reveal(self, title: str) -> None:
         """Bring the panel of a title to the front."""
 
-    def show_failures(self, title: str, names: Iterable[FailureName]) -> None:
+    def show_failures(
+        self,
+        title: str,
+        names: Iterable[FailureName],
+        versions: tuple[str, str] | None = None,
+    ) -> None:
         """Show exactly these failures in the gallery, and lead through them with N."""
 
     def go_to(

@@ -1,19 +1,33 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.images import SlideImage
+from napari_panoptic.nuclei.crop_reader import CropReader, CropSize, crop_of
 from napari_panoptic.nuclei.crops import (
     BEYOND,
     FIELD_STEP_PX,
     LARGEST_FIELD_PX,
+    OTHER_VERSION_RGBA,
     SMALLEST_FIELD_PX,
     CropSource,
     bounded_field_px,
     cut,
 )
 from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from tests.support.small_cohort import write_cohort
 from tests.support.small_pairs import four_fates
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    return open_cohort(write_cohort(tmp_path_factory.mktemp("crops") / "cohort"))
 
 
 def image(levels=1):
@@ -97,3 +111,46 @@ def test_without_an_image_the_ground_is_plain():
 def test_crops_have_bounded_widths(wanted, given):
     assert bounded_field_px(wanted) == given
     assert given % FIELD_STEP_PX == 0
+
+
+def test_another_version_is_dashed_on_top():
+    own, other = source(), four_fates().pair.reference
+    both = replace(own, other_version=other)
+    one, two = (cut(at, Side.REFERENCE, 2, field_px=32, size_px=64) for at in (own, both))
+    is_dash = (two.outlines == OTHER_VERSION_RGBA).all(axis=-1)
+    np.testing.assert_array_equal(one.outlines[~is_dash], two.outlines[~is_dash])
+    np.testing.assert_array_equal(one.tissue, two.tissue)
+
+    # On the border pixels of its objects, twice as large on the screen, and not on all of them.
+    window = other.index[13:45, :26]
+    inside = np.zeros((32, 32), np.int32)
+    inside[: len(window), 6:32] = window
+    large = inside.repeat(2, axis=0).repeat(2, axis=1)
+    padded = np.pad(large, 1, mode="edge")
+    moved = (padded[2:, 1:-1], padded[:-2, 1:-1], padded[1:-1, 2:], padded[1:-1, :-2])
+    border = (large > 0) & np.any([neighbour != large for neighbour in moved], axis=0)
+    assert is_dash.any()
+    assert not (is_dash & ~border).any()
+    assert 0.3 < is_dash.sum() / border.sum() < 0.7
+
+
+def test_crops_of_two_versions_are_read_with_both(cohort):
+    region = cohort.regions[0].name
+    teams = tuple(team.name for team in cohort.competing_teams[:2])
+    found = load_region(cohort, region, EvaluationSettings().replaced(distances=False))
+    failures = found.evaluations[teams[1]].outcomes.reference
+    name = FailureName(teams[1], region, Side.REFERENCE, int(failures.ids[0]))
+    size = CropSize(64, 128)
+    for versions, expected in ((None, None), (teams, teams[0]), (("x", "y"), None)):
+        reader = CropReader(cohort, EvaluationSettings(), None, versions)
+        crop = reader.crop(name, size)
+        reader.close()
+        beside = None if expected is None else found.predictions[expected]
+        live = CropSource(
+            found.image,
+            found.reference,
+            found.predictions[teams[1]],
+            found.evaluations[teams[1]].outcomes,
+            beside,
+        )
+        np.testing.assert_array_equal(crop.outlines, crop_of(live, name, size).outlines)

@@ -13,6 +13,7 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.kit.choice_menus import FilterMenu
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.teams.panel import TeamsPanel
 from tests.support.small_pairs import four_fates
@@ -117,9 +118,9 @@ class TestUndo:
         part.reviewing.close()
 
     def test_defect_20_no_stroke_means_nothing_to_undo(self, open_desk, wait_until):
-        part = part_of(open_desk, "Edits")
+        part = open_desk.presenter(EditsPresenter)
         open_desk.raise_part(part)
-        panel = part.widget
+        panel = part.panel
         QTest.mouseClick(panel.edit, LEFT)
         wait_until(lambda: part.edits.is_on and panel.new_object.isEnabled())
         assert not panel.undo.isEnabled()

@@ -323,13 +323,13 @@ class TestCrosses:
         self, desk, canvas, edits, question, wait_until
     ):
         desk.raise_part(edits)
-        wait_until(edits.widget.isVisible)
-        click_cross(dock_around(edits.widget))
-        assert not edits.widget.isVisible()
+        wait_until(edits.panel.isVisible)
+        click_cross(dock_around(edits.panel))
+        assert not edits.panel.isVisible()
         assert question["asked"] == 0
         assert edits.edits.unsaved
         QTest.keyClick(canvas, Qt.Key.Key_E, Qt.KeyboardModifier.AltModifier)
-        wait_until(edits.widget.isVisible)
+        wait_until(edits.panel.isVisible)
 
 
 def dock_around(widget):

@@ -324,7 +324,7 @@ def test_while_a_slide_is_evaluated_panels_say_how_far_it_is(desk):
 
 def test_panels_that_need_a_region_in_memory_say_what_to_do_instead(desk, wait_until):
     parts = {part.title: part for part in desk.parts}
-    parts["Failures"].panel.scope.choose(Scope.REGION)  # else the small region's are shown
+    parts["Failures"].widget.scope.choose(Scope.REGION)  # else the small region's are shown
     said = {}
     for title in ("Failures", "Teams", "Groups", "Ambiguous"):
         desk.raise_part(parts[title])

@@ -524,13 +524,13 @@ class TestAudit:
         assert audit.panel.hint_text() == audit_panel.NO_AREA
 
     def test_figures_are_those_of_the_two_policies(self, ambiguous):
-        panel, audit = ambiguous.widget, ambiguous.value.audit
+        panel, audit = ambiguous.panel, ambiguous.value.audit
         text = panel.headline_text()
         assert f"{audit.first.metrics.pq:.3f} → {audit.second.metrics.pq:.3f}" in text
         assert panel.effect.texts()[-1][0] == "region"
 
     def test_flips_are_listed_with_the_reason(self, desk, ambiguous, wait_until):
-        panel = ambiguous.widget
+        panel = ambiguous.panel
         panel.first.setCurrentText("clip")
         panel.second.setCurrentText("keep")
         wait_until(lambda: desk.is_settled)
@@ -546,8 +546,8 @@ class TestAudit:
     def test_spill_is_listed_and_marked_only_while_in_sight(
         self, desk, viewer, ambiguous, wait_until
     ):
-        press(ambiguous.widget.button(audit_panel.Listed.SPILL))
-        assert len(ambiguous.widget.listed_objects()) == len(ambiguous.value.spill)
+        press(ambiguous.panel.button(audit_panel.Listed.SPILL))
+        assert len(ambiguous.panel.listed_objects()) == len(ambiguous.value.spill)
         marks = viewer.layers[MARKS_LAYER]
         row = int(ambiguous.value.spill["row"].iloc[0])
         y0, x0, y1, x1 = desk.session.evaluation.outcomes.prediction.bbox[row]
@@ -565,7 +565,7 @@ class TestGroups:
         return groups
 
     def test_groups_are_listed_and_what_if_is_told(self, viewer, filled):
-        panel = filled.widget
+        panel = filled.panel
         press_row(panel.table, 0, 0)
         group = filled.value.groups[panel.table.selected()]
         now = filled.value.evaluation.metrics.pq
@@ -580,13 +580,13 @@ class TestGroups:
     def test_an_object_selects_its_group_and_a_member_its_object(self, desk, filled):
         group = filled.value.groups[-1]
         desk.session.select_row(Side.REFERENCE, int(group.reference_rows[0]))
-        assert filled.widget.selected() is group
-        press_row(filled.widget.members, 0, 1)
+        assert filled.panel.selected() is group
+        press_row(filled.panel.members, 0, 1)
         assert desk.session.selection.side is Side.PREDICTION
         assert desk.session.selection.row == group.pair_prediction[0]
 
     def test_the_cohort_is_summed_up_in_the_background(self, desk, filled, wait_until):
-        panel = filled.widget
+        panel = filled.panel
         press(panel.compute)
         assert panel.is_counting()
         wait_until(lambda: desk.is_settled)
@@ -599,7 +599,7 @@ class TestGroups:
         assert losses[-1].groups >= here[-1].groups
 
     def test_it_can_be_stopped_and_is_dropped_with_other_settings(self, desk, filled, wait_until):
-        panel = filled.widget
+        panel = filled.panel
         press(panel.compute)
         press(panel.stop)
         assert "stopped" in panel.note_text()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtWidgets import QFileDialog
 
-from napari_panoptic.nuclei.crop_reader import CropReader, CropSize
+from napari_panoptic.nuclei.crop_reader import CropReader, CropSize, other_version
 from napari_panoptic.nuclei.crops import (
     FIELD_STEP_PX,
     LARGE_SHARE,
@@ -188,6 +188,11 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         return self.link.failures.only if self._scope is Scope.CHOSEN else None
 
     @property
+    def _versions(self) -> tuple[str, str] | None:
+        """Two teams of which crops show both outlines."""
+        return None if self._only is None else self._only.versions
+
+    @property
     def _is_over_cohort(self) -> bool:
         return self._scope in (Scope.ALL, Scope.CHOSEN)
 
@@ -247,9 +252,9 @@ class FailuresPresenter(Presenter[FailuresPanel]):
     def _use_files(self) -> None:
         """Cut crops as the settings are now; those of the shown region as it is now."""
         session = self.session
-        shown = (id(session), session.settings, session.source)
+        shown = (id(session), session.settings, session.source, self._versions)
         if shown != self._shown:
-            reader = CropReader(session.cohort, session.settings, session.source)
+            reader = self._reader()
             self._crops.use(reader, self._live_source)
             self._shown = shown
         before, self._live = self._live, self._live_sources()
@@ -257,16 +262,25 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         region = None if session.snapshot is None else session.snapshot.region.name
         self._crops.outdate(lambda name: name.region == region and name.team in outdated)
 
+    def _reader(self) -> CropReader:
+        session = self.session
+        return CropReader(session.cohort, session.settings, session.source, self._versions)
+
     def _live_sources(self) -> dict[str, CropSource]:
         snapshot = self.session.snapshot
         if snapshot is None or snapshot.reference is None or snapshot.is_slide:
             return {}
+        predictions = snapshot.predictions
         return {
             team: CropSource(
-                snapshot.image, snapshot.reference, snapshot.predictions[team], found.outcomes
+                snapshot.image,
+                snapshot.reference,
+                predictions[team],
+                found.outcomes,
+                predictions.get(other_version(self._versions, team) or ""),
             )
             for team, found in snapshot.evaluations.items()
-            if team in snapshot.predictions
+            if team in predictions
         }
 
     def _live_source(self, name: FailureName) -> CropSource | None:
@@ -512,12 +526,12 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         chosen = QFileDialog.getExistingDirectory(self.panel, "Save failures in a folder")
         if not chosen:
             return
-        folder, session = Path(chosen), self.session
+        folder = Path(chosen)
         items = self.panel.view.items
         failures, rows = items.failures, items.all_rows
         if not may_replace(self.panel, existing_files(folder, failures, rows)):
             return
-        reader = CropReader(session.cohort, session.settings, session.source)
+        reader = self._reader()
         size = CropSize(self._field_px, self._crops.size.size_px)
         self.panel.export.setText("Stop export")
         self._export.start(lambda *_job: save_failures(folder, failures, rows, reader, size))
@@ -550,4 +564,5 @@ def _is_same(one: CropSource | None, other: CropSource) -> bool:
         and one.reference is other.reference
         and one.prediction is other.prediction
         and one.outcomes is other.outcomes
+        and one.other_version is other.other_version
     )

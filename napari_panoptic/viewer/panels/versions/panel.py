@@ -297,7 +297,8 @@ class VersionsPanel(QWidget):
         comparison = self._comparison
         if comparison is not None:
             diff = comparison.diff
-            title = f"{diff.old} → {diff.new}: {chosen_text(self._chosen)}"
+            changes = chosen_text(self._chosen)
+            title = f"{diff.old} → {diff.new}: {changes} · dashed: the other version"
             self.gallery_wanted.emit(title, failure_names(diff, self.listed()))
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802

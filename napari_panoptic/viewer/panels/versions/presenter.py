@@ -110,7 +110,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
             (panel.stop_wanted, self._on_stop),
             (panel.object_chosen, self._on_object),
             (panel.region_chosen, link.go_to),
-            (panel.gallery_wanted, link.show_failures),
+            (panel.gallery_wanted, self._on_gallery),
         ]
 
     def close(self) -> None:
@@ -247,6 +247,9 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
 
     def _on_object(self, name: FailureName) -> None:
         self.link.go_to(name.region, name.side, name.id, team=name.team)
+
+    def _on_gallery(self, title: str, names: list[FailureName]) -> None:
+        self.link.show_failures(title, names, (self.choice.old, self.choice.new))
 
 
 def _after(teams: list[str], old: str) -> str:
