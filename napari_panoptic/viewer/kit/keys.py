@@ -126,6 +126,12 @@ FIGURE_KEYS: tuple[Shortcut, ...] = (
 )
 """Keys of figures and of cells that can be clicked."""
 
+SLICE_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Enter", "show the failures of the slice in the gallery"),
+    Shortcut("Space", "show the failures of the slice in the gallery"),
+)
+"""Keys of the list of slices."""
+
 SLIDER_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Left", "a step down"),
     Shortcut("Right", "a step up"),
@@ -195,6 +201,7 @@ def key_sections(
         ("In the object table and other lists", TABLE_KEYS),
         ("In the filter of the regions", FILTER_KEYS),
         ("In the Failures panel", GALLERY_KEYS),
+        ("In the list of slices", SLICE_KEYS),
         ("On a metric or a cell of a matrix", FIGURE_KEYS),
         ("On a slider", SLIDER_KEYS),
         ("In the fields of the review", FIELD_KEYS),

@@ -16,6 +16,7 @@ from napari_panoptic.viewer.layers.owned import (
     remove_owned,
     set_units,
 )
+from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 
 @pytest.fixture
@@ -51,8 +52,7 @@ def test_the_tool_that_moves_a_layer_is_put_down_and_its_button_with_it(
 
 def test_every_layer_of_the_desk_stays_in_place(desk, told):
     viewer = desk._viewer
-    edits = next(part for part in desk.link._parts if part.title == "Edits")
-    edits.edits.set_on(True)
+    desk.presenter(EditsPresenter).edits.set_on(True)
     own = [layer for layer in viewer.layers if is_own(layer)]
     assert len(own) >= 3
     for layer in own:
