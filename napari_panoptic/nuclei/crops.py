@@ -28,7 +28,7 @@ REFERENCE_RIM_PX, PREDICTION_RIM_PX = 3, 2
 DASH_PX = 6
 """Length of the dashes along the edge of a crop that is too small for its object."""
 OTHER_VERSION_RGBA = (255, 255, 255, 235)
-OTHER_VERSION_DASH_PX = 3
+OTHER_VERSION_RIM_PX, OTHER_VERSION_DASH_PX = 2, 4
 """Outlines of another version of the prediction, in points."""
 BESIDE_ALPHA = 0.45
 """Opacity of objects unrelated to the one in the centre."""
@@ -141,7 +141,8 @@ def cut(
     if source.other_version is not None:
         window = _enlarged(_window(source.other_version.index, corner, field_px), size_px)
         dash = max(round(OTHER_VERSION_DASH_PX * per_point), 1)
-        rim = _rim(window, max(round(per_point), 1)) & _dashes(size_px, dash)
+        width = max(round(OTHER_VERSION_RIM_PX * per_point), 1)
+        rim = _rim(window, width) & _dashes(size_px, dash)
         outlines[rim] = OTHER_VERSION_RGBA
     return Crop(tissue_at(source.image, corner, field_px, size_px), outlines)
 

@@ -126,8 +126,12 @@ def test_another_version_is_dashed_on_top():
     inside = np.zeros((32, 32), np.int32)
     inside[: len(window), 6:32] = window
     large = inside.repeat(2, axis=0).repeat(2, axis=1)
-    padded = np.pad(large, 1, mode="edge")
-    moved = (padded[2:, 1:-1], padded[:-2, 1:-1], padded[1:-1, 2:], padded[1:-1, :-2])
+    padded = np.pad(large, 2, mode="edge")
+    moved = [
+        padded[2 + y : 66 + y, 2 + x : 66 + x]
+        for step in (1, 2)
+        for y, x in ((step, 0), (-step, 0), (0, step), (0, -step))
+    ]
     border = (large > 0) & np.any([neighbour != large for neighbour in moved], axis=0)
     assert is_dash.any()
     assert not (is_dash & ~border).any()
