@@ -30,6 +30,8 @@ from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.desk.raters import show_rated
 from napari_panoptic.viewer.opening import AnyDesk, open_in
 from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
+from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
+from napari_panoptic.viewer.state.modes import VersionChoice, VersionScope
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -75,6 +77,14 @@ def take(desk: Desk, viewer: napari.Viewer) -> None:
         settle(desk, at_least_s=2.0)
         name = workspace.name.lower()
         save(viewer, "desk" if name == "inspect" else f"desk-{name}")
+    versions = desk.presenter(VersionsPresenter)
+    desk.state.versions = VersionChoice("over-splitter", "merger", VersionScope.COHORT)
+    desk.show_workspace("Teams")
+    desk.reveal("Versions")
+    settle(desk)
+    versions.compare()
+    settle(desk, at_least_s=2.0)
+    save(viewer, "desk-versions")
     desk.reveal("Edits")
     if desk.session is not None:
         y, x = np.mgrid[120:190, 60:190]  # rubs some nuclei out
