@@ -155,6 +155,8 @@ BUILT_IN = (
         endings=(".coco.json",),
         read=coco_instances.read_objects,
         items=coco_instances.instance_items,
+        write=coco_instances.write_files,
+        write_all=coco_instances.write_instances,
     ),
     polygon_format(
         name=Source.CELLVIT,

@@ -24,6 +24,7 @@ from napari_panoptic.io.formats.format import (
     ReadOutlines,
     TiledMasks,
     Write,
+    WriteAll,
     located,
 )
 from napari_panoptic.io.formats.polygons.collect import BATCH, Collector
@@ -51,12 +52,15 @@ from napari_panoptic.nuclei.values.cohort import (
 LARGEST_ID = 2**31 - 1
 """Larger ids are replaced by running numbers."""
 
+EXCLUDED = object()
+"""In place of a class: an area that is excluded from scoring."""
+
 Outline = (
     tuple[Sequence[ArrayLike], Any, int | None] | tuple[Sequence[ArrayLike], Any, int | None, float]
 )
 """The rings of an object, x and y in px, filled together by the even-odd rule; its class, a name or
-a number as in `napari_panoptic.io.formats.class_numbers`; its id, or None for its running number;
-and perhaps the score of a model."""
+a number as in `napari_panoptic.io.formats.class_numbers`, or `EXCLUDED`; its id, or None for its
+running number; and perhaps the score of a model."""
 
 
 def polygon_format(
@@ -68,6 +72,7 @@ def polygon_format(
     vertices: Vertices = Vertices.PIXEL_EDGES,
     items: ListItems | None = None,
     write: Write | None = None,
+    write_all: WriteAll | None = None,
     losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: (),  # noqa: ARG005
 ) -> Format:
     """Make a format whose files hold outlines.
@@ -78,7 +83,7 @@ def polygon_format(
 
     Parameters
     ----------
-    name, title, endings, items, write, losses
+    name, title, endings, items, write, write_all, losses
         As for `napari_panoptic.io.formats.format.Format`.
     read
         Yields the objects of a file, see `Outline`; with ``items``, it is called with the file
@@ -110,7 +115,8 @@ def polygon_format(
                     raise ValueError(f"a coordinate of object {len(objects) + 1} is out of range")
                 score = float(more[0]) if more else math.nan
                 number = len(objects) + 1 if id_ is None else id_ if id_ <= LARGEST_ID else 0
-                objects.add(points, objects.numbers.of(value), id_=number, score=score)
+                named = (scheme.ambiguous or "Ambiguous") if value is EXCLUDED else value
+                objects.add(points, objects.numbers.of(named), id_=number, score=score)
         except (
             ValueError,
             LookupError,
@@ -133,6 +139,7 @@ def polygon_format(
         read=read_outlines,
         items=items,
         write=write,
+        write_all=write_all,
         losses=losses,
     )
 
@@ -147,13 +154,14 @@ def outline_format(
     has_numbers: bool = True,
     items: ListItems | None = None,
     write: Write | None,
+    write_all: WriteAll | None = None,
     losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: (),  # noqa: ARG005
 ) -> Format:
     """Make a format of a function that reads a whole file of outlines.
 
     Parameters
     ----------
-    name, title, endings, items, write, losses
+    name, title, endings, items, write, write_all, losses
         As for `napari_panoptic.io.formats.format.Format`.
     read
         Reads a file; with ``items``, the objects of the region whose key is ``item``.
@@ -224,6 +232,7 @@ def outline_format(
         endings=endings,
         items=items,
         write=write,
+        write_all=write_all,
         losses=losses,
         companions=tables_beside if has_numbers else lambda path: (),  # noqa: ARG005
     )
