@@ -258,7 +258,8 @@ def _encoded(labels: LabelImage) -> Iterator[dict[str, Any]]:
     is_first = np.ones(len(place), np.bool_)
     is_first[1:] = (np.diff(place) != 1) | (np.diff(row) != 0)
     first = np.flatnonzero(is_first)
-    starts, ends = place[first], place[np.append(first[1:], len(place)) - 1] + 1
+    following = np.append(first[1:], len(place))[: len(first)]  # nothing follows in no pixels
+    starts, ends = place[first], place[following - 1] + 1
     bounds = np.searchsorted(row[first], np.arange(1, len(labels) + 2)).tolist()
     for low, high in pairwise(bounds):
         edges = np.stack([starts[low:high], ends[low:high]], axis=1).ravel()
