@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files import check_file
+from napari_panoptic.io.fingerprints import file_stamps
 from napari_panoptic.io.formats.class_numbers import tables_beside
 from napari_panoptic.io.formats.format import (
     Format,
@@ -35,6 +36,7 @@ from napari_panoptic.io.formats.polygons.model import (
     opened,
 )
 from napari_panoptic.io.formats.polygons.outline_rules import in_convention
+from napari_panoptic.io.formats.polygons.patches import HELD, of_patch
 from napari_panoptic.io.formats.polygons.rasterize import (
     outside_findings,
     polygon_tiles,
@@ -172,6 +174,21 @@ def outline_format(
         Whether classes can be numbers, and a table beside the file names them.
     """
 
+    def read_region(
+        files: MaskFiles,
+        scheme: ClassScheme,
+        team: str | None,
+        shape: tuple[int, int],
+        **watch: Any,
+    ) -> PolygonFile:
+        if files.patch is None:
+            return read_side(files, scheme, team, **watch)
+        paths = (files.all_paths[0], *tables_beside(files.all_paths[0]))
+        stamps = file_stamps(paths)
+        key = (name, paths, *stamps.values(), repr(scheme), files.rules, team is None)
+        slide = HELD.get(key, lambda: read_side(files, scheme, team, **watch))
+        return of_patch(slide, files.patch, shape, paths[0])
+
     def read_side(
         files: MaskFiles, scheme: ClassScheme, team: str | None, **watch: Any
     ) -> PolygonFile:
@@ -191,9 +208,14 @@ def outline_format(
                 path=path,
                 region=request.region,
             )
-        file = read_side(files, scheme, request.team)
+        file = read_region(files, scheme, request.team, request.shape)
         drawn = rasterize_polygons(
-            file.polygons, request.shape, scheme, region=request.region, team=request.team
+            file.polygons,
+            request.shape,
+            scheme,
+            region=request.region,
+            team=request.team,
+            is_patch=files.patch is not None,
         )
         return LoadedMasks(
             replace(drawn.labels, known_scores=file.scores),
@@ -212,9 +234,11 @@ def outline_format(
         team: str | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> TiledMasks:
-        file = read_side(files, scheme, team, progress=progress)
+        file = read_region(files, scheme, team, shape, progress=progress)
         tiles = polygon_tiles(file.polygons, scheme, shape)
-        findings = (*file.findings, *outside_findings(file.polygons, shape, region=region))
+        findings = file.findings
+        if files.patch is None:
+            findings += tuple(outside_findings(file.polygons, shape, region=region))
         request = LoadRequest(shape=shape, region=region, team=team)
         return TiledMasks(
             replace(tiles.labels, known_scores=file.scores),
