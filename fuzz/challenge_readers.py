@@ -572,6 +572,9 @@ CHALLENGE_TARGETS: dict[str, Target] = {
     "cellvit": Target("a.json", outlines_of(Source.CELLVIT), none, _cellvit_goods, doc.json_bytes),
     "dsa": Target("a.json", outlines_of(Source.DSA), none, _dsa_goods, doc.json_bytes),
     "asap": Target("a.xml", outlines_of(Source.ASAP), none, _asap_goods, doc.xml_bytes),
+    "cellpose-outlines": Target(
+        "a.txt", outlines_of(Source.CELLPOSE_OUTLINES), none, _point_goods, doc.csv_bytes
+    ),
     "halo": Target("a.annotations", outlines_of(Source.HALO), none, _halo_goods, doc.xml_bytes),
     "preferences": Target("a.json", read_preferences, none, _preferences_goods, doc.json_bytes),
 }

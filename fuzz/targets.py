@@ -124,6 +124,11 @@ def read_label_image(path: Path) -> None:
             load(path, Source.LABELS, ONE_CLASS)
 
 
+def read_labels(path: Path) -> None:
+    """Read a label image of a single class."""
+    load(path, Source.LABELS, ONE_CLASS)
+
+
 def read_classified_labels(path: Path) -> None:
     """Read a label image with its table of classes, from one input."""
     names = ("labels.npy", "labels.csv", "labels.json")
@@ -174,6 +179,26 @@ def _pixel_seeds() -> list[bytes]:
         seeds.png(mask.astype(np.uint8)),
         seeds.png(flat),
     ]
+
+
+def _seg_seeds() -> list[bytes]:
+    mask = seeds.two_objects()
+    others = {"outlines": mask, "flows": [mask], "filename": "a.png", "diameter": np.nan}
+    return [seeds.npy(np.array({"masks": mask.astype(np.uint16)} | others, dtype=object))]
+
+
+def _seg_goods() -> list[Any]:
+    return [{"masks": [[1, 2], [3, 4]], "flows": [0.5, None, True], "filename": "a"}]
+
+
+def _npz_seeds() -> list[bytes]:
+    mask = seeds.two_objects()
+    return [seeds.npz(labels=mask), seeds.npz(image=mask, masks=mask)]
+
+
+def _npz_goods() -> list[Any]:
+    mask = npy_good(seeds.two_objects())
+    return [[["arr_0.npy", mask]], [["image.npy", mask], ["labels.npy", mask]]]
 
 
 def _colour_seeds() -> list[bytes]:
@@ -531,6 +556,8 @@ TARGETS: dict[str, Target] = {
         lambda: [*_label_tiffs(), *_npy_goods(), *_png_goods()],
         _pictures,
     ),
+    "cellpose-seg": Target("a_seg.npy", read_labels, _seg_seeds, _seg_goods, doc.pickle_bytes),
+    "npz": Target("a.npz", read_labels, _npz_seeds, _npz_goods, doc.npz_bytes),
     "labels-with-classes": Target(
         "a.packed", read_classified_labels, none, _classified_goods, doc.pack_files, True
     ),

@@ -50,7 +50,6 @@ _FOREIGN_ENDINGS = {
     ".pt": "data of PyTorch, which can run programs and is not opened; export cells.json of "
     "CellViT, or GeoJSON",
 }
-_NUMPY_SEGMENTATION = "_seg.npy"
 
 
 def json_source(path: Path) -> Source | None:
@@ -73,11 +72,6 @@ def xml_source(path: Path) -> Source | None:
 def foreign_tool(path: Path) -> str | None:
     """Describe a file of a known program that no format reads, and what to do; None if unknown."""
     name = path.name.casefold()
-    if name.endswith(_NUMPY_SEGMENTATION):
-        return (
-            "a Cellpose _seg.npy, a pickle, which can run programs and is not opened; save the "
-            "masks as TIFF or PNG"
-        )
     for ending, what in _FOREIGN_ENDINGS.items():
         if name.endswith(ending):
             return what

@@ -27,6 +27,7 @@ from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.polygons import (
     annotation_store,
     asap,
+    cellpose_outlines,
     cellvit,
     coco_instances,
     dsa,
@@ -182,6 +183,13 @@ BUILT_IN = (
         title="DSA and HistomicsUI JSON",
         endings=(".dsa.json",),
         read=dsa.read_objects,
+    ),
+    polygon_format(
+        name=Source.CELLPOSE_OUTLINES,
+        title="Cellpose outlines",
+        endings=("_cp_outlines.txt",),
+        read=cellpose_outlines.read_objects,
+        vertices=Vertices.PIXEL_CENTRES,
     ),
 )
 """The formats of this package; if files of several exist, the first is read."""

@@ -219,6 +219,7 @@ class Source(str):
     ASAP: ClassVar[Source]  # ASAP XML polygons
     HALO: ClassVar[Source]  # HALO .annotations
     DSA: ClassVar[Source]  # annotations of the Digital Slide Archive
+    CELLPOSE_OUTLINES: ClassVar[Source]  # contours in text files of Cellpose
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -238,6 +239,7 @@ Source.CELLVIT = Source("cellvit")
 Source.ASAP = Source("asap")
 Source.HALO = Source("halo")
 Source.DSA = Source("dsa")
+Source.CELLPOSE_OUTLINES = Source("cellpose-outlines")
 
 
 class Vertices(StrEnum):

@@ -262,7 +262,6 @@ def test_files_are_recognised_by_their_content(
     [
         ("a.sqlite", "x", "SlideRunner"),
         ("a.qpdata", "x", "QuPath project"),
-        ("a_seg.npy", "x", "Cellpose"),
         ("a.json", {"shapes": [], "imagePath": "a.png"}, "labelme"),
         ("a.json", {"_via_img_metadata": {}}, "VGG Image Annotator"),
         ("a.json", {"images": [], "annotations": [{"segments_info": []}]}, "COCO panoptic"),
