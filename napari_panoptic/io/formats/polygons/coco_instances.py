@@ -104,7 +104,10 @@ def _rings(segmentation: Any, room: _Room) -> list[NDArray[np.float64]]:
     if isinstance(segmentation, dict):
         return _rings_of_runs(segmentation, room)
     if not isinstance(segmentation, list) or not segmentation:
-        raise ValueError("an annotation has no segmentation; a box alone outlines no nucleus")
+        raise ValueError(
+            "an annotation has no segmentation; a box alone outlines no nucleus (boxes around "
+            "points belong into a cohort of detections)"
+        )
     rings = []
     for numbers in segmentation:
         points = np.array(numbers, np.float64)
