@@ -20,6 +20,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.challenge_dump import read_dump, read_organs
 from napari_panoptic.io.cohorts.description import read_description
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.cohorts.patches import read_patches
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.polygons.geojson import read_geojson
@@ -127,6 +128,23 @@ def read_label_image(path: Path) -> None:
 def read_labels(path: Path) -> None:
     """Read a label image of a single class."""
     load(path, Source.LABELS, ONE_CLASS)
+
+
+def read_patch_table(path: Path) -> None:
+    """Read where regions lie in slides."""
+    for placed in read_patches(path):
+        assert placed.region
+        assert placed.slide
+        assert np.isfinite([placed.patch.x_px, placed.patch.y_px]).all()
+        assert 0 < placed.patch.scale < 1000
+
+
+def _patch_goods() -> list[Any]:
+    header = ["region", "slide", "x", "y", "scale"]
+    return [
+        [header, ["a", "s", 1, 2.5, 2], ["b", "s", 0, -4, ""]],
+        [["region", "x", "y"], ["a", 1, 2]],
+    ]
 
 
 def read_classified_labels(path: Path) -> None:
@@ -575,6 +593,7 @@ TARGETS: dict[str, Target] = {
     ),
     "metadata": Target("metadata.csv", read_metadata_csv, none, _metadata_goods, doc.csv_bytes),
     "dump": Target("dump.txt", read_dump_file, seeds.real_dump, _dump_goods, doc.lines_bytes, True),
+    "patches": Target("a.csv", read_patch_table, none, _patch_goods, doc.csv_bytes),
     "cohort": Target("cohort.toml", read_cohort, none, _cohort_goods, doc.toml_bytes, True),
     "parts": Target("part", read_part, none, _part_goods, doc.part_bytes, True),
     "review": Target(

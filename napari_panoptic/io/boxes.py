@@ -45,12 +45,15 @@ class BoxFile:
         The images: their file names without folder and ending.
     points
         Points by the name of their image, casefolded; images without any are absent.
+    empty
+        Images without an annotation of any category.
     findings
-        What was not used, and images without annotations.
+        What was not used, and doubts.
     """
 
     names: tuple[str, ...]
     points: Mapping[str, Points]
+    empty: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     def of(self, name: str, path: Path) -> Points:
@@ -68,6 +71,18 @@ class BoxFile:
         if key not in known:
             raise coco_refused(path, WHAT, f"no image '{name}' among its {len(known)}")
         return self.points.get(key, Points.none())
+
+
+def unannotated(path: Path, category: str | None) -> Iterator[Finding]:
+    """Report images of an annotation without a single box, which may not have been annotated."""
+    names = read_boxes(path, category).empty
+    if names:
+        message = (
+            f"{len(names)} image(s) have no annotation of any category, and count as images in "
+            f"which nothing was found: {english_list(names)}. If they were not annotated, leave "
+            f"them out of the JSON"
+        )
+        yield Finding(FindingKind.MISSING, message, path=path, count=len(names))
 
 
 def read_boxes(path: Path, category: str | None = None) -> BoxFile:
@@ -90,7 +105,7 @@ def read_boxes(path: Path, category: str | None = None) -> BoxFile:
     return _understood(path, category, status.st_mtime_ns, status.st_size)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=256)  # a cohort reads the files of all teams for each frame
 def _understood(path: Path, category: str | None, mtime_ns: int, size: int) -> BoxFile:  # noqa: ARG001 - the file as it was
     content = read_coco(path, WHAT)
     if not content.categories:
@@ -107,8 +122,9 @@ def _understood(path: Path, category: str | None, mtime_ns: int, size: int) -> B
         stems[key].casefold(): _points(box, kept[key], are_corners, path)
         for key, box in boxes.items()
     }
-    findings = (*doubt, *_unused(content, wanted, path), *_without(content, stems, path))
-    return BoxFile(tuple(stems.values()), points, findings)
+    empty = tuple(name for key, name in stems.items() if key not in content.objects)
+    findings = (*doubt, *_unused(content, wanted, path))
+    return BoxFile(tuple(stems.values()), points, empty, findings)
 
 
 def _category(content: CocoContent, name: str | None, path: Path) -> int:
@@ -193,15 +209,3 @@ def _unused(content: CocoContent, wanted: int, path: Path) -> Iterator[Finding]:
                 f"'{content.categories[wanted]}' is"
             )
             yield Finding(FindingKind.EXTRA, message, path=path, class_name=str(name), count=count)
-
-
-def _without(content: CocoContent, stems: Mapping[str, str], path: Path) -> Iterator[Finding]:
-    """Report images without a single annotation of any category: perhaps nobody annotated them."""
-    names = [name for key, name in stems.items() if key not in content.objects]
-    if names:
-        message = (
-            f"{len(names)} image(s) have no annotation of any category, and count as images in "
-            f"which nothing was found: {english_list(names)}. If they were not annotated, leave "
-            f"them out of the JSON"
-        )
-        yield Finding(FindingKind.MISSING, message, path=path, count=len(names))

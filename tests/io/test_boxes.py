@@ -19,6 +19,8 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.detections.evaluate import load_frame
 from napari_panoptic.io.boxes import read_boxes
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
+from napari_panoptic.io.cohorts.tasks import task_of
+from napari_panoptic.nuclei.values.cohort import Task
 
 CATEGORIES = [{"id": 1, "name": "mitotic figure"}, {"id": 2, "name": "hard negative"}]
 SIZE = (400, 500)
@@ -76,6 +78,13 @@ def test_a_cohort_of_midog(tmp_path: Path) -> None:
     assert (FindingKind.MISSING, "MIDOG.json") in told  # no annotation in 003
     assert (FindingKind.EXTRA, "one.json") in told  # an image 004
     assert (FindingKind.UNREADABLE, "two.json") in told
+    # The folders of the challenge need no description, but for the size of pixels.
+    (tmp_path / "cohort.toml").unlink()
+    (tmp_path / "teams").rename(tmp_path / "Teams")
+    assert task_of(tmp_path) is Task.DETECTIONS
+    again = open_detection_cohort(tmp_path)
+    assert [frame.name for frame in again.frames] == ["001", "002", "003"]
+    assert again.team_names == ("one",)
 
 
 @pytest.mark.parametrize("with_sizes", [False, True])

@@ -44,11 +44,14 @@ from napari_panoptic.nuclei.values.cohort import Team
 LARGEST_MPP = 1e6
 """Micrometres per pixel: a metre. Whole numbers may be larger than any float."""
 MITOS_FRAMES = "*/frames/x40"
-"""By these folders the challenge's own layout is known."""
+"""By these folders the layout of MITOS-ATYPIA-14 is known."""
+MIDOG_FILES = "MIDOG*.json"
+"""By such a file the layout of MIDOG and MIDOG++ is known."""
 _ENDINGS = ("tiff", "tif", "svs", "png", "jpg", "jpeg")
 _EXPECTED = (
     f"expected the folders of MITOS-ATYPIA-14, 'PATIENT/frames/x40/FRAME.tiff' and "
-    f"'PATIENT/mitosis/FRAME_mitosis.csv' with '{TEAMS}/TEAM/FRAME.csv', or a file {DESCRIPTION} "
+    f"'PATIENT/mitosis/FRAME_mitosis.csv' with '{TEAMS}/TEAM/FRAME.csv', or those of MIDOG, "
+    f"'MIDOG.json' and 'FRAME.tiff' with '{TEAMS}/TEAM.json', or a file {DESCRIPTION} "
     f'with task = "detections" that describes the folder (see docs/detections.md)'
 )
 
@@ -120,12 +123,21 @@ MITOS_LAYOUT = DetectionLayout(
 """The folders of MITOS-ATYPIA-14; teams' results beside them, in files named after the frames."""
 
 
-def looks_like_mitos(root: Path) -> bool:
-    """Return whether a folder has the challenge's own layout."""
+MIDOG_LAYOUT = DetectionLayout(
+    image=patterns_of(*(f"{f}{{region}}.{e}" for e in _ENDINGS for f in ("", "images/"))),
+    reference=patterns_of(MIDOG_FILES),
+    predictions=patterns_of(f"{TEAMS}/{{team}}.json", f"{TEAMS}/{{team}}/{{region}}.csv"),
+)
+"""The JSON of MIDOG or MIDOG++ and its images; teams' results in JSON or CSV."""
+
+
+def known_layout(root: Path) -> DetectionLayout | None:
+    """Return the layout of a folder that is that of a challenge; None for others."""
+    layouts = {MITOS_FRAMES: MITOS_LAYOUT, MIDOG_FILES: MIDOG_LAYOUT}
     try:
-        return any(root.glob(MITOS_FRAMES))
+        return next((layout for mark, layout in layouts.items() if any(root.glob(mark))), None)
     except OSError:
-        return False
+        return None
 
 
 def open_detection_cohort(folder: str | Path, *, allow_outside: bool = False) -> DetectionCohort:
@@ -155,8 +167,8 @@ def open_detection_cohort(folder: str | Path, *, allow_outside: bool = False) ->
 def _layout_of(listing: Listing) -> DetectionLayout:
     if (description := description_in(listing)) is not None:
         return read_detection_description(description)
-    if looks_like_mitos(listing.root):
-        return MITOS_LAYOUT
+    if (layout := known_layout(listing.root)) is not None:
+        return layout
     raise CohortError(f"this folder is no cohort of detections; {_EXPECTED}", path=listing.root)
 
 
@@ -287,6 +299,7 @@ class _Discovery:
                 *self._listing.findings,
                 *outside_findings(self._listing),
                 *(finding for found in self._findings.values() for finding in found),
+                *self._unannotated(tuple(frames.values())),
                 *_frame_findings(tuple(frames.values()), layout),
                 *_missing_predictions(tuple(frames.values()), predictions),
                 *_missing_scores(atypia),
@@ -358,6 +371,13 @@ class _Discovery:
             reference = _file_of(references, place.key)
             scored.append(ScoredFrame(place.name, place.patient, reference, there))
         return tuple(scored)
+
+    def _unannotated(self, frames: Sequence[Frame]) -> Iterator[Finding]:
+        """Report images without annotations in files of many frames."""
+        files = dict.fromkeys(frame.reference for frame in frames)
+        for path in files:
+            if path in self._findings:
+                yield from boxes.unannotated(path, self._layout.category)
 
     def _nothing_found(self) -> str:
         looked = [f"'{p.text}'" for p in (*self._layout.image, *self._layout.reference)]
