@@ -62,7 +62,7 @@ def npz_labels(path: Path, what: str) -> NDArray[Any]:
 def _member(
     archive: zipfile.ZipFile, path: Path, what: str
 ) -> Iterator[tuple[str, tuple[int, ...], np.dtype[Any]]]:
-    """Find the label image in an archive; give its file, shape and type."""
+    """Find the label image in an archive, and yield its file, shape and type."""
     names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
     found = names if len(names) == 1 else [name for name in names if name in LABEL_NAMES]
     if len(found) != 1:

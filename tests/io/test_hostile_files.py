@@ -31,10 +31,11 @@ from napari_panoptic.io import guard
 from napari_panoptic.io.decode import pixel_shape, read_pixels
 from napari_panoptic.io.formats.labels.submissions import read_submission
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.label_windows import open_pixels
 from napari_panoptic.io.zarr_chunks import inflated
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import annotation_xml, submission, two_objects, write_mat
 
 WHAT = "a mask"
@@ -512,3 +513,6 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(path)
     with pytest.raises(UnreadableFileError, match="found a pipe"):
         read(path)
+    for source in (Source.LABELS, Source.GEOJSON, Source.COCO_INSTANCES):
+        with pytest.raises(UnreadableFileError, match="found a pipe"):
+            load_masks(MaskFiles(source, {"": (path,)}, "1"), MONUSAC_CLASSES, shape=(8, 8))

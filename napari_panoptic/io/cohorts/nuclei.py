@@ -170,6 +170,9 @@ class _Discovery:
         self._findings: list[Finding] = []
         self._team_names: dict[str, str] = {"": ONLY_TEAM}
         self._placed = self._places_in_slides()
+        self._of_slides: dict[str, list[str]] = defaultdict(list)
+        for at in self._placed.values():
+            self._of_slides[at.slide.casefold()].append(at.region)
 
     def _places_in_slides(self) -> dict[str, PlacedRegion]:
         """Return the place of each region in its slide, by its casefolded name."""
@@ -333,10 +336,10 @@ class _Discovery:
 
     def _patches_of(self, slide: str, match: Match, patient: str | None) -> Iterator[Item]:
         """Yield the regions that lie in a slide."""
-        own = [at for at in self._placed.values() if at.slide.casefold() == slide.casefold()]
-        for at in own:
-            yield Item(at.region, "", patient)
-        if not own:
+        names = self._of_slides.get(slide.casefold(), [])
+        for name in names:
+            yield Item(name, "", patient)
+        if not names:
             message = f"no region has a place in the slide '{slide}'; its outlines are not used"
             self._findings.append(Finding(FindingKind.EXTRA, message, path=match.path))
 

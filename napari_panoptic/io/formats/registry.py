@@ -368,6 +368,8 @@ def _named(files: MaskFiles) -> Iterator[None]:
 
 
 def _kind(path: Path, source: Source) -> str | None:
+    if not path.is_file():  # opening a pipe waits for ever
+        return None
     try:
         if (what := foreign_tool(path)) is not None:
             return what
