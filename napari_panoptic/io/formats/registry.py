@@ -31,6 +31,7 @@ from napari_panoptic.io.formats.polygons import (
     cellpose_outlines,
     cellvit,
     coco_instances,
+    dicom_ann,
     dsa,
     geojson,
     geojson_writer,
@@ -192,6 +193,12 @@ BUILT_IN = (
         endings=("_cp_outlines.txt",),
         read=cellpose_outlines.read_objects,
         vertices=Vertices.PIXEL_CENTRES,
+    ),
+    polygon_format(
+        name=Source.DICOM_ANN,
+        title="DICOM bulk annotations",
+        endings=(".ann.dcm",),
+        read=dicom_ann.read_objects,
     ),
 )
 """The formats of this package; if files of several exist, the first is read."""

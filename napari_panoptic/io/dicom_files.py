@@ -1,0 +1,91 @@
+"""DICOM files, by the optional package pydicom; which kind one is, without it."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.decode import DECODING_ERRORS, foreign_decoder, without_warnings
+from napari_panoptic.io.guard import check_length
+
+ANNOTATIONS = "1.2.840.10008.5.1.4.1.1.91.1"
+"""Microscopy Bulk Simple Annotations."""
+SEGMENTATIONS = ("1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7")
+"""Segmentation, and Label Map Segmentation."""
+SLIDE = "1.2.840.10008.5.1.4.1.1.77.1.6"
+"""VL Whole Slide Microscopy Image."""
+_LITTLE_ENDIAN = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1")
+_PREAMBLE = 128
+_HEADER_BYTES = 1 << 12
+_CLASS_ELEMENT = re.compile(rb"\x02\x00\x02\x00UI(..)([0-9.]+)", re.DOTALL)
+
+
+def dicom_class(path: Path) -> str | None:
+    """Return the SOP class of a file by its header; None if it is no DICOM file."""
+    with path.open("rb") as file:
+        start = file.read(_HEADER_BYTES)
+    if start[_PREAMBLE : _PREAMBLE + 4] != b"DICM":
+        return None
+    found = _CLASS_ELEMENT.search(start)
+    return "" if found is None else found[2].decode()
+
+
+def read_dicom(path: Path, what: str, classes: tuple[str, ...]) -> Any:
+    """Read a DICOM file of one of the given SOP classes.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        What is expected, for errors.
+    classes
+        Identifiers of SOP classes.
+
+    Returns
+    -------
+    pydicom.Dataset
+
+    Raises
+    ------
+    UnreadableFileError
+        If pydicom is not installed, or the file is too long.
+    ValueError
+        If it is damaged, of another class, compressed as a whole or big-endian.
+    """
+    pydicom = optional("pydicom", path)
+    check_length(path, what)
+    try:
+        with without_warnings(), foreign_decoder():
+            dataset = pydicom.dcmread(path)
+            found = str(dataset.get("SOPClassUID", "none"))
+            syntax = str(dataset.file_meta.get("TransferSyntaxUID", "none"))
+    except (*DECODING_ERRORS, pydicom.errors.InvalidDicomError) as error:
+        raise ValueError(str(error)[:160] or type(error).__name__) from error
+    if found not in classes:
+        raise ValueError(f"its SOP class is {found[:80]}, not {classes[0]}")
+    if syntax not in _LITTLE_ENDIAN:
+        raise ValueError(f"its transfer syntax is {syntax[:80]}; save it as little endian")
+    return dataset
+
+
+def optional(name: str, path: Path) -> Any:
+    """Import a package of the extra ``dicom``.
+
+    Raises
+    ------
+    UnreadableFileError
+        If it is not installed.
+    """
+    try:
+        with without_warnings():
+            return importlib.import_module(name)
+    except ImportError:
+        raise UnreadableFileError(
+            f"this is a DICOM file, which takes the Python package {name} to read; install "
+            f"napari-panoptic[dicom], or export GeoJSON or a label image",
+            path=path,
+        ) from None
