@@ -17,7 +17,8 @@ SEGMENTATIONS = ("1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7")
 """Segmentation, and Label Map Segmentation."""
 SLIDE = "1.2.840.10008.5.1.4.1.1.77.1.6"
 """VL Whole Slide Microscopy Image."""
-_LITTLE_ENDIAN = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1")
+_TRANSFER_SYNTAXES = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.5")
+"""Little endian, and pixels in run lengths. Others inflate to sizes that are not known before."""
 _PREAMBLE = 128
 _HEADER_BYTES = 1 << 12
 _CLASS_ELEMENT = re.compile(rb"\x02\x00\x02\x00UI(..)([0-9.]+)", re.DOTALL)
@@ -33,7 +34,7 @@ def dicom_class(path: Path) -> str | None:
     return "" if found is None else found[2].decode()
 
 
-def read_dicom(path: Path, what: str, classes: tuple[str, ...]) -> Any:
+def read_dicom(path: Path, what: str, classes: tuple[str, ...], *, with_pixels: bool = True) -> Any:
     """Read a DICOM file of one of the given SOP classes.
 
     Parameters
@@ -44,6 +45,8 @@ def read_dicom(path: Path, what: str, classes: tuple[str, ...]) -> Any:
         What is expected, for errors.
     classes
         Identifiers of SOP classes.
+    with_pixels
+        Whether pixels are read, too.
 
     Returns
     -------
@@ -60,15 +63,17 @@ def read_dicom(path: Path, what: str, classes: tuple[str, ...]) -> Any:
     check_length(path, what)
     try:
         with without_warnings(), foreign_decoder():
-            dataset = pydicom.dcmread(path)
+            dataset = pydicom.dcmread(path, stop_before_pixels=not with_pixels)
             found = str(dataset.get("SOPClassUID", "none"))
             syntax = str(dataset.file_meta.get("TransferSyntaxUID", "none"))
     except (*DECODING_ERRORS, pydicom.errors.InvalidDicomError) as error:
         raise ValueError(str(error)[:160] or type(error).__name__) from error
     if found not in classes:
         raise ValueError(f"its SOP class is {found[:80]}, not {classes[0]}")
-    if syntax not in _LITTLE_ENDIAN:
-        raise ValueError(f"its transfer syntax is {syntax[:80]}; save it as little endian")
+    if syntax not in _TRANSFER_SYNTAXES:
+        raise ValueError(
+            f"its transfer syntax is {syntax[:80]}; save it uncompressed, as little endian"
+        )
     return dataset
 
 

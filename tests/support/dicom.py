@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from numpy.typing import NDArray
 
@@ -128,3 +129,51 @@ def _written_by_tests(number: int) -> dict[str, Any]:
         "software_versions": "1",
         "device_serial_number": "1",
     }
+
+
+def write_seg(
+    path: Path, pixels: NDArray[Any], labels: Sequence[str], *, kind: str = "BINARY", **options: Any
+) -> Path:
+    """Write a Segmentation in tiles of 32 px with highdicom.
+
+    Parameters
+    ----------
+    path
+        Where to.
+    pixels
+        bool (y, x, segment), or numbers of segments (y, x).
+    labels
+        Of the segments, from number 1.
+    kind
+        The type of segmentation.
+    options
+        For highdicom.
+    """
+    from highdicom.seg import Segmentation, SegmentDescription
+    from pydicom.sr.codedict import codes
+    from pydicom.uid import generate_uid
+
+    described = [
+        SegmentDescription(
+            segment_number=number,
+            segment_label=label,
+            segmented_property_category=codes.SCT.AnatomicalStructure,
+            segmented_property_type=codes.SCT.Nucleus,
+            algorithm_type="MANUAL",
+            tracking_uid=generate_uid(entropy_srcs=[label, str(number)]),
+            tracking_id=f"{label} {number}",
+        )
+        for number, label in enumerate(labels, start=1)
+    ]
+    with warnings.catch_warnings(action="ignore"):
+        Segmentation(
+            source_images=[slide_header(pixels.shape[:2])],
+            pixel_array=pixels[np.newaxis],
+            segmentation_type=kind,
+            segment_descriptions=described,
+            tile_pixel_array=True,
+            tile_size=(32, 32),
+            **_written_by_tests(4),
+            **options,
+        ).save_as(path)
+    return path

@@ -18,6 +18,7 @@ from napari_panoptic.io.formats.labels import arrays as array_sets
 from napari_panoptic.io.formats.labels import (
     coco_panoptic,
     colour_coded,
+    dicom_seg,
     hovernet_mat,
     label_images,
     label_tiff,
@@ -199,6 +200,14 @@ BUILT_IN = (
         title="DICOM bulk annotations",
         endings=(".ann.dcm",),
         read=dicom_ann.read_objects,
+    ),
+    Format(
+        name=Source.DICOM_SEG,
+        title="DICOM Segmentation",
+        load=dicom_seg.load_files,
+        shape=dicom_seg.files_shape,
+        companions=tables_beside,
+        endings=(".seg.dcm",),
     ),
 )
 """The formats of this package; if files of several exist, the first is read."""
