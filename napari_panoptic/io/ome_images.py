@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import tifffile
-from lxml import etree
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
@@ -31,7 +30,7 @@ from napari_panoptic.io.decode import (
     undecodable,
     without_warnings,
 )
-from napari_panoptic.io.formats.polygons.xml_files import Element, safe_parser
+from napari_panoptic.io.formats.polygons.xml_files import Element, xml_text_root
 from napari_panoptic.io.guard import SEGMENT_BYTES, check_pixels, check_slide
 from napari_panoptic.io.label_windows import is_zarr, opened_zarr, zarr_attributes
 from napari_panoptic.io.lazy_levels import WindowLevel
@@ -334,11 +333,7 @@ def _open_tiff(path: Path, what: str) -> OmeImage | None:
 
 def _described_image(description: str) -> tuple[Element, int]:
     """Return the first image that OME-XML describes, and how many there are."""
-    try:
-        root = etree.fromstring(description.encode(), safe_parser())
-    except etree.XMLSyntaxError as error:
-        raise ValueError(f"its OME-XML is cut off or damaged: {error}") from error
-    images = root.findall("{*}Image")
+    images = xml_text_root(description).findall("{*}Image")
     if not images:
         raise ValueError("its OME-XML describes no image")
     return images[0], len(images)
