@@ -270,6 +270,18 @@ def _read_ome(ome: OmeImage, path: Path) -> SlideImage:
     return SlideImage(levels, mpp, (*ome.findings, *findings), ome.shape)
 
 
+def are_one_slide(paths: Sequence[Path]) -> bool:
+    """Return whether files are parts of one DICOM slide, each of which opens all of it."""
+    series = set()
+    for path in paths:
+        try:
+            with openslide.OpenSlide(path) as slide:
+                series.add(slide.properties.get("dicom.SeriesInstanceUID"))
+        except (openslide.OpenSlideError, OSError):
+            return False
+    return len(series) == 1 and None not in series
+
+
 def _read_slide(slide: openslide.OpenSlide, path: Path) -> SlideImage:
     width, height = slide.dimensions
     check_slide((height, width), path=path)
