@@ -73,6 +73,8 @@ class Layout:
         it; None for: up to the last ``_``.
     name
         Name of the cohort, or None for the folder's.
+    mpp
+        Micrometres per pixel of all images; None for those that they state.
     """
 
     scheme: ClassScheme
@@ -82,6 +84,7 @@ class Layout:
     annotation: MaskPatterns = MaskPatterns()
     patient: PatientExpression | None = None
     name: str | None = None
+    mpp: float | None = None
 
     @property
     def all_patterns(self) -> Patterns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +25,7 @@ from napari_panoptic.io.formats.labels import (
     submissions,
 )
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.io.formats.placing import placed_masks, placed_shape
 from napari_panoptic.io.formats.polygons import (
     annotation_store,
     asap,
@@ -288,6 +290,10 @@ def load_masks(
         shape=shape, restoration=restoration, radius=radius, region=region, team=team
     )
     check_links(files)
+    if files.rules.is_placed and form.outlines is None and files.all_paths:
+        # The files have a size of their own; that of the image is checked afterwards.
+        loaded = form.load(files, scheme, replace(request, shape=None))
+        return placed_masks(loaded, files, shape, region=region)
     return form.load(files, scheme, request)
 
 
@@ -332,6 +338,13 @@ def open_masks(
             region=region,
         )
     check_links(files)
+    if files.rules.is_placed and form.outlines is None:
+        raise UnreadableFileError(
+            f"the region of {size_text(shape)} is too large to be held, and label images are "
+            "swapped and scaled as a whole only; save them in px of the image",
+            path=files.all_paths[0] if files.all_paths else None,
+            region=region,
+        )
     return form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
 
 
@@ -367,7 +380,7 @@ def _mask_shape(files: MaskFiles) -> tuple[int, int] | None:
         return None
     try:
         check_links(files)
-        return form.shape(files)
+        return placed_shape(form.shape(files), files.rules)
     except PanopticError:
         return None
 

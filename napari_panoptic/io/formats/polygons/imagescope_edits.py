@@ -33,7 +33,11 @@ _MEASURES = ("Length", "Area", "LengthMicrons", "AreaMicrons")
 def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     """Write the objects of a region; those read from ImageScope XML into a copy of that file."""
     original = objects.original
-    is_edited = original is not None and original.source == Source.IMAGESCOPE
+    is_edited = (
+        original is not None
+        and original.source == Source.IMAGESCOPE
+        and not original.rules.is_placed  # else its outlines are in other px
+    )
     if original is not None and is_edited and write_edited(path, original.all_paths[0], objects):
         return (path,)
     outlines = traced_outlines(
