@@ -34,7 +34,8 @@ def with_setting(text: str, key: Key, value: Any) -> str:
     key
         Such as ``("files", "predictions", "vertices")``.
     value
-        Text, a number, or a list or mapping of these.
+        Text, a number, a list of these, or a mapping: then names that are in it are set, others
+        stay, and a single value that was there counts for all others (under ``""``).
 
     Raises
     ------
@@ -42,6 +43,7 @@ def with_setting(text: str, key: Key, value: Any) -> str:
         If the setting cannot be written without changing others.
     """
     table = tomllib.loads(text)
+    value = _merged(_at(table, key), value)
     wanted = _with(table, key, value)
     if wanted == table:
         return text
@@ -188,6 +190,20 @@ def _means(text: str, wanted: dict[str, Any]) -> bool:
         return tomllib.loads(text) == wanted
     except tomllib.TOMLDecodeError:
         return False
+
+
+def _at(table: Any, key: Key) -> Any:
+    for name in key:
+        table = table.get(name) if isinstance(table, dict) else None
+    return table
+
+
+def _merged(old: Any, new: Any) -> Any:
+    if not isinstance(new, Mapping) or old is None:
+        return new
+    known = old if isinstance(old, dict) else {"": old}
+    set_now = {name.casefold() for name in new}
+    return {**{name: v for name, v in known.items() if name.casefold() not in set_now}, **new}
 
 
 def _with(table: dict[str, Any], key: Key, value: Any) -> dict[str, Any]:

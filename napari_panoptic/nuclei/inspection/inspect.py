@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -16,7 +14,7 @@ from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.cohorts.description import DESCRIPTION, cohort_listing, description_in
+from napari_panoptic.io.cohorts.description import cohort_listing, description_in
 from napari_panoptic.io.cohorts.description_edits import save_description, with_setting
 from napari_panoptic.io.cohorts.folder_scan import layout_text, scan_folder
 from napari_panoptic.io.cohorts.layouts import Layout
@@ -117,7 +115,6 @@ def inspect_folder(
     folder: Path,
     *,
     description: str | None = None,
-    reference: str | None = None,
     allow_outside: bool = False,
     progress: Progress = UNWATCHED,
 ) -> Inspection:
@@ -132,8 +129,6 @@ def inspect_folder(
     description
         The text of a ``cohort.toml`` to use instead of that in the folder. Without
         both, and where the layout is unknown, one is made by scanning the folder.
-    reference
-        The folder in it with the annotation, if the user said.
     allow_outside
         Whether links that lead out of the folder are followed.
     progress
@@ -148,17 +143,10 @@ def inspect_folder(
     """
     listing = cohort_listing(folder, allow_outside=allow_outside)
     is_saved = description is None
-    if description is None and description_in(listing) is None:
-        with suppress(CohortError):
-            layout = layout_of(listing)
-            open_cohort(folder, allow_outside=allow_outside)
-            description = layout_text(layout, listing)
-        if description is None:
-            description = scan_folder(listing.root, reference=reference).description()
-            is_saved = False
-    elif description is None:
-        layout_of(listing)  # reports what is wrong with it
-        description = (listing.root / DESCRIPTION).read_text(encoding="utf-8-sig")
+    if description is None:
+        known = known_description(folder, allow_outside=allow_outside)
+        is_saved = known is not None
+        description = known or scan_folder(listing.root).description()
     cohort = open_cohort(
         folder, allow_outside=allow_outside, description=None if is_saved else description
     )
@@ -181,25 +169,44 @@ def inspect_folder(
         is_saved=is_saved,
         counts=tuple(_counts(cohort, seen)),
         looked_at=tuple(region.name for region in regions),
-        doubts=tuple(_doubts(cohort, layout, tomllib.loads(description), infos, seen, findings)),
+        doubts=tuple(_doubts(cohort, layout, infos, seen, findings)),
         findings=findings,
         shown=_shown(seen),
         allow_outside=allow_outside,
     )
 
 
+def known_description(folder: Path, *, allow_outside: bool = False) -> str | None:
+    """Return the ``cohort.toml`` of a folder, or a text for its known layout; None without both.
+
+    Raises
+    ------
+    CohortError
+        If the ``cohort.toml`` cannot be understood.
+    """
+    listing = cohort_listing(folder, allow_outside=allow_outside)
+    if (path := description_in(listing)) is not None:
+        layout_of(listing)  # reports what is wrong with it
+        return path.read_text(encoding="utf-8-sig")
+    try:
+        layout = layout_of(listing)
+        open_cohort(folder, allow_outside=allow_outside)
+    except CohortError:
+        return None
+    return layout_text(layout, listing)
+
+
 def _doubts(
     cohort: Cohort,
     layout: Layout,
-    table: dict[str, object],
     infos: dict[str, ImageInfo],
     seen: Sequence[SeenRegion],
     findings: Sequence[Finding],
 ) -> Iterator[Doubt]:
-    reference = Target("reference", None, REFERENCE, table)
+    reference = Target("reference", None, REFERENCE)
     has_teams = any("team" in pattern.fields for pattern in layout.predictions.all)
     teams = [
-        Target("predictions", team.name if has_teams else None, team.name, table)
+        Target("predictions", team.name if has_teams else None, team.name)
         for team in cohort.competing_teams
     ]
     yield from place_doubts(seen, reference, teams)
@@ -272,13 +279,10 @@ def _missing(cohort: Cohort) -> Iterator[Doubt]:
 
 def _empty(seen: Sequence[SeenRegion], names: Sequence[str]) -> Iterator[Doubt]:
     """Report sides without a single object where another side has some."""
-    counts = {name: _objects(_sides(seen, name)) for name in names}
-    for name, count in counts.items():
-        if (
-            count is not None
-            and not count.total()
-            and any(c and c.total() for c in counts.values())
-        ):
+    read = {name: [s for s in _sides(seen, name) if s.is_read] for name in names}
+    filled = {name for name, sides in read.items() if any(side.has_objects for side in sides)}
+    for name, sides in read.items():
+        if sides and filled and name not in filled:
             yield Doubt(
                 f"empty:{name}",
                 f"No object of {name} was found in the regions that were read. Check that these "

@@ -69,6 +69,17 @@ class SeenSide:
         return None if self.masks is None else self.masks.labels.index > 0
 
     @property
+    def is_read(self) -> bool:
+        """Whether objects could be read."""
+        return self.masks is not None or self.outlines is not None
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether there is an object, in the image or outside it."""
+        has_outlines = self.outlines is not None and len(self.outlines.polygons) > 0
+        return has_outlines or (self.masks is not None and len(self.masks.labels) > 0)
+
+    @property
     def scale_by_magnification(self) -> float | None:
         """Pixels of the image per pixel of the outlines by what both state, as a power of two."""
         stated = None if self.outlines is None else self.outlines.magnification

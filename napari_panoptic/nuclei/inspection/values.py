@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ class Fix:
     label
         The words on a button.
     settings
-        What is written into the ``cohort.toml``.
+        What is written into the ``cohort.toml``; a mapping adds to that which is there.
     """
 
     name: str
@@ -121,23 +121,28 @@ class Target:
         Whose predictions; None where the setting is for all of the side.
     name
         The team, or `REFERENCE`.
-    table
-        The present description of the cohort.
     """
 
     side: str
     team: str | None
     name: str
-    table: Mapping[str, Any]
 
     def fix(self, key: str, value: Any) -> Fix:
-        """Return a rule by which the files are read, which keeps those of other teams."""
-        old = self.table.get("files", {}).get(self.side, {}).get(key)
-        new: Any = value
-        if self.team is not None:
-            known = old if isinstance(old, Mapping) else {} if old is None else {"": old}
-            own = self.team.casefold()
-            kept = {name: each for name, each in known.items() if name.casefold() != own}
-            new = {**kept, self.team: value}
+        """Return a rule by which the files are read."""
+        own: Any = value if self.team is None else {self.team: value}
         text = toml_text(value).strip('"')
-        return Fix(text, f"{key} = {text}", ((("files", self.side, key), new),))
+        return Fix(text, f"{key} = {text}", ((("files", self.side, key), own),))
+
+
+def count_rows(counts: Sequence[SideCount]) -> tuple[list[str], list[list[str]]]:
+    """Return a header, and a row of texts for each side, the objects last (without a header)."""
+    header = ["", "format", "regions", "matched", "without file", "not used"]
+    rows = []
+    for side in counts:
+        numbers = (side.found, side.matched, side.missing, side.unused)
+        objects = "" if side.objects is None else "no objects"
+        if side.objects:
+            classes = ", ".join(f"{name} {n}" for name, n in side.objects.items())
+            objects = f"{sum(side.objects.values())} ({classes})"
+        rows.append([side.name, ", ".join(side.forms), *map(str, numbers), objects])
+    return header, rows
