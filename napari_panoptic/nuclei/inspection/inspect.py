@@ -19,6 +19,7 @@ from napari_panoptic.io.cohorts.description_edits import save_description, with_
 from napari_panoptic.io.cohorts.folder_scan import layout_text, scan_folder
 from napari_panoptic.io.cohorts.layouts import Layout
 from napari_panoptic.io.cohorts.nuclei import layout_of, open_cohort
+from napari_panoptic.io.cohorts.patterns import check_listing
 from napari_panoptic.io.images import ImageInfo
 from napari_panoptic.nuclei.inspection.classes import class_doubts
 from napari_panoptic.nuclei.inspection.looking import (
@@ -185,6 +186,7 @@ def known_description(folder: Path, *, allow_outside: bool = False) -> str | Non
         If the ``cohort.toml`` cannot be understood.
     """
     listing = cohort_listing(folder, allow_outside=allow_outside)
+    check_listing(listing, "expected a folder with images, annotations and predictions")
     if (path := description_in(listing)) is not None:
         layout_of(listing)  # reports what is wrong with it
         return path.read_text(encoding="utf-8-sig")

@@ -27,7 +27,7 @@ PICTURE_PX = 720
 """The longer side of the picture."""
 MOST_TIMES = 8
 """Small regions are enlarged by no more than this."""
-_THICKNESS = 2
+_REFERENCE_WIDTH, _PREDICTION_WIDTH = 2, 3
 _BLACK = 24
 _LEGEND_PX = 26
 
@@ -65,8 +65,16 @@ def inspection_picture(inspection: Inspection) -> InspectionPicture | None:
     region = inspection.cohort.region(name)
     info = probed([region]).get(name)
     seen = seen_region(inspection.cohort, region, info, [team])
-    sides = [(seen.predictions.get(team), PREDICTION_COLOUR), (seen.reference, REFERENCE_COLOUR)]
-    drawn = [(labels, colour) for side, colour in sides if (labels := _labels(side)) is not None]
+    # The annotation is drawn last, and thinner: equal outlines show both colours.
+    sides = (
+        (seen.predictions.get(team), PREDICTION_COLOUR, _PREDICTION_WIDTH),
+        (seen.reference, REFERENCE_COLOUR, _REFERENCE_WIDTH),
+    )
+    drawn = [
+        (labels, colour, width)
+        for side, colour, width in sides
+        if (labels := _labels(side)) is not None
+    ]
     if not drawn:
         return None
     box = _box(drawn[-1][0])
@@ -78,10 +86,10 @@ def inspection_picture(inspection: Inspection) -> InspectionPicture | None:
             image.close()
     times = max(1, min(MOST_TIMES, PICTURE_PX // max(pixels.shape[:2])))
     pixels = pixels.repeat(times, axis=0).repeat(times, axis=1)
-    for labels, colour in drawn:
+    for labels, colour, line in drawn:
         window = labels[box[0] : box[2], box[1] : box[3]]
         large = np.ascontiguousarray(window.repeat(times, axis=0).repeat(times, axis=1))
-        pixels[outline_pixels(large, _THICKNESS) > 0] = colour
+        pixels[outline_pixels(large, line) > 0] = colour
     return InspectionPicture(pixels, name, team)
 
 

@@ -159,3 +159,8 @@ def test_the_sample_has_no_doubts_and_is_counted(nuclei_sample: Path) -> None:
     assert inspection.doubts == ()
     assert inspection.is_saved
     assert {side.matched for side in inspection.counts} == {6}
+    # A known layout can be written down, as it must be to hold a setting.
+    described = inspect_folder(nuclei_sample, description=inspection.description)
+    assert described.cohort.regions == inspection.cohort.regions
+    assert described.cohort.predictions == inspection.cohort.predictions
+    assert described.cohort.scheme == inspection.cohort.scheme
