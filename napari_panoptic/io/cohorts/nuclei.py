@@ -66,13 +66,14 @@ from napari_panoptic.nuclei.values.cohort import (
 ANNOTATION_TEAM = "colour-coded GT"
 """Name of the annotation's own version where it is scored like a team."""
 
-_EXPECTED = (
+EXPECTED = (
     f"expected either the MoNuSAC folders, '{ANNOTATIONS}/PATIENT/REGION.svs' and '.xml' with "
     f"'{TEAMS}/TEAM/PATIENT/REGION_mask.png.tif' or '{SUBMISSIONS}/TEAM/PATIENT/REGION/CLASS/"
     f"*.mat', or the arrays of PanNuke (masks.npy) or CoNIC (labels.npy), or a COCO panoptic data "
     f"set (panoptic.json), or a file {DESCRIPTION} that describes the folder (see "
     "docs/cohorts.md). Choose such a folder, or let 'napari-panoptic init FOLDER' describe this one"
 )
+"""What a folder must be, for messages."""
 
 
 def open_cohort(
@@ -109,7 +110,7 @@ def open_cohort(
     """
     listing = cohort_listing(folder, allow_outside=allow_outside)
     with links_told(listing):
-        check_listing(listing, _EXPECTED)
+        check_listing(listing, EXPECTED)
         layout = layout_of(listing, description)
         return _Discovery(layout, listing).cohort()
 
@@ -148,7 +149,7 @@ def layout_of(listing: Listing, description: str | None = None) -> Layout:
     for entry in listing.entries(listing.root):
         if entry.is_folder and any(Listing(entry.path).below((ANNOTATIONS,))):
             hint = f"did you mean the folder '{entry.path.name}' in it? "
-    raise CohortError(f"this folder is no cohort; {hint}{_EXPECTED}", path=listing.root)
+    raise CohortError(f"this folder is no cohort; {hint}{EXPECTED}", path=listing.root)
 
 
 def _coco(path: Path) -> Layout:

@@ -10,15 +10,14 @@ from statistics import median
 
 import numpy as np
 
-from napari_panoptic.common.errors import CohortError
-from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.errors import CohortError, OutsideLinksError
+from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import cohort_listing, description_in
 from napari_panoptic.io.cohorts.description_edits import save_description, with_setting
 from napari_panoptic.io.cohorts.folder_scan import layout_text, scan_folder
 from napari_panoptic.io.cohorts.layouts import Layout
-from napari_panoptic.io.cohorts.nuclei import layout_of, open_cohort
+from napari_panoptic.io.cohorts.nuclei import EXPECTED, layout_of, open_cohort
 from napari_panoptic.io.cohorts.patterns import check_listing
 from napari_panoptic.io.images import ImageInfo
 from napari_panoptic.nuclei.inspection.classes import class_doubts
@@ -40,6 +39,12 @@ MPP_CHOICES = ((0.25, "40x"), (0.5, "20x"), (1.0, "10x"))
 """Usual micrometres per pixel, and the magnification of the objective."""
 NUCLEUS_UM = (2.0, 50.0)
 """Diameters that the median nucleus has, in micrometres."""
+
+_DOUBTED = (
+    *(FindingKind.MISSING, FindingKind.UNKNOWN_CLASS, FindingKind.CONVENTION),
+    *(FindingKind.NO_MPP, FindingKind.OUTSIDE_IMAGE),
+)
+"""Kinds of findings that doubts report, or that lie at every edge of an image."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,19 +88,16 @@ class Inspection:
         """The folder."""
         return self.cohort.root
 
-    def doubt(self, name: str) -> Doubt:
-        """Return a doubt by its name.
-
-        Raises
-        ------
-        CohortError
-            If there is none of this name.
-        """
-        for doubt in self.doubts:
-            if doubt.name == name:
-                return doubt
-        known = english_list([f"'{doubt.name}'" for doubt in self.doubts]) or "none"
-        raise CohortError(f"there is no doubt '{name}'; there are {known}", path=self.root)
+    @property
+    def notes(self) -> list[str]:
+        """One line for each kind of finding that is no doubt, with an example."""
+        others = [finding for finding in self.findings if finding.kind not in _DOUBTED]
+        lines = []
+        for kind, count in Counter(finding.kind for finding in others).items():
+            example = next(finding for finding in others if finding.kind is kind)
+            number = f" ({count} times)" if count > 1 else ""
+            lines.append(f"{FINDING_TITLES[kind]}{number}: {example.message}")
+        return lines
 
     def with_fixes(self, fixes: Sequence[Fix], progress: Progress = UNWATCHED) -> Inspection:
         """Return what is recognised with other settings. Nothing is written."""
@@ -147,7 +149,7 @@ def inspect_folder(
     if description is None:
         known = known_description(folder, allow_outside=allow_outside)
         is_saved = known is not None
-        description = known or scan_folder(listing.root).description()
+        description = known or _scanned(folder, allow_outside=allow_outside)
     cohort = open_cohort(
         folder, allow_outside=allow_outside, description=None if is_saved else description
     )
@@ -186,16 +188,26 @@ def known_description(folder: Path, *, allow_outside: bool = False) -> str | Non
         If the ``cohort.toml`` cannot be understood.
     """
     listing = cohort_listing(folder, allow_outside=allow_outside)
-    check_listing(listing, "expected a folder with images, annotations and predictions")
+    check_listing(listing, EXPECTED)
     if (path := description_in(listing)) is not None:
         layout_of(listing)  # reports what is wrong with it
         return path.read_text(encoding="utf-8-sig")
     try:
         layout = layout_of(listing)
         open_cohort(folder, allow_outside=allow_outside)
+    except OutsideLinksError:
+        raise
     except CohortError:
         return None
     return layout_text(layout, listing)
+
+
+def _scanned(folder: Path, *, allow_outside: bool) -> str:
+    """Return the description of a folder of unknown layout."""
+    scan = scan_folder(cohort_listing(folder, allow_outside=allow_outside).root)
+    if scan.reference is None and not scan.predictions:
+        open_cohort(folder, allow_outside=allow_outside)  # reports what a cohort is
+    return scan.description()
 
 
 def _doubts(
@@ -292,10 +304,10 @@ def _empty(seen: Sequence[SeenRegion], names: Sequence[str]) -> Iterator[Doubt]:
             )
 
 
-def _objects(sides: Sequence[SeenSide]) -> Counter[str] | None:
+def _objects(cohort: Cohort, sides: Sequence[SeenSide]) -> dict[str, int] | None:
     """Count the objects of each class in the sides that could be read; None if there is none."""
     drawn = [side.counts() for side in sides if side.masks is not None]
-    return sum(drawn, Counter()) if drawn else None
+    return {c: sum(each[c] for each in drawn) for c in cohort.scheme.names} if drawn else None
 
 
 def _counts(cohort: Cohort, seen: Sequence[SeenRegion]) -> Iterator[SideCount]:
@@ -304,9 +316,7 @@ def _counts(cohort: Cohort, seen: Sequence[SeenRegion]) -> Iterator[SideCount]:
     images = {region.name for region in regions if region.image is not None}
     annotated = {region.name for region in regions if region.reference is not None}
     predicted = {name for _, name in cohort.predictions}
-    yield SideCount(
-        IMAGES, (), len(images), len(images & annotated), len(names - images), _unused(cohort, None)
-    )
+    yield SideCount(IMAGES, (), len(images), len(images & annotated), len(names - images), 0)
     forms = {str(r.reference.source): None for r in regions if r.reference is not None}
     yield SideCount(
         REFERENCE,
@@ -315,7 +325,7 @@ def _counts(cohort: Cohort, seen: Sequence[SeenRegion]) -> Iterator[SideCount]:
         len(annotated & (images | predicted)),
         len(names - annotated),
         0,
-        _objects(_sides(seen, REFERENCE)),
+        _objects(cohort, _sides(seen, REFERENCE)),
     )
     for team in cohort.competing_teams:
         own = {
@@ -331,7 +341,7 @@ def _counts(cohort: Cohort, seen: Sequence[SeenRegion]) -> Iterator[SideCount]:
             len(annotated & set(own)),
             len(names - set(own)),
             _unused(cohort, team.name),
-            _objects(_sides(seen, team.name)),
+            _objects(cohort, _sides(seen, team.name)),
         )
 
 

@@ -21,6 +21,15 @@ from napari_panoptic.nuclei.values.cohort import Multipolygons, Vertices
 LEAST_HALVES = 16
 """With fewer vertices between pixels, a file may as well hold drawn outlines."""
 
+_VERTICES = (
+    (Vertices.PIXEL_CENTRES, "They run through pixel centres"),
+    (Vertices.PIXEL_EDGES, "They are pixel edges"),
+)
+_PARTS = (
+    (Multipolygons.SPLIT, "Each part is an object"),
+    (Multipolygons.ONE_OBJECT, "They are one object"),
+)
+
 
 def vertex_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
     """Report outlines that run through the centres of pixels and are read as edges."""
@@ -43,10 +52,10 @@ def vertex_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
     some = "" if found == len(open_) else "; the others are traced differently"
     yield Doubt(
         f"vertices:{name}",
-        f"Outlines of {name} run through the centres of pixels in {found} of {len(open_)} files "
-        f"that were read ({how}){some}. They are read as the edges of pixels, so that every object "
+        f"Outlines of {target.in_words} run through the centres of pixels in {found} of "
+        f"{len(open_)} files that were read ({how}){some}. They are read as the edges of pixels, so that every object "
         "is shifted or lacks a rim.",
-        tuple(target.fix("vertices", str(word)) for word in reversed(Vertices)),
+        tuple(target.fix("vertices", str(word), label) for word, label in _VERTICES),
     )
 
 
@@ -62,9 +71,9 @@ def multipolygon_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Do
     if count:
         yield Doubt(
             f"multipolygons:{target.name}",
-            f"{count} object(s) of {target.name} have several parts that lie far apart: a "
+            f"{count} object(s) of {target.in_words} have several parts that lie far apart: a "
             "MultiPolygon is read as one object, and CellViT writes one for all nuclei of a class.",
-            tuple(target.fix("multipolygons", str(word)) for word in reversed(Multipolygons)),
+            tuple(target.fix("multipolygons", str(word), label) for word, label in _PARTS),
         )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,14 +111,14 @@ def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSid
     outside = _outside_share(sides)
     stated = Counter(side.scale_by_magnification for side in sides)
     scale = next((s for s in stated if s not in (None, 1.0)), None)
-    where = f"{outside:.0%} of the objects of {target.name} lie outside the image"
+    where = f"{outside:.0%} of the objects of {target.in_words} lie outside the image"
     if scale is not None:
-        fix = target.fix("scale", _number(scale))
+        fix = _fix(target, "scale", _number(scale))
         return Doubt(
             f"scale:{target.name}",
-            f"Outlines of {target.name} state another magnification than the image: they need "
+            f"Outlines of {target.in_words} state another magnification than the image: they need "
             f"{_number(scale):g} times the px.",
-            (replace(fix, label=_label("scale", scale)),),
+            (fix,),
         )
     objects = sum(len(side.outlines.polygons) for side in sides if side.outlines is not None)
     if present < CERTAIN and (objects >= LEAST_OBJECTS or not objects):
@@ -128,15 +129,15 @@ def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSid
         )
         if move is not None and best >= GOOD and best - present >= GAIN:
             value = list(move.value) if isinstance(move.value, tuple) else move.value
-            fix = replace(target.fix(move.key, value), label=_label(move.key, value))
-            first = f"{where}" if outside > MOSTLY else f"Objects of {target.name} hardly overlap"
             message = (
-                f"{first} with the other side (Dice {present:.2f}), and {move.words} they do "
-                f"({best:.2f})."
+                f"Objects of {target.in_words} overlap the {target.other} little "
+                f"(Dice {present:.2f}); {move.words} they overlap it well ({best:.2f})."
             )
             if outside > MOSTLY:
-                message = f"{where}; {move.words} they overlap the other side (Dice {best:.2f})."
-            return Doubt(f"{move.key}:{target.name}", message, (fix,))
+                message = (
+                    f"{where}; {move.words} they overlap the {target.other} (Dice {best:.2f})."
+                )
+            return Doubt(f"{move.key}:{target.name}", message, (_fix(target, move.key, value),))
     if outside > MOSTLY:
         return Doubt(
             f"outside:{target.name}",
@@ -146,10 +147,13 @@ def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSid
     return None
 
 
-def _label(key: str, value: object) -> str:
+def _fix(target: Target, key: str, value: Any) -> Fix:
     if key == "axes":
-        return "Swap x and y"
-    return f"Scale by {value:g}" if key == "scale" else f"Move by {value} px"
+        return target.fix(key, value, "Swap x and y")
+    if key == "scale":
+        return target.fix(key, value, f"Scale by {value:g}")
+    x, y = value
+    return target.fix(key, value, f"Move by {x} px (x) and {y} px (y)")
 
 
 def _number(value: float) -> float | int:
@@ -268,14 +272,14 @@ def _size_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
     if len(odd) == len(known):
         scales = {_scale_of(*each) for each in odd}
         if all(own == shape[::-1] for own, shape in odd):
-            fixes = (replace(target.fix("axes", str(Axes.SWAPPED)), label=_label("axes", "")),)
+            fixes = (_fix(target, "axes", str(Axes.SWAPPED)),)
         elif len(scales) == 1 and (scale := scales.pop()) is not None:
-            fixes = (replace(target.fix("scale", _number(scale)), label=_label("scale", scale)),)
+            fixes = (_fix(target, "scale", _number(scale)),)
     remedy = "" if fixes else " Save masks in px of the image of their region."
     yield Doubt(
         f"size:{target.name}",
-        f"{len(odd)} of {len(known)} masks of {target.name} have another size than the image, such "
-        f"as {size_text(own)} instead of {size_text(shape)}.{remedy}",
+        f"{len(odd)} of {len(known)} masks of {target.in_words} have another size than the image, "
+        f"such as {size_text(own)} instead of {size_text(shape)}.{remedy}",
         fixes,
     )
 

@@ -10,7 +10,7 @@ from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list, no_such
 from napari_panoptic.io.cohorts.description_edits import Key, toml_text
 
-REFERENCE = "reference"
+REFERENCE = "annotation"
 """The annotation, where names of sides and teams are expected."""
 
 
@@ -95,7 +95,7 @@ class SideCount:
     missing
         The number of regions of the cohort without files.
     unused
-        The number of regions in files that the cohort does not have.
+        The number of predicted regions and files that the cohort does not have.
     objects
         The number of objects of each class in the regions that were read; None for images.
     """
@@ -127,22 +127,32 @@ class Target:
     team: str | None
     name: str
 
-    def fix(self, key: str, value: Any) -> Fix:
+    @property
+    def in_words(self) -> str:
+        """The side in a sentence."""
+        return f"the {REFERENCE}" if self.name == REFERENCE else self.name
+
+    @property
+    def other(self) -> str:
+        """The side that its objects are compared with."""
+        return "predictions" if self.name == REFERENCE else "annotation"
+
+    def fix(self, key: str, value: Any, label: str) -> Fix:
         """Return a rule by which the files are read."""
         own: Any = value if self.team is None else {self.team: value}
         text = toml_text(value).strip('"')
-        return Fix(text, f"{key} = {text}", ((("files", self.side, key), own),))
+        return Fix(text, label, ((("files", self.side, key), own),))
 
 
 def count_rows(counts: Sequence[SideCount]) -> tuple[list[str], list[list[str]]]:
     """Return a header, and a row of texts for each side, the objects last (without a header)."""
-    header = ["", "format", "regions", "matched", "without file", "not used"]
+    header = ["", "Regions", "Matched", "Without file", "Not used", "Format"]
     rows = []
     for side in counts:
         numbers = (side.found, side.matched, side.missing, side.unused)
         objects = "" if side.objects is None else "no objects"
         if side.objects:
-            classes = ", ".join(f"{name} {n}" for name, n in side.objects.items())
+            classes = ", ".join(f"{name} {n}" for name, n in side.objects.items() if n)
             objects = f"{sum(side.objects.values())} ({classes})"
-        rows.append([side.name, ", ".join(side.forms), *map(str, numbers), objects])
+        rows.append([side.name, *map(str, numbers), ", ".join(side.forms), objects])
     return header, rows

@@ -71,7 +71,7 @@ PLANTS = {
     ),
     "annotation by OpenCV": Plant(
         lambda folder: planted.change_rings(folder, "annotation", planted.by_opencv),
-        "vertices:reference",
+        "vertices:annotation",
     ),
     "CellViT": Plant(lambda folder: planted.joined_by_class(folder, ALPHA), "multipolygons:alpha"),
     "class": Plant(named("Lymphocyte", "lymphocytes"), "class:lymphocytes"),
@@ -81,7 +81,7 @@ PLANTS = {
     "level": Plant(moved(ALPHA, lambda xy: xy * 4), "scale:alpha"),
     "slide": Plant(moved(ALPHA, lambda xy: xy + np.array([3000, 7000])), "offset:alpha"),
     "annotation of slide": Plant(
-        moved("annotation", lambda xy: xy + np.array([250, -130])), "offset:reference"
+        moved("annotation", lambda xy: xy + np.array([250, -130])), "offset:annotation"
     ),
     "transposed": Plant(redrawn(lambda ids: ids.T), "size:alpha"),
     "enlarged": Plant(redrawn(lambda ids: np.kron(ids, np.ones((2, 2), ids.dtype))), "size:alpha"),
