@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from napari_panoptic.io.files import replaced_when_complete
 Key = tuple[str, ...]
 """The names of tables and of the key in the last of them."""
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_LONGEST_VALUE = 500
+"""Lines of a value that is replaced."""
 _HEADER = re.compile(r"\s*\[[^\[]")
 
 
@@ -47,7 +50,7 @@ def with_setting(text: str, key: Key, value: Any) -> str:
     wanted = _with(table, key, value)
     if wanted == table:
         return text
-    for changed in (*_replaced(text, table, key, value), *_added(text, key, value)):
+    for changed in chain(_replaced(text, key, value), _added(text, key, value)):
         if _means(changed, wanted):
             return changed
     raise CohortError(
@@ -124,22 +127,17 @@ def _keep(path: Path, content: bytes) -> Path:
             return kept
 
 
-def _replaced(text: str, table: dict[str, Any], key: Key, value: Any) -> Iterator[str]:
-    """Yield texts in which the lines of a setting are replaced."""
-    rest = _without(table, key)
-    if rest is None:
-        return
+def _replaced(text: str, key: Key, value: Any) -> Iterator[str]:
+    """Yield texts in which lines that may be those of a setting are replaced."""
     lines = text.splitlines(keepends=True)
     for start, line in enumerate(lines):
         name, equals, _ = line.partition("=")
         if not equals or not name.rstrip().rstrip("\"'").endswith(key[-1]):
             continue
-        for end in range(start + 1, len(lines) + 1):
-            if _means("".join([*lines[:start], *lines[end:]]), rest):
-                ending = "\r\n" if line.endswith("\r\n") else "\n"
-                new = f"{name.rstrip()} = {toml_text(value)}{ending}"
-                yield "".join([*lines[:start], new, *lines[end:]])
-                break
+        ending = "\r\n" if line.endswith("\r\n") else "\n"
+        new = f"{name.rstrip()} = {toml_text(value)}{ending}"
+        for end in range(start + 1, min(len(lines), start + _LONGEST_VALUE) + 1):
+            yield "".join([*lines[:start], new, *lines[end:]])
 
 
 def _added(text: str, key: Key, value: Any) -> Iterator[str]:
@@ -215,20 +213,6 @@ def _with(table: dict[str, Any], key: Key, value: Any) -> dict[str, Any]:
             raise CohortError(f"{'.'.join(key[:-1])} in {DESCRIPTION} must be a table")
     # As it will be read: tuples become lists.
     inner[key[-1]] = tomllib.loads(f"value = {toml_text(value)}")["value"]
-    return changed
-
-
-def _without(table: dict[str, Any], key: Key) -> dict[str, Any] | None:
-    """Return a table without a setting, or None if it has none."""
-    changed = copy.deepcopy(table)
-    path = [changed]
-    for name in key[:-1]:
-        if not isinstance(path[-1].get(name), dict):
-            return None
-        path.append(path[-1][name])
-    if key[-1] not in path[-1]:
-        return None
-    del path[-1][key[-1]]
     return changed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -375,16 +375,23 @@ def _as_team(group: Group) -> Group:
 
 def _with_affixes(group: Group, regions: set[str]) -> Group:
     """Find what stands around the names of regions in the names of files."""
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    for _, name in group.files:
-        for region in regions:
-            at = name.find(region)
-            if at >= 0 and _is_apart(name, at, len(region)):
-                counts[name[:at], name[at + len(region) :]] += 1
+    counts = affixes_of((name for _, name in group.files), regions)
     if not counts:
         return group
     best = max(counts, key=lambda affixes: (counts[affixes], -len("".join(affixes))))
     return Group(group.kind, group.folder, group.ending, group.files, best)
+
+
+def affixes_of(names: Iterable[str], regions: Iterable[str]) -> Counter[tuple[str, str]]:
+    """Count what stands before and behind the names of regions in the names of files."""
+    counts: Counter[tuple[str, str]] = Counter()
+    wanted = list(regions)
+    for name in names:
+        for region in wanted:
+            at = name.find(region)
+            if at >= 0 and _is_apart(name, at, len(region)):
+                counts[name[:at], name[at + len(region) :]] += 1
+    return counts
 
 
 def _is_apart(name: str, at: int, length: int) -> bool:

@@ -28,6 +28,7 @@ from napari_panoptic.nuclei.inspection.looking import (
     regions_to_read,
     seen_region,
 )
+from napari_panoptic.nuclei.inspection.names import name_doubts
 from napari_panoptic.nuclei.inspection.outlines import multipolygon_doubt, vertex_doubt
 from napari_panoptic.nuclei.inspection.places import place_doubts
 from napari_panoptic.nuclei.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
@@ -155,7 +156,7 @@ def inspect_folder(
     )
     layout = layout_of(listing, None if is_saved else description)
     infos = probed(cohort.regions)
-    regions = regions_to_read(cohort)
+    regions = regions_to_read(cohort, infos)
     teams = [team.name for team in cohort.competing_teams]
     seen = []
     for number, region in enumerate(regions):
@@ -172,7 +173,11 @@ def inspect_folder(
         is_saved=is_saved,
         counts=tuple(_counts(cohort, seen)),
         looked_at=tuple(region.name for region in regions),
-        doubts=tuple(_doubts(cohort, layout, infos, seen, findings)),
+        doubts=(
+            *(named := tuple(name_doubts(cohort, layout, listing))),
+            *_doubts(cohort, layout, infos, seen, findings),
+            *_missing(cohort, {doubt.name.partition(":")[2] for doubt in named}),
+        ),
         findings=findings,
         shown=_shown(seen),
         allow_outside=allow_outside,
@@ -230,7 +235,6 @@ def _doubts(
         yield from multipolygon_doubt(target, sides)
     yield from class_doubts(cohort.scheme, findings)
     yield from _mpp_doubt(infos, seen)
-    yield from _missing(cohort)
     yield from _empty(seen, [target.name for target in (reference, *teams)])
 
 
@@ -283,12 +287,15 @@ def _diameter_um(region: SeenRegion) -> float | None:
     return None if not len(areas) else float(2 * np.sqrt(np.median(areas) / np.pi) * side.image.mpp)
 
 
-def _missing(cohort: Cohort) -> Iterator[Doubt]:
-    """Report regions without annotation, and teams without files for some regions."""
+def _missing(cohort: Cohort, named: set[str]) -> Iterator[Doubt]:
+    """Report sides without files for some regions, except those whose files have other names."""
+    if REFERENCE in named:
+        return  # each region is there twice, and no team has both
     for finding in cohort.findings:
-        if finding.kind is FindingKind.MISSING and finding.path is None:
-            name = f"missing:{finding.team or REFERENCE}"
-            yield Doubt(name, f"{finding.message[0].upper()}{finding.message[1:]}.")
+        name = finding.team or REFERENCE
+        if finding.kind is FindingKind.MISSING and name not in named:
+            message = f"{finding.message[0].upper()}{finding.message[1:]}."
+            yield Doubt(f"missing:{name}", message)
 
 
 def _empty(seen: Sequence[SeenRegion], names: Sequence[str]) -> Iterator[Doubt]:

@@ -24,6 +24,8 @@ from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region
 
 LOOKED_AT = 6
 """The number of regions of a side whose objects are read, spread over the cohort."""
+MOST_SLIDES = 2
+"""The number of larger regions that are read: each takes seconds."""
 LARGEST_PX = 2**26
 """The objects of larger regions are not drawn."""
 
@@ -129,9 +131,10 @@ def probed(regions: Sequence[Region]) -> dict[str, ImageInfo]:
     return found
 
 
-def regions_to_read(cohort: Cohort) -> tuple[Region, ...]:
-    """Choose regions: spread over the cohort, with at least one of each team."""
-    regions = cohort.regions
+def regions_to_read(cohort: Cohort, infos: Mapping[str, ImageInfo]) -> tuple[Region, ...]:
+    """Choose regions: spread over the cohort, with at least one of each team, and few slides."""
+    slides = [r for r in cohort.regions if r.name in infos and _is_large(infos[r.name].shape)]
+    regions = [r for r in cohort.regions if r not in slides[MOST_SLIDES:]]
     whole = [r for r in regions if r.reference is not None and r.image is not None] or [*regions]
     places = np.linspace(0, len(whole) - 1, min(LOOKED_AT, len(whole))).round().astype(int)
     chosen = [whole[place] for place in dict.fromkeys(places.tolist())]
@@ -189,7 +192,7 @@ def _seen(cohort: Cohort, region: Region, side: SeenSide) -> SeenSide:
         side = replace(side, findings=outlines.findings)
     elif form is not None and files.all_paths:
         side = replace(side, own_shape=placed_shape(form.shape(files), files.rules))
-    if side.shape is None or side.shape[0] * side.shape[1] > LARGEST_PX:
+    if side.shape is None or _is_large(side.shape):
         return side
     try:
         masks = load_masks(
@@ -199,6 +202,10 @@ def _seen(cohort: Cohort, region: Region, side: SeenSide) -> SeenSide:
         odd = (unreadable(error, region=region.name, team=side.team),)
         return replace(side, findings=(*side.findings, *odd))
     return replace(side, masks=masks, findings=masks.findings)
+
+
+def _is_large(shape: Shape) -> bool:
+    return shape[0] * shape[1] > LARGEST_PX
 
 
 def _info(region: Region) -> ImageInfo | None:

@@ -53,8 +53,8 @@ def vertex_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
     yield Doubt(
         f"vertices:{name}",
         f"Outlines of {target.in_words} run through the centres of pixels in {found} of "
-        f"{len(open_)} files that were read ({how}){some}. They are read as the edges of pixels, so that every object "
-        "is shifted or lacks a rim.",
+        f"{len(open_)} files that were read ({how}){some}. They are read as the edges of pixels, "
+        "so that every object is shifted or lacks a rim.",
         tuple(target.fix("vertices", str(word), label) for word, label in _VERTICES),
     )
 

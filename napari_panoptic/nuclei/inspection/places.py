@@ -183,7 +183,8 @@ def _agreement(pairs: Sequence[_Pair], draw_second: Callable[[SeenSide], _Filled
     """Return the Dice coefficient of the areas of both sides, over all pairs."""
     shared = total = 0
     for first, second in pairs:
-        one, other = first.filled, draw_second(second)
+        one = first.filled
+        other = None if one is None else draw_second(second)
         if one is not None and other is not None and one.shape == other.shape:
             shared += int(np.count_nonzero(one & other))
             total += int(np.count_nonzero(one)) + int(np.count_nonzero(other))

@@ -273,6 +273,7 @@ class _Picture(QWidget):
 def _counts(inspection: Inspection) -> QGridLayout:
     grid = QGridLayout()
     grid.setHorizontalSpacing(14)
+    grid.setVerticalSpacing(2)
     header, rows = count_rows(inspection.counts)
     for row, texts in enumerate([header, *(row[:-1] for row in rows)]):
         for column, text in enumerate(texts):

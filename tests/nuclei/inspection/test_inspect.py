@@ -61,6 +61,17 @@ def redrawn(change: Callable[[Any], Any]) -> Callable[[Path], None]:
     return lambda folder: planted.change_masks(folder, ALPHA, change)
 
 
+def renamed(place: str, behind: str) -> Callable[[Path], None]:
+    """Add something to the names of the files of one side."""
+
+    def rename(folder: Path) -> None:
+        for name in planted.REGIONS:
+            file = folder / place / f"{name}.geojson"
+            file.rename(file.with_name(f"{name}{behind}.geojson"))
+
+    return rename
+
+
 PLANTS = {
     "OpenCV": Plant(
         lambda folder: planted.change_rings(folder, ALPHA, planted.by_opencv), "vertices:alpha"
@@ -83,6 +94,8 @@ PLANTS = {
     "annotation of slide": Plant(
         moved("annotation", lambda xy: xy + np.array([250, -130])), "offset:annotation"
     ),
+    "names": Plant(renamed(ALPHA, "_pred"), "names:alpha"),
+    "names of annotations": Plant(renamed("annotation", ".manual"), "names:annotation"),
     "transposed": Plant(redrawn(lambda ids: ids.T), "size:alpha"),
     "enlarged": Plant(redrawn(lambda ids: np.kron(ids, np.ones((2, 2), ids.dtype))), "size:alpha"),
 }
@@ -105,7 +118,8 @@ def test_a_planted_doubt_is_named_and_its_setting_gives_the_right_objects(
     assert kept is not None
     assert kept.read_text() == before
     after = (folder / "cohort.toml").read_text().splitlines()
-    assert [line for line in before.splitlines() if line not in after] == []
+    changed = [line for line in before.splitlines() if line not in after]
+    assert len(changed) == (plant.doubt.startswith("names:"))  # where a line has the pattern
     assert planted.objects_of(folder) == right
 
 
@@ -143,7 +157,7 @@ def test_missing_and_empty_files_are_named(clean: Path, tmp_path: Path) -> None:
     (folder / ALPHA / f"{planted.REGIONS[1]}.geojson").write_text("[]")
     (folder / ALPHA / "Sample-Z_1.geojson").write_text("[]")
     inspection = inspect_folder(folder)
-    assert [doubt.name for doubt in inspection.doubts] == ["missing:alpha", "empty:alpha"]
+    assert [doubt.name for doubt in inspection.doubts] == ["empty:alpha", "missing:alpha"]
     (alpha,) = (side for side in inspection.counts if side.name == "alpha")
     assert (alpha.found, alpha.matched, alpha.missing, alpha.unused) == (1, 1, 1, 1)
 
