@@ -112,9 +112,8 @@ class InspectionDialog(QDialog):
         self.doubts = [DoubtRow(doubt, self.fix_wanted.emit) for doubt in inspection.doubts]
         count = len(self.doubts)
         layout.addSpacing(6)
-        layout.addWidget(
-            heading(f"{count} doubt{'' if count == 1 else 's'}" if count else NO_DOUBTS)
-        )
+        title = f"{count} doubt{'' if count == 1 else 's'}"
+        layout.addWidget(heading(title) if count else _wrapped(NO_DOUBTS))
         for row in self.doubts:
             layout.addWidget(row)
         layout.addWidget(separator())
