@@ -131,7 +131,8 @@ def _write_picture(inspection: Inspection, path: Path | None) -> None:
     if picture is None:
         return
     if path is None:
-        path = user_cache_path("napari-panoptic") / "inspected" / f"{inspection.root.name}.png"
+        name = inspection.root.resolve().name or "cohort"
+        path = user_cache_path("napari-panoptic") / "inspected" / f"{name}.png"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         save_picture(picture, path)
@@ -177,6 +178,9 @@ def _asked(inspection: Inspection) -> Iterator[Fix]:
         print(visible(f"{doubt.name}: {doubt.message}"))
         for number, fix in enumerate(doubt.fixes, start=1):
             print(visible(f"  {number}  {fix.label}: {'; '.join(fix.lines)}"))
-        answer = input("Write which setting? (Enter for none) ").strip()
+        try:
+            answer = input("Write which setting? (Enter for none) ").strip()
+        except EOFError:
+            return
         if answer.isdecimal() and 1 <= int(answer) <= len(doubt.fixes):
             yield doubt.fixes[int(answer) - 1]
