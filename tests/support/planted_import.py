@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tifffile
 from numpy.typing import NDArray
+from scipy.ndimage import binary_dilation
 from scipy.ndimage import label as components
 from skimage.measure import euler_number, find_contours
 
@@ -176,6 +177,31 @@ def change_masks(
     (folder / "cohort.toml").write_text(MASKS)
     for name, ids in masks_in(folder, place).items():
         tifffile.imwrite(folder / place / f"{name}.tif", change(ids))
+
+
+def apart_objects(ids: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Remove the objects that touch others; number the rest in raster order."""
+    kept = np.zeros_like(ids)
+    for number in range(1, int(ids.max()) + 1):
+        mask = ids == number
+        if not (binary_dilation(mask, np.ones((3, 3))) & (ids != number) & (ids > 0)).any():
+            kept[mask] = number
+    order = [number for number in dict.fromkeys(kept.ravel().tolist()) if number]
+    lookup = np.zeros(int(ids.max()) + 1, np.int32)
+    lookup[order] = np.arange(1, len(order) + 1)
+    return lookup[kept]
+
+
+def of_one_class(folder: Path) -> None:
+    """Make a clean cohort of masks of one class, in which no two objects of a side touch."""
+    for place in ("annotation", "teams/alpha", "teams/beta"):
+        change_masks(folder, place, apart_objects)
+        for table in (folder / place).glob("*.csv"):
+            table.unlink()
+    start, end = MASKS.index("Lymphocyte"), MASKS.index("[files]")
+    text = MASKS[:start] + "\n" + MASKS[end:]
+    text = text.replace("reference.geojson", "reference.labels").replace(".geojson", ".tif")
+    (folder / "cohort.toml").write_text(text)
 
 
 def without_mpp(folder: Path, name: str) -> None:

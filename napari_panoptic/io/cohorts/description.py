@@ -22,6 +22,7 @@ from napari_panoptic.nuclei.values.cohort import (
     Axes,
     ClassScheme,
     Multipolygons,
+    Objects,
     OutlineRules,
     Rgb,
     Source,
@@ -39,8 +40,8 @@ RULE_KEYS: Mapping[str, tuple[type[StrEnum], tuple[Source, ...]]] = {
     "multipolygons": (Multipolygons, (Source.GEOJSON,)),
 }
 """Under reference and predictions: how outlines are read, and in which forms that matters."""
-PLACE_KEYS = ("axes", "scale", "offset")
-"""Under reference and predictions: where pixels of the files lie in the image."""
+PLACE_KEYS = ("axes", "scale", "offset", "objects")
+"""Under reference and predictions: where pixels of the files lie, and what objects of masks are."""
 IGNORED = ""
 """The target of aliases of classes whose objects are left out on purpose."""
 
@@ -237,6 +238,8 @@ def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, Out
             by_team.setdefault(name, {})[key] = _word(word, words, place)
     for name, place, value in _by_team(table, "axes", where, team=team):
         by_team.setdefault(name, {})["axes"] = _word(value, Axes, place)
+    for name, place, value in _by_team(table, "objects", where, team=team):
+        by_team.setdefault(name, {})["objects"] = _word(value, Objects, place)
     for name, place, value in _by_team(table, "scale", where, team=team):
         by_team.setdefault(name, {})["scale"] = _number(value, place)
     for name, place, value in _by_team(table, "offset", where, team=team):

@@ -87,6 +87,39 @@ def placed_masks(
     return _placed(masks, _taker(rules, own, shape))
 
 
+def in_pieces(masks: LoadedMasks) -> LoadedMasks:
+    """Return masks in which each 8-connected piece of a number is an object, in raster order."""
+    labels, restored = masks.labels, masks.restored
+    pieces = _pieces(labels.index)
+    _, first = np.unique(pieces, return_index=True)
+    owners = labels.index.ravel()[first]
+    rows = owners[owners > 0] - 1
+    ids = np.arange(1, len(rows) + 1)
+    own_masks = labels.class_masks
+    return replace(
+        masks,
+        labels=replace(
+            labels,
+            index=pieces,
+            ids=ids,
+            class_index=labels.class_index[rows],
+            original_ids=labels.original_ids[rows],
+            class_masks=LazyMasks(list(own_masks), lambda name: _pieces(own_masks[name])),
+            planes=(),
+            otherwise=None,
+            known_scores=None,
+        ),
+        restored=restored and (lambda *way: in_pieces(restored(*way))),
+    )
+
+
+def _pieces(image: NDArray[np.int32]) -> NDArray[np.int32]:
+    from skimage.measure import label  # loads half of SciPy
+
+    pieces: NDArray[np.int32] = label(image, background=0, connectivity=2).astype(np.int32)
+    return pieces
+
+
 def _taker(rules: OutlineRules, own: _Shape, shape: _Shape) -> _Take:
     """Return what makes an image in px of the image from one in px of the files."""
     sizes = own[::-1] if rules.is_swapped else own

@@ -25,7 +25,7 @@ from napari_panoptic.io.formats.labels import (
     submissions,
 )
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
-from napari_panoptic.io.formats.placing import placed_masks, placed_shape
+from napari_panoptic.io.formats.placing import in_pieces, placed_masks, placed_shape
 from napari_panoptic.io.formats.polygons import (
     annotation_store,
     asap,
@@ -43,7 +43,7 @@ from napari_panoptic.io.formats.polygons import (
 from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
 from napari_panoptic.io.guard import check_links
 from napari_panoptic.io.images import probe_image
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source, Vertices
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Objects, Source, Vertices
 from napari_panoptic.nuclei.values.labels import size_text
 from napari_panoptic.nuclei.values.settings import Restoration
 
@@ -293,8 +293,11 @@ def load_masks(
     if files.rules.is_placed and form.outlines is None and files.all_paths:
         # The files have a size of their own; that of the image is checked afterwards.
         loaded = form.load(files, scheme, replace(request, shape=None))
-        return placed_masks(loaded, files, shape, region=region)
-    return form.load(files, scheme, request)
+        loaded = placed_masks(loaded, files, shape, region=region)
+    else:
+        loaded = form.load(files, scheme, request)
+    has_pieces = files.rules.objects is Objects.PIECES and form.outlines is None
+    return in_pieces(loaded) if has_pieces else loaded
 
 
 def open_masks(
@@ -338,10 +341,12 @@ def open_masks(
             region=region,
         )
     check_links(files)
-    if files.rules.is_placed and form.outlines is None:
+    is_changed = files.rules.is_placed or files.rules.objects is Objects.PIECES
+    if is_changed and form.outlines is None:
         raise UnreadableFileError(
             f"the region of {size_text(shape)} is too large to be held, and label images are "
-            "swapped and scaled as a whole only; save them in px of the image",
+            "swapped, scaled and cut in pieces as a whole only; save them in px of the image, with "
+            "a number for each object",
             path=files.all_paths[0] if files.all_paths else None,
             region=region,
         )

@@ -28,6 +28,7 @@ from napari_panoptic.nuclei.inspection.looking import (
     regions_to_read,
     seen_region,
 )
+from napari_panoptic.nuclei.inspection.masks import piece_doubt
 from napari_panoptic.nuclei.inspection.names import name_doubts
 from napari_panoptic.nuclei.inspection.outlines import multipolygon_doubt, vertex_doubt
 from napari_panoptic.nuclei.inspection.places import place_doubts
@@ -233,6 +234,7 @@ def _doubts(
         sides = _sides(seen, target.name)
         yield from vertex_doubt(target, sides)
         yield from multipolygon_doubt(target, sides)
+        yield from piece_doubt(target, sides)
     yield from class_doubts(cohort.scheme, findings)
     yield from _mpp_doubt(infos, seen)
     yield from _empty(seen, [target.name for target in (reference, *teams)])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.io.formats.placing import placed_outlines, placed_shape
+from napari_panoptic.io.formats.placing import in_pieces, placed_outlines, placed_shape
 from napari_panoptic.io.formats.polygons.model import PolygonFile
 from napari_panoptic.io.formats.registry import form_of, load_masks, reference_shape
 from napari_panoptic.io.guard import check_links
@@ -80,6 +80,13 @@ class SeenSide:
         """Whether there is an object, in the image or outside it."""
         has_outlines = self.outlines is not None and len(self.outlines.polygons) > 0
         return has_outlines or (self.masks is not None and len(self.masks.labels) > 0)
+
+    @property
+    def pieces(self) -> int:
+        """The number of connected pieces of all objects of masks; 0 for outlines."""
+        if self.outlines is not None or self.masks is None:
+            return 0
+        return len(in_pieces(self.masks).labels)
 
     @property
     def scale_by_magnification(self) -> float | None:

@@ -264,6 +264,13 @@ class Axes(StrEnum):
     SWAPPED = "swapped"  # the other way round: x and y, or rows and columns, are exchanged
 
 
+class Objects(StrEnum):
+    """What the objects of a mask of pixels are."""
+
+    NUMBERS = "numbers"  # the pixels of one number, wherever they lie
+    PIECES = "pieces"  # each connected piece: the numbers are classes, or the same for all
+
+
 @dataclass(frozen=True)
 class OutlineRules:
     """How the objects of one side are read, where programs differ.
@@ -284,6 +291,8 @@ class OutlineRules:
     offset_xy
         Where pixel 0, 0 of outlines lies in the image, in px along x and y; None
         for its corner. Axes are swapped and outlines scaled before.
+    objects
+        None for `Objects.NUMBERS`.
     """
 
     vertices: Vertices | None = None
@@ -291,6 +300,7 @@ class OutlineRules:
     axes: Axes | None = None
     scale: float | None = None
     offset_xy: tuple[float, float] | None = None
+    objects: Objects | None = None
 
     @property
     def is_placed(self) -> bool:

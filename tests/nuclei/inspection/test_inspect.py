@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tifffile
 
 from napari_panoptic.nuclei.inspection.inspect import inspect_folder
 from tests.support import planted_import as planted
@@ -149,6 +150,19 @@ def test_micrometres_are_those_of_the_other_images(clean: Path, tmp_path: Path) 
         planted.without_mpp(folder, name)
     (folder / "cohort.toml").write_text(planted.DESCRIPTION)
     assert not inspect_folder(folder).doubts[0].is_clear
+
+
+def test_masks_of_class_numbers_are_cut_into_pieces(clean: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(clean, tmp_path / "cohort")
+    planted.of_one_class(folder)
+    assert inspect_folder(folder).doubts == ()
+    right = planted.objects_of(folder)
+    for name, ids in planted.masks_in(folder, ALPHA).items():
+        tifffile.imwrite(folder / ALPHA / f"{name}.tif", np.where(ids > 0, 3, 0).astype(np.uint8))
+    inspection = inspect_folder(folder)
+    assert [doubt.name for doubt in inspection.doubts] == ["objects:alpha"]
+    inspection.with_fixes([inspection.doubts[0].fix()]).save()
+    assert planted.objects_of(folder) == right
 
 
 def test_missing_and_empty_files_are_named(clean: Path, tmp_path: Path) -> None:
