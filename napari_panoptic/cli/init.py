@@ -80,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
         inspection = inspection.with_fixes(fixes)
         for line in (line for fix in fixes for line in fix.lines):
             print(visible(f"set {line}"))
+        _write_picture(inspection, options.picture)
     _print_doubts(inspection.doubts)
     kept = inspection.save()
     cohort = inspection.cohort

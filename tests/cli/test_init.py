@@ -184,3 +184,22 @@ def test_doubts_are_printed_and_written_on_request(tmp_path: Path, run: Run) -> 
     cohort = open_cohort(folder)
     assert cohort.scheme.aliases == {"tumor": "Tumour"}
     assert {region.mpp for region in cohort.regions} == {0.25}
+
+
+def test_a_terminal_is_asked_and_a_script_is_not(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture(tmp_path / "images" / "a.png")
+    for folder in ("gt", "model"):
+        labels(tmp_path / folder / "a.tif")
+    asked: list[str] = []
+    monkeypatch.setattr("builtins.input", lambda text: asked.append(text) or "2")
+    assert run("init", tmp_path)[0] == 0
+    assert not asked
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert len(asked) == 1
+    assert "2  0.5 µm per px (20x): files.mpp = 0.5" in out
+    assert open_cohort(tmp_path).regions[0].mpp == 0.5
