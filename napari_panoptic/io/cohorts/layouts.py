@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from napari_panoptic.io.cohorts.patches import PlacedRegion
 from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
 from napari_panoptic.io.cohorts.patterns import Pattern
 from napari_panoptic.io.formats.format import PerClass
@@ -75,6 +76,8 @@ class Layout:
         Name of the cohort, or None for the folder's.
     mpp
         Micrometres per pixel of all images; None for those that they state.
+    patches, patch_tables
+        Where regions lie in slides, and the tables that say so.
     """
 
     scheme: ClassScheme
@@ -85,12 +88,18 @@ class Layout:
     patient: PatientExpression | None = None
     name: str | None = None
     mpp: float | None = None
+    patches: tuple[PlacedRegion, ...] = ()
+    patch_tables: Patterns = ()
 
     @property
     def all_patterns(self) -> Patterns:
         """Every pattern."""
         masks = (self.reference, self.predictions, self.annotation)
-        return (*self.image, *(pattern for kind in masks for pattern in kind.all))
+        return (
+            *self.image,
+            *self.patch_tables,
+            *(pattern for kind in masks for pattern in kind.all),
+        )
 
     def patient_of(self, region: str) -> str:
         """Return the patient in a region's name."""

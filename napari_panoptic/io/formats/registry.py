@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -29,6 +30,7 @@ from napari_panoptic.io.formats.placing import in_pieces, placed_masks, placed_s
 from napari_panoptic.io.formats.polygons import (
     annotation_store,
     asap,
+    cellpose_outlines,
     cellvit,
     coco_instances,
     dsa,
@@ -41,6 +43,7 @@ from napari_panoptic.io.formats.polygons import (
     imagescope_edits,
 )
 from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
+from napari_panoptic.io.formats.recognise import foreign_tool, source_of
 from napari_panoptic.io.guard import check_links
 from napari_panoptic.io.images import probe_image
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Objects, Source, Vertices
@@ -157,6 +160,8 @@ BUILT_IN = (
         endings=(".coco.json",),
         read=coco_instances.read_objects,
         items=coco_instances.instance_items,
+        write=coco_instances.write_files,
+        write_all=coco_instances.write_instances,
     ),
     polygon_format(
         name=Source.CELLVIT,
@@ -182,6 +187,13 @@ BUILT_IN = (
         title="DSA and HistomicsUI JSON",
         endings=(".dsa.json",),
         read=dsa.read_objects,
+    ),
+    polygon_format(
+        name=Source.CELLPOSE_OUTLINES,
+        title="Cellpose outlines",
+        endings=("_cp_outlines.txt",),
+        read=cellpose_outlines.read_objects,
+        vertices=Vertices.PIXEL_CENTRES,
     ),
 )
 """The formats of this package; if files of several exist, the first is read."""
@@ -290,14 +302,15 @@ def load_masks(
         shape=shape, restoration=restoration, radius=radius, region=region, team=team
     )
     check_links(files)
-    if files.rules.is_placed and form.outlines is None and files.all_paths:
-        # The files have a size of their own; that of the image is checked afterwards.
-        loaded = form.load(files, scheme, replace(request, shape=None))
-        loaded = placed_masks(loaded, files, shape, region=region)
-    else:
-        loaded = form.load(files, scheme, request)
-    has_pieces = files.rules.objects is Objects.PIECES and form.outlines is None
-    return in_pieces(loaded) if has_pieces else loaded
+    is_mask = form.outlines is None
+    with _named(files):
+        if files.rules.is_placed and is_mask and files.all_paths:
+            # The files have a size of their own; that of the image is checked afterwards.
+            loaded = form.load(files, scheme, replace(request, shape=None))
+            loaded = placed_masks(loaded, files, shape, region=region)
+        else:
+            loaded = form.load(files, scheme, request)
+    return in_pieces(loaded) if files.rules.objects is Objects.PIECES and is_mask else loaded
 
 
 def open_masks(
@@ -350,7 +363,40 @@ def open_masks(
             path=files.all_paths[0] if files.all_paths else None,
             region=region,
         )
-    return form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
+    with _named(files):
+        return form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
+
+
+@contextmanager
+def _named(files: MaskFiles) -> Iterator[None]:
+    """Add to errors what kind of file it is, where a known program wrote it."""
+    try:
+        yield
+    except UnreadableFileError as error:
+        path = error.path
+        what = None if path is None or path not in files.all_paths else _kind(path, files.source)
+        if what is None or type(error) is not UnreadableFileError:
+            raise
+        raise UnreadableFileError(
+            f"{error.message}. This is {what}",
+            path=path,
+            region=error.region,
+            object_id=error.object_id,
+        ) from error
+
+
+def _kind(path: Path, source: Source) -> str | None:
+    if not path.is_file():  # opening a pipe waits for ever
+        return None
+    try:
+        if (what := foreign_tool(path)) is not None:
+            return what
+        other = source_of(path)
+    except OSError:
+        return None
+    if other is None or other == source:
+        return None
+    return f"a file of the format '{other}'; name it so in cohort.toml, as in predictions.{other}"
 
 
 def reference_shape(

@@ -15,7 +15,8 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.placing import in_pieces, placed_outlines, placed_shape
-from napari_panoptic.io.formats.polygons.model import PolygonFile
+from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
+from napari_panoptic.io.formats.polygons.patches import of_patch
 from napari_panoptic.io.formats.registry import form_of, load_masks, reference_shape
 from napari_panoptic.io.guard import check_links
 from napari_panoptic.io.images import ImageInfo, probe_image
@@ -49,7 +50,9 @@ class SeenSide:
     own_shape
         Height and width of the masks, in px of the image; None for outlines.
     outlines
-        The outlines as they are in the file, placed as the cohort states; None for masks.
+        The outlines as they are in the file, placed by the rules of the cohort; None for masks.
+    polygons
+        Those that touch the region, in its px.
     masks
         The objects in pixels; None if they cannot be drawn.
     findings
@@ -62,6 +65,7 @@ class SeenSide:
     shape: Shape | None
     own_shape: Shape | None = None
     outlines: PolygonFile | None = None
+    polygons: Polygons | None = None
     masks: LoadedMasks | None = None
     findings: tuple[Finding, ...] = ()
 
@@ -78,7 +82,7 @@ class SeenSide:
     @property
     def has_objects(self) -> bool:
         """Whether there is an object, in the image or outside it."""
-        has_outlines = self.outlines is not None and len(self.outlines.polygons) > 0
+        has_outlines = self.polygons is not None and len(self.polygons) > 0
         return has_outlines or (self.masks is not None and len(self.masks.labels) > 0)
 
     @property
@@ -94,6 +98,8 @@ class SeenSide:
         stated = None if self.outlines is None else self.outlines.magnification
         if not stated or self.image is None or not self.image.mpp:
             return None
+        if self.files.patch is not None:
+            stated /= self.files.patch.scale
         return float(2.0 ** round(math.log2(UM_PER_PX_AT_1X / self.image.mpp / stated)))
 
     def counts(self) -> Counter[str]:
@@ -195,8 +201,11 @@ def _seen(cohort: Cohort, region: Region, side: SeenSide) -> SeenSide:
         of_item: dict[str, Any] = {} if form.items is None else {"item": files.item}
         path = files.all_paths[0]
         outlines = form.outlines(path, cohort.scheme, rules=files.rules, **of_item)
-        side = replace(side, outlines=placed_outlines(outlines, files.rules))
-        side = replace(side, findings=outlines.findings)
+        outlines = placed_outlines(outlines, files.rules)
+        own = outlines
+        if files.patch is not None and side.shape is not None:
+            own = of_patch(outlines, files.patch, side.shape, path)
+        side = replace(side, outlines=outlines, polygons=own.polygons, findings=outlines.findings)
     elif form is not None and files.all_paths:
         side = replace(side, own_shape=placed_shape(form.shape(files), files.rules))
     if side.shape is None or _is_large(side.shape):

@@ -19,7 +19,7 @@ _OBJECTS = (
 
 
 def piece_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
-    """Report masks whose numbers have so many pieces that they are hardly those of objects."""
+    """Report masks whose numbers have too many pieces for numbers of objects."""
     masks = [s for s in sides if s.masks is not None and s.files.rules.objects is None]
     pieces = sum(side.pieces for side in masks)
     numbers = sum(side.counts().total() for side in masks)

@@ -120,7 +120,7 @@ def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSid
             f"{_number(scale):g} times the px.",
             (fix,),
         )
-    objects = sum(len(side.outlines.polygons) for side in sides if side.outlines is not None)
+    objects = sum(len(side.polygons) for side in sides if side.polygons is not None)
     if present < CERTAIN and (objects >= LEAST_OBJECTS or not objects):
         best, move = max(
             ((_agreement(usable, _drawer(move)), move) for move in _moves(usable, objects > 0)),
@@ -142,7 +142,8 @@ def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSid
         return Doubt(
             f"outside:{target.name}",
             f"{where}, and neither swapped axes, another scale nor one offset for all regions "
-            "brings them in. Export outlines in px of the image of their region.",
+            "brings them in. Export outlines in px of the image of their region; if they are in px "
+            "of a slide, state where each region lies in it (patches in cohort.toml).",
         )
     return None
 
@@ -162,7 +163,7 @@ def _number(value: float) -> float | int:
 
 def _moves(pairs: Sequence[_Pair], has_outlines: bool) -> Iterator[_Move]:
     """Yield the places to try."""
-    if any(pair[1].files.rules.is_placed for pair in pairs):
+    if any(pair[1].files.rules.is_placed or pair[1].files.patch for pair in pairs):
         return  # the user said where they lie
     swapped = OutlineRules(axes=Axes.SWAPPED)
     if has_outlines or all(p[1].shape is not None and len({*p[1].shape}) == 1 for p in pairs):
@@ -197,7 +198,7 @@ def _as_drawn(side: SeenSide) -> _Filled | None:
 
 def _drawer(move: _Move) -> Callable[[SeenSide], _Filled | None]:
     def drawn(side: SeenSide) -> _Filled | None:
-        if side.outlines is not None and side.shape is not None:
+        if side.polygons is not None and side.shape is not None:
             return _filled(placed_polygons(_polygons(side), move.rules), side.shape)
         return None if side.filled is None else side.filled.T
 
@@ -206,9 +207,9 @@ def _drawer(move: _Move) -> Callable[[SeenSide], _Filled | None]:
 
 def _polygons(side: SeenSide) -> Polygons:
     """Return outlines in the convention that they seem to have."""
-    if side.outlines is None:
+    if side.polygons is None:
         raise ValueError("the side has no outlines")
-    polygons = side.outlines.polygons
+    polygons = side.polygons
     is_open = side.files.source in RULE_KEYS["vertices"][1] and side.files.rules.vertices is None
     return as_contours(polygons) if is_open and look_traced(polygons) else polygons
 
@@ -223,7 +224,7 @@ def _filled(polygons: Polygons, shape: Shape) -> _Filled:
 def _offset(first: SeenSide, second: SeenSide) -> tuple[int, int] | None:
     """Return by how many px (x, y) the second side overlaps the first most; None if unknown."""
     fixed = first.filled
-    if fixed is None or second.outlines is None or not len(second.outlines.polygons):
+    if fixed is None or second.polygons is None or not len(second.polygons):
         return None
     polygons = _polygons(second)
     boxes = bounds(polygons.flat)
@@ -250,8 +251,8 @@ def _outside_share(sides: Sequence[SeenSide]) -> float:
     """Return the share of outlines whose middle is not in the image."""
     outside = total = 0
     for side in sides:
-        if side.outlines is not None and side.shape is not None and len(side.outlines.polygons):
-            boxes = bounds(side.outlines.polygons.flat)
+        if side.polygons is not None and side.shape is not None and len(side.polygons):
+            boxes = bounds(side.polygons.flat)
             middle = (boxes[:, :2] + boxes[:, 2:]) / 2
             outside += int(((middle < 0) | (middle >= side.shape)).any(axis=1).sum())
             total += len(boxes)

@@ -165,6 +165,19 @@ def test_masks_of_class_numbers_are_cut_into_pieces(clean: Path, tmp_path: Path)
     assert planted.objects_of(folder) == right
 
 
+def test_outlines_of_slides_whose_regions_have_places_are_no_doubt(
+    clean: Path, right: list[list[Any]], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(clean, tmp_path / "cohort")
+    planted.change_points(folder, "annotation", lambda xy: xy + np.array([9000, 100]))
+    assert [d.name for d in inspect_folder(folder).doubts] == ["offset:annotation"]
+    text = planted.DESCRIPTION.replace("annotation/{region}", "annotation/{slide}")
+    text += "".join(f"[patches.{name}]\nx = 9000\ny = 100\n" for name in planted.REGIONS)
+    (folder / "cohort.toml").write_text(text)
+    assert inspect_folder(folder).doubts == ()
+    assert planted.objects_of(folder) == right
+
+
 def test_missing_and_empty_files_are_named(clean: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(clean, tmp_path / "cohort")
     (folder / ALPHA / f"{planted.REGIONS[0]}.geojson").unlink()
