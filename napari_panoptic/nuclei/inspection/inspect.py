@@ -168,19 +168,21 @@ def inspect_folder(
         replace(f, team=side.team) for each in seen for side in each.sides for f in side.findings
     ]
     findings = (*cohort.findings, *odd)
+    named = tuple(name_doubts(cohort, layout, listing))
+    doubts = (
+        *named,
+        *_doubts(cohort, layout, infos, seen, findings),
+        *_missing(cohort, {doubt.name.partition(":")[2] for doubt in named}),
+    )
     return Inspection(
         cohort=cohort,
         description=description,
         is_saved=is_saved,
         counts=tuple(_counts(cohort, seen)),
         looked_at=tuple(region.name for region in regions),
-        doubts=(
-            *(named := tuple(name_doubts(cohort, layout, listing))),
-            *_doubts(cohort, layout, infos, seen, findings),
-            *_missing(cohort, {doubt.name.partition(":")[2] for doubt in named}),
-        ),
+        doubts=doubts,
         findings=findings,
-        shown=_shown(seen),
+        shown=_shown(seen, [doubt.name.partition(":")[2] for doubt in doubts]),
         allow_outside=allow_outside,
     )
 
@@ -363,16 +365,13 @@ def _unused(cohort: Cohort, team: str | None) -> int:
     )
 
 
-def _shown(seen: Sequence[SeenRegion]) -> tuple[str, str] | None:
-    """Choose the region with most annotated objects in which a team has objects, and the team."""
+def _shown(seen: Sequence[SeenRegion], doubted: Sequence[str]) -> tuple[str, str] | None:
+    """Choose the region with most annotated objects, and a team, rather one with doubts."""
     found = [
-        (sum(region.reference.counts().values()), region.region.name, team)
+        (team in doubted, sum(region.reference.counts().values()), region.region.name, team)
         for region in seen
         if region.reference is not None
         for team, side in region.predictions.items()
-        if side.masks is not None or side.outlines is not None
+        if side.is_read
     ]
-    if not found:
-        return None
-    _, name, team = max(found, key=lambda each: each[0])
-    return name, team
+    return max(found, key=lambda each: each[:2])[2:] if found else None
