@@ -123,6 +123,22 @@ def sentences(estimates: Estimates) -> list[str]:
     return [*described, *_ranking_sentences(ranking(estimates, Quantity.PQ))]
 
 
+def difference_sentence(found: Difference, quantity: Quantity) -> str:
+    """Describe how far two teams are apart."""
+    name = _name(quantity)
+    if math.isnan(found.estimate):
+        return f"How far {found.first} and {found.second} differ in {name} cannot be told yet."
+    if found.low <= 0 <= found.high:
+        outcome = "which of them is better cannot be told"
+    else:
+        outcome = f"{found.first if found.estimate > 0 else found.second} is better"
+    return (
+        f"If the annotation were right, the {name} of {found.first} minus that of {found.second} "
+        f"would be {found.estimate:+.3f} (95 % interval: {found.low:+.3f} to {found.high:+.3f}): "
+        f"{outcome}."
+    )
+
+
 def _sentence(row: Estimate) -> str:
     if math.isnan(row.estimate):
         return f"The {_name(row.quantity)} of {row.team} cannot be estimated yet."
