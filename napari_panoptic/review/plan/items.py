@@ -44,7 +44,7 @@ class PlanItem:
     def words(self) -> str:
         """The item in a few words, with its team and status."""
         if self.kind is Kind.BACKGROUND:
-            return f"background of {self.team}"
+            return f"square of background, {self.team}"
         classes = dict.fromkeys(filter(None, (self.reference_class, self.prediction_class)))
         return " · ".join([f"{self.kind} of {self.team}", " → ".join(classes), *self._cause])
 
