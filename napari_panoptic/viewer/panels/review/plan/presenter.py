@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
 from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.progress import Progress, StoppedError
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.identity import one_spelling
-from napari_panoptic.review.plan.corrected import ALL, Quantity
+from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.plan.design import Plan, extend
-from napari_panoptic.review.plan.estimates import Answer, Estimates, estimate, expected
-from napari_panoptic.review.plan.goal import Goal, Offer, expected_half_width, offer, reached
+from napari_panoptic.review.plan.estimates import Answer
+from napari_panoptic.review.plan.goal import Offer, offer, reached
 from napari_panoptic.review.plan.items import PlanItem, item_at
 from napari_panoptic.review.plan.setup import PlanSetup
-from napari_panoptic.review.plan.store import PlannedReview, StoredPlan
-from napari_panoptic.review.plan.units import Population, StrArray, Units, population
+from napari_panoptic.review.plan.store import PlannedReview
+from napari_panoptic.review.plan.units import Population
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Share
-from napari_panoptic.viewer.jobs.jobs import Job, Latest, Several, Stream, show_failure
+from napari_panoptic.viewer.jobs.jobs import Latest, Several, Stream, show_failure
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.review.plan import words
-from napari_panoptic.viewer.panels.review.plan.asking import MINUTES, PRECISION, SECONDS
+from napari_panoptic.viewer.panels.review.plan.leading import Leading
 from napari_panoptic.viewer.panels.review.plan.panel import PlanPanel
-from napari_panoptic.viewer.panels.review.plan.square import TileSquare
+from napari_panoptic.viewer.panels.review.plan.work import (
+    CurrentPlan,
+    Found,
+    Wanted,
+    counted,
+    estimated,
+    spelt,
+    written,
+)
 from napari_panoptic.viewer.panels.seen_part import SeenPresenter
 
 if TYPE_CHECKING:
@@ -44,58 +48,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NOTHING_TO_UNDO = "Nothing to undo: no verdict on an item was given in this window."
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """What a population depends on, besides the files."""
-
-    teams: tuple[str, ...]
-    settings: EvaluationSettings
-    source: Source | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Current:
-    """The plan that is reviewed.
-
-    Parameters
-    ----------
-    stored
-        The plan in the review file, with team names as this cohort spells them.
-    setup
-        How it was set up.
-    """
-
-    stored: StoredPlan
-    setup: PlanSetup
-
-    @property
-    def plan(self) -> Plan:
-        """The plan."""
-        return self.stored.plan
-
-    @property
-    def goal(self) -> Goal:
-        """What to find out; F1 of the first team if the plan does not say."""
-        usual = Goal(Quantity.F1, self.plan.teams[:1], PRECISION, MINUTES, SECONDS)
-        return self.setup.goal or usual
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """What the verdicts say so far.
-
-    Parameters
-    ----------
-    estimates
-        The figures; None before a verdict that decides an item.
-    at_end
-        Half of the expected width of the interval after the last item.
-    """
-
-    estimates: Estimates | None
-    at_end: float
 
 
 class PlanPresenter(SeenPresenter[PlanPanel]):
@@ -125,16 +77,16 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             progressed=panel.ask.show_progress,
         )
         self._offering: Latest[Offer] = Latest(self._on_offer, failed=self._on_failed)
-        self._estimating: Latest[_Found] = Latest(self._on_found, failed=self._on_failed)
+        self._estimating: Latest[Found] = Latest(self._on_found, failed=self._on_failed)
         self._others = Several()
-        self._square = TileSquare(around.viewer)
-        self._known: tuple[_Wanted, Population] | None = None
-        self._asked: _Wanted | None = None
+        self._leading = Leading(around)
+        self._known: tuple[Wanted, Population] | None = None
+        self._asked: Wanted | None = None
         self._offer: Offer | None = None
         self._reviewed_by: tuple[PlannedReview | None, str] = (None, "")
         self._asks_anew = self._is_stopped = self._is_closed = False
-        self._current: _Current | None = None
-        self._found: _Found | None = None
+        self._current: CurrentPlan | None = None
+        self._found: Found | None = None
         self.item: PlanItem | None = None
         """The item that is reviewed; None if the review is paused or all items are reviewed."""
         self.is_on = False
@@ -183,7 +135,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         for each in (self._counting, self._offering, self._estimating):
             each.close()
         self.is_on, self._is_closed = False, True
-        self._square.close(is_window_gone=self.is_window_gone)
+        self._leading.close(is_window_gone=self.is_window_gone)
 
     # What is shown.
 
@@ -202,7 +154,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             self._show_plan()
             self._compute_estimates()
 
-    def _read_plan(self) -> _Current | None:
+    def _read_plan(self) -> CurrentPlan | None:
         """Return the plan in the review file, or None."""
         store = self._reviewing.store
         self._reviewed_by = store, self._reviewing.reviewer
@@ -214,7 +166,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         except PanopticError as error:
             show_error(str(error))
             return None
-        return _Current(replace(stored, plan=_spelt(stored.plan, self.session.cohort)), setup)
+        return CurrentPlan(replace(stored, plan=spelt(stored.plan, self.session.cohort)), setup)
 
     def _plan_for_goal(self) -> None:
         """Compute the plan that the form leads to."""
@@ -223,15 +175,16 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if goal is None:
             return
         self._offer = None
-        wanted = _Wanted(goal.teams, session.settings, session.source)
+        wanted = Wanted(goal.teams, session.settings, session.source)
         known = self._population(wanted)
         if known is None:
             ask.show_offer(words.COUNTING if self._counting.is_busy else "", may_draw=False)
             return
         ask.show_progress(None)
+        ask.draw.setEnabled(False)
         self._offering.start(partial(offer, known.units, goal, ask.seed.value()))
 
-    def _population(self, wanted: _Wanted) -> Population | None:
+    def _population(self, wanted: Wanted) -> Population | None:
         """Return the items of teams; None if they are being counted first."""
         if self._known is not None and self._known[0] == wanted:
             return self._known[1]
@@ -243,7 +196,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._asked, self._is_stopped = wanted, False
         self.panel.ask.show_progress(0.0)
         self._counting.start(
-            partial(_counted, self.session.cohort, wanted, self.session.held_up_to_px)
+            partial(counted, self.session.cohort, wanted, self.session.held_up_to_px)
         )
         return None
 
@@ -263,11 +216,11 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if current is None:
             return
         setup = current.setup
-        known = self._population(_Wanted(current.plan.teams, setup.settings, setup.source))
+        known = self._population(Wanted(current.plan.teams, setup.settings, setup.source))
         answers = self._answers()
         if known is not None and answers is not None:
             self._estimating.start(
-                partial(_estimated, current.plan, known.units, answers, current.goal)
+                partial(estimated, current.plan, known.units, answers, current.goal)
             )
 
     def _show_found(self, _class: object = None) -> None:
@@ -378,7 +331,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         text = words.offer_text(goal, found, len(self._known[1].units))
         self.panel.ask.show_offer(text, may_draw=True)
 
-    def _on_found(self, found: _Found) -> None:
+    def _on_found(self, found: Found) -> None:
         self._found = found
         self.panel.show_problem("")
         self._show_found()
@@ -429,7 +382,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         """Let verdicts apply to any object again."""
         self.item = None
         self._set_on(False)
-        self._square.remove()
+        self._leading.leave()
         self._show_plan()
 
     def give(self, verdict: Verdict) -> None:
@@ -438,7 +391,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if store is None or item is None:
             self.panel.show_state(words.WHAT_NEXT)
             return
-        if not self._is_shown(item, verdict):
+        if not self._leading.is_shown(item, verdict):
             self._go(item)
             self._say(words.SHOWN_AGAIN.format(item.number))
             return
@@ -507,7 +460,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             return
         self._others.start(
             partial(
-                _written,
+                written,
                 folder,
                 self.session.cohort,
                 current.plan,
@@ -528,7 +481,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self.refresh()
 
     def _on_back(self) -> None:
-        self._asks_anew = False
+        self._asks_anew = self._is_stopped = False
         self.refresh()
 
     def _on_name(self) -> None:
@@ -560,7 +513,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             self._go_to(number)
         elif current is not None:
             self.item = None
-            self._square.remove()
+            self._leading.leave()
             self._show_plan()
             self.panel.item.show_end(words.ALL_DONE, words.WHAT_NEXT)
 
@@ -592,38 +545,12 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         own = self._read(PlannedReview.answers) or []
         given = next((answer for answer in own if answer.item == item.number), None)
         verdict = None if given is None else given.verdict
-        self._square.remove()
+        self._leading.go_to(item)
         if item.tile_yx_px is None:
             self.panel.item.show_object(title, verdict)
-            self.link.go_to(item.region, item.side, item.object_id, team=item.team)
             self._return_keys()
         else:
-            self.link.go_to(item.region, team=item.team)
-            self._show_square()
             self.panel.item.show_tile(title, verdict, None if given is None else given.count)
-
-    def _show_square(self) -> None:
-        """Draw the square of an item of background, once its region is shown."""
-        item, snapshot = self.item, self.session.snapshot
-        if item is None or item.tile_yx_px is None or snapshot is None:
-            return
-        if snapshot.region.name == item.region:
-            self.session.select(None)
-            box = self._square.show(snapshot, item.tile_yx_px)
-            self.link.scene.bring_box_into_view(box)
-
-    def _is_shown(self, item: PlanItem, verdict: Verdict) -> bool:
-        """Return whether an item is what the user looks at, and gives a verdict on."""
-        session, chosen = self.session, self.session.selection
-        snapshot = session.snapshot
-        if snapshot is None or (snapshot.region.name, session.team) != (item.region, item.team):
-            return False
-        if item.tile_yx_px is not None:
-            return self._square.is_shown
-        # Also of an object that cannot be shown, such as one that was edited away.
-        return verdict is Verdict.CANNOT_TELL or (
-            chosen is not None and (chosen.side, chosen.id) == (item.side, item.object_id)
-        )
 
     def _take_settings(self, setup: PlanSetup) -> None:
         """Evaluate as the plan was, so that its items are those that are shown."""
@@ -654,11 +581,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     # What happens elsewhere.
 
     def _on_region(self, _snapshot: object) -> None:
-        snapshot, item = self.session.snapshot, self.item
-        if item is None or snapshot is None or snapshot.region.name != item.region:
-            self._square.remove()
-        elif not self._square.is_shown:
-            self._show_square()
+        self._leading.follow_region()
 
     def _on_review(self) -> None:
         """Follow another reviewer or another file; verdicts without a plan are no matter."""
@@ -672,66 +595,10 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._estimating.drop()
         self._found, self.item = None, None
         self._set_on(False)
-        self._square.remove()
+        self._leading.leave()
         self.panel.show_problem("")
         self.panel.show_state("")
 
     @property
     def _reviewing(self) -> Reviewing:
         return self._review.reviewing
-
-
-def _counted(
-    cohort: Cohort, wanted: _Wanted, held_up_to_px: int, job: Job[Population]
-) -> Iterator[Population]:
-    """Evaluate teams over the cohort; for workers."""
-    progress = Progress(lambda: job.is_wanted, job.report)
-    try:
-        yield population(
-            cohort,
-            wanted.teams,
-            wanted.settings,
-            wanted.source,
-            held_up_to_px=held_up_to_px,
-            progress=progress,
-        )
-    except StoppedError:
-        return
-
-
-def _estimated(plan: Plan, units: Units, answers: Sequence[Answer], goal: Goal) -> _Found:
-    decides = any(answer.verdict is not Verdict.CANNOT_TELL for answer in answers)
-    estimates = estimate(plan, units, answers) if decides else None
-    return _Found(estimates, expected_half_width(goal, expected(plan, units, answers)))
-
-
-def _written(
-    folder: Path,
-    cohort: Cohort,
-    plan: Plan,
-    found: Population,
-    estimates: Estimates,
-    answers: Sequence[Answer],
-) -> list[Path]:
-    """Write the files of a reviewed plan."""
-    from napari_panoptic.report.nuclei.review import ReviewedPlan, write_reviewed_plan
-
-    review = ReviewedPlan(plan, found.units, estimates)
-    return write_reviewed_plan(folder, review, answers, found.findings, cohort.root)
-
-
-def _spelt(plan: Plan, cohort: Cohort) -> Plan:
-    """Return a plan with the names of teams and regions as a cohort spells them."""
-    teams = {one_spelling(team.name): team.name for team in cohort.teams}
-    regions = {one_spelling(region.name): region.name for region in cohort.regions}
-    units = plan.units
-    return replace(
-        plan,
-        units=replace(
-            units, team=_renamed(units.team, teams), region=_renamed(units.region, regions)
-        ),
-    )
-
-
-def _renamed(names: StrArray, spelt: Mapping[str, str]) -> StrArray:
-    return np.array([*(spelt.get(name, name) for name in names), None], object)[:-1]
