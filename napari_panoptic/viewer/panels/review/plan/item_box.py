@@ -5,17 +5,16 @@ from __future__ import annotations
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QKeyEvent
-from qtpy.QtWidgets import QPushButton, QSpinBox, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QGridLayout, QPushButton, QSpinBox, QVBoxLayout, QWidget
 
 from napari_panoptic.nuclei.values.vocabulary import Verdict
-from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import ElidedLabel
 from napari_panoptic.viewer.panels.review.fields import is_verdict_key
 from napari_panoptic.viewer.panels.review.plan.words import TILE_QUESTION
 from napari_panoptic.viewer.panels.review.verdict_buttons import (
     BUTTON_PX,
+    SPACING_PX,
     VERDICT_KEYS,
     VerdictButtons,
     verdict_title,
@@ -61,7 +60,7 @@ class ItemBox(QWidget):
         self.save = QPushButton(f"Save the number   {keys[Verdict.ANNOTATION_RIGHT]}")
         unclear = Verdict.CANNOT_TELL
         self.unclear = QPushButton(f"{verdict_title(unclear)}   {keys[unclear]}")
-        self._title, self._tile = ElidedLabel(""), QWidget()
+        self._title, self._tile = PlainLabel(), QWidget()
         self._lay_out()
         self.verdicts.given.connect(self.verdict_given.emit)
         self.nuclei.entered.connect(self._on_count)
@@ -93,7 +92,7 @@ class ItemBox(QWidget):
 
     def _show(self, title: str, *, is_tile: bool) -> None:
         self.verdicts.show_end("")
-        self._title.set_text(title)
+        self._title.setText(title)
         self.verdicts.setVisible(not is_tile)
         self._tile.setVisible(is_tile)
 
@@ -103,15 +102,19 @@ class ItemBox(QWidget):
 
     def _lay_out(self) -> None:
         self._title.setStyleSheet("font-weight: bold")
+        self._title.setWordWrap(True)
         self.unclear.setCheckable(True)
         for button in (self.save, self.unclear):
             button.setMinimumHeight(BUTTON_PX)
         question = PlainLabel(TILE_QUESTION)
         question.setWordWrap(True)
-        tile, layout = QVBoxLayout(self._tile), QVBoxLayout(self)
-        for each in (tile, layout):
-            each.setContentsMargins(0, 0, 0, 0)
-        tile.addWidget(question)
-        tile.addWidget(FlowBar(self.nuclei, self.save, self.unclear))
+        tile, layout = QGridLayout(self._tile), QVBoxLayout(self)
+        tile.setContentsMargins(0, 0, 0, 0)
+        tile.setSpacing(SPACING_PX)
+        layout.setContentsMargins(0, 0, 0, 0)
+        tile.addWidget(question, 0, 0, 1, 2)
+        tile.addWidget(self.nuclei, 1, 0)
+        tile.addWidget(self.save, 1, 1)
+        tile.addWidget(self.unclear, 2, 0, 1, 2)
         for widget in (self._title, self.verdicts, self._tile):
             layout.addWidget(widget)
