@@ -24,7 +24,7 @@ class PlanSetup:
     settings, source
         How to evaluate, and which format of the predictions; None for the default.
     is_shared
-        Whether one verdict per item is enough, whoever gives it.
+        Whether one verdict per item is enough, by any reviewer.
     is_blind
         Whether team and status are hidden from the reviewer.
     """

@@ -138,7 +138,7 @@ class AskPage(QWidget):
             self.seed: "The same seed and cohort give the same plan.",
             self.is_blind: "The names of teams, the colours of statuses and the lists of objects "
             "are hidden while you review the plan.",
-            self.is_shared: "One verdict per item is enough, whoever gives it. Otherwise each "
+            self.is_shared: "One verdict per item is enough, by any reviewer. Otherwise each "
             "reviewer completes the plan, and their agreement is shown.",
             self.count: "Evaluate the team in all regions, to count what can be reviewed.",
             self.draw: "Draw the items at random, and keep the plan with the verdicts.",

@@ -64,7 +64,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     """
 
     title = "Plan"
-    key = "Alt-p"
+    key = "Alt-b"  # P is the mnemonic of napari's menu Plugins
     panel_type = PlanPanel
 
     def __init__(self, around: Surroundings, panel: PlanPanel, review: ReviewPresenter) -> None:
