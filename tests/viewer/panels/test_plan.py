@@ -79,12 +79,11 @@ class PlanWindow:
         self._wait_until(lambda: self.presenter.is_in_sight)
         self.settle()
 
-    def start_again(self, reviewer):
+    def start_again(self):
         """Show the cohort again, as on the next day."""
         self.desk.show_cohort(self.desk.session.cohort)
         self.settle()
-        self.review.reviewing.use(reviewer=reviewer)
-        self.settle()
+        self.bring_to_front()
 
     def press(self, key):
         QTest.keyClick(self.desk._viewer.window._qt_viewer.canvas.native, key, ALT)
@@ -203,10 +202,15 @@ def test_a_plan_goes_on_after_a_restart_and_can_be_extended(window, units):
     window.settle()
     plan, answers = stored(window)
     assert [answer.item for answer in answers] == [1, 2]
-    window.start_again("Ada")
-    window.bring_to_front()
+    window.start_again()
     assert window.panel.begin.text() == "Continue the review"
+    session = window.desk.session
+    others = session.protocol.replaced(iou_threshold=0.7)
+    window.desk.panels.settings.settings_chosen.emit(others)
+    window.settle()
+    assert session.settings == others
     window.click(window.panel.begin)
+    assert session.settings == session.protocol  # those of the plan
     assert window.presenter.item == item_at(plan, 3)
     window.panel.more.setValue(7)
     window.click(window.panel.extension)
@@ -284,15 +288,15 @@ def test_a_blind_reviewer_sees_neither_team_nor_status(window):
 def test_two_reviewers_share_a_plan_and_agree(window):
     window.draw(is_shared=True)
     window.click(window.panel.begin)
-    while window.presenter.item.number <= 4:
+    while window.presenter.item.number <= 2:
         window.judge(Verdict.ANNOTATION_RIGHT)
     with PlannedReview(window.review.reviewing.path, reviewer="Bo") as other:
         first = item_at(other.stored_plan().plan, 1)
         count = 0 if first.kind is Kind.BACKGROUND else None
         other.answer(1, Verdict.ANNOTATION_RIGHT, count=count)
-    window.start_again("Bo")
-    window.bring_to_front()
+    window.review.reviewing.use(reviewer="Bo")
+    window.settle()
     window.click(window.panel.begin)
-    assert window.presenter.item.number == 5  # Ada's verdicts count
+    assert window.presenter.item.number == 3  # Ada's verdicts count
     objects = first.kind is not Kind.BACKGROUND
     assert ("Bo and Ada agree on 100% of 1 items" in window.panel.result_text()) is objects

@@ -152,6 +152,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             self._plan_for_goal()
         else:
             self._show_plan()
+            self._show_found()
             self._compute_estimates()
 
     def _read_plan(self) -> CurrentPlan | None:
@@ -201,14 +202,14 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         return None
 
     def _show_plan(self) -> None:
-        """Show the plan and its progress."""
-        current, share = self._current, self._share()
-        if current is None or share is None:
+        """Show the plan, and whether its items are being reviewed."""
+        current = self._current
+        if current is None:
             return
         name = f"{words.goal_words(current.goal)} · {len(current.plan)} items"
         name += f" · seed {current.plan.seed}"
-        self.panel.show_plan(name, is_on=self.is_on, is_begun=share.done > 0)
-        self._show_found()
+        is_begun = self.is_on or bool(self._answers())
+        self.panel.show_plan(name, is_on=self.is_on, is_begun=is_begun)
 
     def _compute_estimates(self) -> None:
         """Compute what the verdicts say, once the population is known."""
@@ -223,11 +224,12 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
                 partial(estimated, current.plan, known.units, answers, current.goal)
             )
 
-    def _show_found(self, _class: object = None) -> None:
-        """Show progress, and the estimates as far as they are known."""
-        current, found, share = self._current, self._found, self._share()
-        if current is None or share is None:
+    def _show_progress(self) -> None:
+        """Show how much is reviewed, and the figure as far as it is known."""
+        current, found, answers = self._current, self._found, self._answers()
+        if current is None or answers is None:
             return
+        share = Share(len(answers), len(current.plan))
         estimates = None if found is None else found.estimates
         interval = None if estimates is None else reached(current.goal, estimates)
         precision = "The cohort is being evaluated for the figures …"
@@ -238,6 +240,14 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self.panel.show_progress(
             share, words.progress_text(share, current.goal, interval), precision
         )
+
+    def _show_found(self, _class: object = None) -> None:
+        """Show progress, and the estimates as far as they are known."""
+        current = self._current
+        if current is None:
+            return
+        self._show_progress()
+        estimates = None if self._found is None else self._found.estimates
         if estimates is None:
             self.panel.show_results(None, (), ())
         else:
@@ -279,18 +289,15 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         """Describe how far this reviewer agrees with the others who reviewed the plan."""
         own = self._reviewing.reviewer
         lines = []
-        for other in self._read(PlannedReview.plan_reviewers) or []:
+        others = self._read(PlannedReview.plan_reviewers) or []
+        for other in (name for name in others if name != one_spelling(own)):
             found = self._read(partial(PlannedReview.plan_agreement, first=own, second=other))
-            if other != one_spelling(own) and found is not None and found.n:
+            if found is not None and found.n:
                 lines.append(
                     f"{own} and {other} agree on {found.observed:.0%} of {found.n} items that both "
                     f"have judged (Cohen's kappa {found.kappa:.2f})."
                 )
         return lines
-
-    def _share(self) -> Share | None:
-        shared = self._current is not None and self._current.setup.is_shared
-        return self._read(lambda at: at.plan_progress(is_shared=shared))
 
     def _answers(self) -> list[Answer] | None:
         """Return the verdicts that count."""
@@ -506,12 +513,14 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def _go_on(self) -> None:
         """Go to the first item without a verdict."""
-        current = self._current
-        shared = current is not None and current.setup.is_shared
-        number = self._read(lambda at: at.next_item(is_shared=shared))
-        if number is not None:
+        current, answers = self._current, self._answers()
+        if current is None or answers is None:
+            return
+        done = {answer.item for answer in answers}
+        numbers = range(1, len(current.plan) + 1)
+        if (number := next((n for n in numbers if n not in done), None)) is not None:
             self._go_to(number)
-        elif current is not None:
+        else:
             self.item = None
             self._leading.leave()
             self._show_plan()
@@ -563,7 +572,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             settings.source_chosen.emit(setup.source)
 
     def _after_verdict(self) -> None:
-        self._show_found()
+        self._show_progress()
         self._compute_estimates()
 
     def _return_keys(self) -> None:
