@@ -120,8 +120,9 @@ def progress_text(share: Share, goal: Goal, found: Interval | None) -> str:
     if found is None or math.isnan(found.estimate):
         return done
     width, q = figure_text(goal.quantity, found.half_width), goal.quantity
-    sign = "+" if len(goal.teams) == 2 and found.estimate > 0 else ""
-    return f"{done} · {QUANTITY_WORDS[q]} {sign}{figure_text(q, found.estimate)} ± {width}"
+    if len(goal.teams) == 2:
+        return f"{done} · difference in {QUANTITY_WORDS[q]} {found.estimate:+.2f} ± {width}"
+    return f"{done} · {QUANTITY_WORDS[q]} {figure_text(q, found.estimate)} ± {width}"
 
 
 def precision_text(goal: Goal, found: Interval | None, at_end: float) -> str:
