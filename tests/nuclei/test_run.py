@@ -722,7 +722,9 @@ def test_a_killed_worker_is_survived(
     cluster: Cluster, large: Path, large_tables: dict[str, bytes], tmp_path: Path
 ) -> None:
     """The cluster's last test but two: it costs a worker."""
-    with stopped_at(N_STOPPED, "wait", *evaluating(large, tmp_path / "out", cluster.address)) as process:
+    with stopped_at(
+        N_STOPPED, "wait", *evaluating(large, tmp_path / "out", cluster.address)
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
         cluster.workers[0].kill()
@@ -746,9 +748,7 @@ def lose_in_the_middle(
             process.kill()
 
     with pytest.raises(PanopticError, match=said):
-        list(
-            run_regions(many, SMALL_WORK, scheduler=cluster.address, store=store, on_result=lose)
-        )
+        list(run_regions(many, SMALL_WORK, scheduler=cluster.address, store=store, on_result=lose))
     n_done = len(list(store.glob("*.part.json")))
     assert 0 < n_done < N_LOST
     news: list[RegionDone] = []
