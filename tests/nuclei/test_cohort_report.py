@@ -31,7 +31,7 @@ from napari_panoptic.nuclei.values.settings import Correction, EvaluationSetting
 from napari_panoptic.report.nuclei.page import report_page
 from tests.support.interrupted import stopped_at, write_large_cohort
 from tests.support.one_by_one import robustness_of_results
-from tests.support.reports import report_on, without_team_in
+from tests.support.reports import report_on, without_plots, without_team_in
 from tests.support.slides import HELD_UP_TO_PX as SLIDES_FROM_PX
 from tests.support.slides import TEAMS as SLIDE_TEAMS
 from tests.support.slides import write_slide_cohort
@@ -53,7 +53,8 @@ def page(cohort: Cohort) -> str:
     """Return the page on one team that one thread computes without interruption."""
     found = cohort_report(one_team(cohort), jobs=1)
     assert found is not None
-    return report_page(found, [])
+    with without_plots():
+        return report_page(found, [])
 
 
 def request_for(cohort: Cohort, **changes: EvaluationSettings) -> ReportRequest:
@@ -128,6 +129,7 @@ def test_patients_whose_regions_are_not_together_are_summed_all_the_same(cohort:
 # --- taken up again ----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_a_stopped_run_goes_on_in_the_pass_where_it_was(
     cohort: Cohort, page: str, tmp_path: Path
 ) -> None:
@@ -177,6 +179,7 @@ def test_nothing_is_kept_where_nothing_could_be_evaluated(cohort: Cohort, tmp_pa
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("no_plots")
 def test_processes_give_the_same(cohort: Cohort, page: str) -> None:
     found = cohort_report(one_team(cohort), jobs=2, scheduler=PROCESSES)
     assert found is not None
@@ -199,10 +202,12 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(many: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Write the report on many regions where nothing interrupts."""
     output = tmp_path_factory.mktemp("whole") / "report.html"
-    assert main(["report", str(many), "-o", str(output), *ONE_TEAM]) == 0
+    with without_plots():
+        assert main(["report", str(many), "-o", str(output), *ONE_TEAM]) == 0
     return output.read_bytes()
 
 
+@pytest.mark.usefixtures("no_plots")
 @pytest.mark.parametrize(
     "at",
     [
@@ -231,6 +236,7 @@ def test_a_killed_report_goes_on_and_ends_with_the_same_bytes(
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_no_resume_begins_anew(
     folder: Path, cohort: Cohort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

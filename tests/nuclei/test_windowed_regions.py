@@ -291,6 +291,7 @@ def test_polygons_without_a_pixel_are_told_of(tmp_path: Path) -> None:
     assert [f for f in seen.findings if f.kind is FindingKind.VANISHED] == vanished
 
 
+@pytest.mark.usefixtures("no_plots")
 @pytest.mark.parametrize(
     ("held_up_to_px", "names"),
     [

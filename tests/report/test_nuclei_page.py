@@ -470,6 +470,7 @@ def test_methods_without_distances() -> None:
 # --- files and the command ---------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_a_report_is_written_whole_or_not_at_all(
     short_report: CohortReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -493,6 +494,7 @@ def test_a_report_is_written_whole_or_not_at_all(
     assert list(tmp_path.iterdir()) == [target]
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_the_command_writes_a_report_with_patients_by_group(
     cohort: Cohort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

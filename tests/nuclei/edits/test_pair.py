@@ -189,7 +189,7 @@ SETTINGS = [
 ]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), often=st.booleans())
 def test_any_sequence_of_edits_equals_a_full_recomputation(seed: int, often: bool) -> None:
     rng = np.random.default_rng(seed)
