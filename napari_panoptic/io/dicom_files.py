@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +62,11 @@ def read_dicom(path: Path, what: str, classes: tuple[str, ...], *, with_pixels: 
     ValueError
         If it is damaged, of another class, compressed as a whole or big-endian.
     """
-    pydicom = optional("pydicom", path)
     check_length(path, what)
-    try:
-        with without_warnings(), foreign_decoder():
-            dataset = pydicom.dcmread(path, stop_before_pixels=not with_pixels)
-            found = str(dataset.get("SOPClassUID", "none"))
-            syntax = str(dataset.file_meta.get("TransferSyntaxUID", "none"))
-    except (*DECODING_ERRORS, pydicom.errors.InvalidDicomError) as error:
-        raise ValueError(str(error)[:160] or type(error).__name__) from error
+    with decoding_dicom(path) as pydicom:
+        dataset = pydicom.dcmread(path, stop_before_pixels=not with_pixels)
+        found = str(dataset.get("SOPClassUID", "none"))
+        syntax = str(dataset.file_meta.get("TransferSyntaxUID", "none"))
     if found not in classes:
         raise ValueError(f"its SOP class is {found[:80]}, not {classes[0]}")
     if syntax not in _TRANSFER_SYNTAXES:
@@ -75,6 +74,25 @@ def read_dicom(path: Path, what: str, classes: tuple[str, ...], *, with_pixels: 
             f"its transfer syntax is {syntax[:80]}; save it uncompressed, as little endian"
         )
     return dataset
+
+
+@contextmanager
+def decoding_dicom(path: Path) -> Iterator[Any]:
+    """Turn the errors of pydicom and highdicom into ValueError; datasets are decoded when used.
+
+    Raises
+    ------
+    UnreadableFileError
+        If pydicom is not installed.
+    """
+    pydicom = optional("pydicom", path)
+    own = (pydicom.errors.InvalidDicomError, pydicom.errors.BytesLengthException)
+    try:
+        with without_warnings(), foreign_decoder():
+            yield pydicom
+    # highdicom keeps the places of frames in a database in memory.
+    except (*DECODING_ERRORS, *own, sqlite3.Error) as error:
+        raise ValueError(str(error)[:160] or type(error).__name__) from error
 
 
 def optional(name: str, path: Path) -> Any:

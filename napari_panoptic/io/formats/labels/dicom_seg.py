@@ -14,14 +14,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.decode import (
-    DECODING_ERRORS,
-    check_size,
-    foreign_decoder,
-    undecodable,
-    without_warnings,
-)
-from napari_panoptic.io.dicom_files import SEGMENTATIONS, optional, read_dicom
+from napari_panoptic.io.decode import DECODING_ERRORS, check_size, undecodable
+from napari_panoptic.io.dicom_files import SEGMENTATIONS, decoding_dicom, optional, read_dicom
 from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
@@ -52,10 +46,11 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     highdicom = optional("highdicom", path)
     try:
         dataset = read_dicom(path, WHAT, SEGMENTATIONS)
-        labels = _labels(dataset)
-        _check_frames(dataset, len(labels), path)
-        check_size(_shape(dataset), request.shape, path=path, region=request.region)
-        numbers, findings = _numbers(highdicom, dataset, path)
+        with decoding_dicom(path):
+            labels = _labels(dataset)
+            _check_frames(dataset, len(labels), path)
+            check_size(_shape(dataset), request.shape, path=path, region=request.region)
+            numbers, findings = _numbers(highdicom, dataset, path)
     except DECODING_ERRORS as error:
         raise undecodable(path, WHAT, error) from error
     instances, label_of = _instances(numbers, labels)
@@ -81,7 +76,9 @@ def files_shape(files: MaskFiles) -> tuple[int, int] | None:
     path = files.all_paths[0]
     check_file(path, WHAT)
     try:
-        return _shape(read_dicom(path, WHAT, SEGMENTATIONS, with_pixels=False))
+        dataset = read_dicom(path, WHAT, SEGMENTATIONS, with_pixels=False)
+        with decoding_dicom(path):
+            return _shape(dataset)
     except DECODING_ERRORS as error:
         raise undecodable(path, WHAT, error) from error
 
@@ -134,15 +131,14 @@ def _numbers(
     highdicom: Any, dataset: Any, path: Path
 ) -> tuple[NDArray[np.integer[Any]], list[Finding]]:
     """Return the number of the segment of each pixel; where they overlap, the highest."""
-    with without_warnings(), foreign_decoder():
-        segments = highdicom.seg.Segmentation.from_dataset(dataset, copy=False)
-        options = {"combine_segments": True, "dtype": np.uint16}
-        try:
-            return segments.get_total_pixel_matrix(**options), []
-        except RuntimeError as error:
-            if "overlap" not in str(error).casefold():
-                raise
-        numbers = segments.get_total_pixel_matrix(**options, skip_overlap_checks=True)
+    segments = highdicom.seg.Segmentation.from_dataset(dataset, copy=False)
+    options = {"combine_segments": True, "dtype": np.uint16}
+    try:
+        return segments.get_total_pixel_matrix(**options), []
+    except RuntimeError as error:
+        if "overlap" not in str(error).casefold():
+            raise
+    numbers = segments.get_total_pixel_matrix(**options, skip_overlap_checks=True)
     message = "segments share pixels, which belong to the segment with the highest number"
     return numbers, [Finding(FindingKind.OVERLAPPING, message, path=path)]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.io.dicom_files import ANNOTATIONS, read_dicom
+from napari_panoptic.io.dicom_files import ANNOTATIONS, decoding_dicom, read_dicom
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
 from napari_panoptic.io.formats.polygons.shapes import ellipse
 
@@ -31,6 +31,16 @@ def read_objects(path: Path) -> Iterator[Outline]:
     confidence or score is the score.
     """
     dataset = read_dicom(path, WHAT, (ANNOTATIONS,))
+    with decoding_dicom(path):
+        groups = _groups(dataset)
+    for group in groups:
+        with decoding_dicom(path):
+            outlines = _outlines(group)
+        yield from outlines
+
+
+def _groups(dataset: Any) -> list[Any]:
+    """Return the groups with outlines."""
     if (kind := dataset.get("AnnotationCoordinateType")) != "2D":
         raise ValueError(f"its coordinates are of the type {kind}, in mm; export them in px (2D)")
     if dataset.get("PixelOriginInterpretation", "VOLUME") != "VOLUME":
@@ -41,18 +51,17 @@ def read_objects(path: Path) -> Iterator[Outline]:
         raise ValueError(f"graphics of the type {sorted(unknown)[0][:40]}")
     if kinds and not kinds.intersection(_OUTLINES):
         raise ValueError("it has points or lines only, which outline no nucleus")
-    for group in groups:
-        if group.GraphicType in _OUTLINES:
-            yield from _outlines(group)
+    return [group for group in groups if group.GraphicType in _OUTLINES]
 
 
-def _outlines(group: Any) -> Iterator[Outline]:
+def _outlines(group: Any) -> list[Outline]:
     rings, label = _rings(group), str(group.AnnotationGroupLabel)
     if len(rings) != (stated := int(group.NumberOfAnnotations)):
         raise ValueError(f"{len(rings)} annotations in a group that states {stated}")
     scores = _scores(group, len(rings))
-    for ring, score in zip(rings, scores.tolist(), strict=True):
-        yield [ring], label, None, score
+    return [
+        ([ring], label, None, score) for ring, score in zip(rings, scores.tolist(), strict=True)
+    ]
 
 
 def _rings(group: Any) -> list[NDArray[np.float64]]:
