@@ -29,6 +29,8 @@ from napari_panoptic.statistics.graphs import connected_components
 AGREEMENT_IOU = 0.5
 """Predictions of two teams show the same object above this IoU, strictly."""
 NO_MEMBER = -1
+LIKELY_SCORE = 0.5
+"""Most suspects with a lower score are none."""
 _ABSENT, _SILENT, _AGREES, _DISSENTS = range(4)
 _PRIOR = 4.0
 _ALONE = 0.5
@@ -79,6 +81,9 @@ class Suspect:
         Its centroid.
     sentence
         The reason, for the user.
+    team_ids
+        If the annotation overlooks the object: the id of the prediction of each agreeing team;
+        else empty.
     """
 
     kind: SuspectKind
@@ -95,6 +100,7 @@ class Suspect:
     bbox: tuple[int, int, int, int]
     centroid_yx_px: tuple[float, float]
     sentence: str
+    team_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -647,10 +653,10 @@ class _RegionSuspects:
         """Return an overlooked object, shown by the largest of the predictions that agree."""
         own = self._own
         teams = [k for k, row in enumerate(own.members[group]) if row != NO_MEMBER]
-        areas = [own.predictions[k].area_px[own.members[group, k]] for k in teams]
-        team = teams[int(np.argmax(areas))]
+        rows = [(own.predictions[k], int(own.members[group, k])) for k in teams]
+        team = teams[int(np.argmax([side.area_px[row] for side, row in rows]))]
         reason = f"{english_list(self._teams(group))} agree on an object; the annotation has none"
-        return self._suspect(
+        found = self._suspect(
             SuspectKind.OVERLOOKED,
             float(self._reliability[group]),
             (own.predictions[team], int(own.members[group, team])),
@@ -658,6 +664,7 @@ class _RegionSuspects:
             f"{reason}; {self._trust(group)}",
             team=own.teams[team],
         )
+        return replace(found, team_ids=tuple(int(side.ids[row]) for side, row in rows))
 
     def _of_reference(
         self,
