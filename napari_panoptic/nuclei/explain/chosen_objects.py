@@ -65,7 +65,7 @@ def chosen_objects(
                 continue
             evaluation = held.evaluate(team, settings, source).evaluation
             if evaluation is not None:
-                own = objects_with_ids(evaluation.outcomes, ids[team, region.name])
+                own = objects_with_ids(evaluation, ids[team, region.name])
                 found.append(Block(team, region.patient, region.name, own))
             held.forget(team)
     return tuple(found)

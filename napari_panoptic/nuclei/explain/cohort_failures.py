@@ -107,19 +107,25 @@ def chosen_failures(outcomes: Outcomes, rows: Mapping[Side, NDArray[np.integer]]
     return RegionFailures(columns, outcomes.class_names, outcomes.mpp)
 
 
-def objects_with_ids(outcomes: Outcomes, ids: Mapping[Side, NDArray[np.int64]]) -> RegionFailures:
+def objects_with_ids(
+    evaluation: Evaluation, ids: Mapping[Side, NDArray[np.int64]]
+) -> RegionFailures:
     """Return the objects of some ids as failures, whatever their status; unknown ids are left out.
 
     Parameters
     ----------
-    outcomes
-        The outcomes of a region.
+    evaluation
+        Of a region that is held.
     ids
         Side -> ids; none of a side that is missing.
     """
-    none = np.zeros(0, np.int64)
-    rows = {side: np.isin(outcomes.side(side).ids, ids.get(side, none)) for side in SIDES}
-    return chosen_failures(outcomes, {side: np.flatnonzero(own) for side, own in rows.items()})
+    outcomes, none = evaluation.outcomes, np.zeros(0, np.int64)
+    rows = {
+        side: np.flatnonzero(np.isin(outcomes.side(side).ids, ids.get(side, none)))
+        for side in SIDES
+    }
+    found = chosen_failures(outcomes, rows)
+    return replace(found, columns={**found.columns, **_whole_columns(evaluation, rows)})
 
 
 def whole_objects(

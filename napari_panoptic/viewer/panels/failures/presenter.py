@@ -160,7 +160,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         view.refill(lambda: view.items.show(failures, found, by))
         if len(failures) and not self._is_field_known:
             self._field_px = _usual_field_px(failures)
-            self._is_field_known = True
+            self._is_field_known = self._only is None  # a few objects may all be small
         self._resize_crops()
         self._say()
         self._show_selection(self.session.selection)
@@ -233,7 +233,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         if found is None:
             return block
         ids = only.ids[block.team, block.region]
-        return replace(block, failures=objects_with_ids(found.outcomes, ids))
+        return replace(block, failures=objects_with_ids(found, ids))
 
     def _lines(self) -> Iterator[RegionSummary]:
         """Yield the results in scope that are there, team by team."""
@@ -532,7 +532,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
     def _on_field(self, step: int) -> None:
         wanted = bounded_field_px(self._field_px + step * FIELD_STEP_PX)
         if wanted != self._field_px:
-            self._field_px = wanted
+            self._field_px, self._is_field_known = wanted, True
             self._resize_crops()
             self._say()
 

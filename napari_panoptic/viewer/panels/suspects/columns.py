@@ -22,19 +22,23 @@ KIND_MEANINGS: dict[SuspectKind, str] = {
 def suspect_columns(suspects: Sequence[Suspect]) -> list[Column]:
     """Return what is shown of suspects."""
     words = [
-        ("kind", "What may be wrong.", [str(s.kind) for s in suspects], 92),
-        ("class", "Of the object → the class that teams predict.", _classes(suspects), 92),
-        ("region", "Click to go to the object.", [s.region for s in suspects], 150),
-        ("patient", "The patient.", [s.patient for s in suspects], 110),
-        ("teams", "Which agree.", [", ".join(s.teams) for s in suspects], 120),
+        ("kind", "What may be wrong.", [str(s.kind) for s in suspects]),
+        ("class", "Of the object → the class that teams predict.", _classes(suspects)),
+        ("region", "Click to go to the object.", [s.region for s in suspects]),
+        ("patient", "The patient.", [s.patient for s in suspects]),
+        ("teams", "Which agree.", [", ".join(s.teams) for s in suspects]),
     ]
+
+    def tooltip(row: int) -> str:
+        own = suspects[row]
+        return f"{own.region}, {own.side} {own.id}: {own.sentence}"
+
     score = Column(
         "score",
         "From 0 to 1; higher is more suspect. It orders the list and is no probability.",
         np.array([suspect.score for suspect in suspects], np.float64),
         text=ratio_text,
-        tooltip=lambda row: suspects[row].sentence,
-        width=52,
+        tooltip=tooltip,
     )
     return [
         score,
@@ -43,11 +47,11 @@ def suspect_columns(suspects: Sequence[Suspect]) -> list[Column]:
                 title,
                 meaning,
                 np.array(values, str),
-                tooltip=lambda row: suspects[row].sentence,
-                width=width,
+                tooltip=tooltip,
                 is_text=True,
+                stretch=title != "kind",
             )
-            for title, meaning, values, width in words
+            for title, meaning, values in words
         ),
     ]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from psygnal import Signal
-from qtpy.QtWidgets import QAbstractItemView, QHBoxLayout, QProgressBar, QPushButton, QWidget
+from qtpy.QtWidgets import QAbstractItemView, QProgressBar, QPushButton, QWidget
 
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, Suspect, SuspectKind
@@ -28,7 +28,7 @@ STOPPED = "The search was stopped. Press “Search” to start again."
 NOTHING = "Nothing could be compared; see the notes of the regions."
 NONE = "No suspects: the teams agree on nothing but the annotation."
 FILTERED = "No suspect passes the filters. Choose “all scores”, or more kinds and classes."
-CAUTION = "Suspects are no errors: teams can make the same errors. Look at the image."
+CAUTION = "A suspect is not an error: teams can make the same errors. Look at the image."
 NOT_EDITED = "Unsaved edits are not included: the search reads the files."
 _PARTS_OF_BAR = 1000
 
@@ -55,7 +55,7 @@ class SuspectsPanel(ListPanel):
                 Choice(0.0, "all scores", "Most of low score are right."),
             ],
             "Which scores to list.",
-        ).shrinkable()
+        )
         self.gallery = _button(
             "Show in gallery", "Show the listed suspects, or the selected ones if several are."
         )
@@ -185,18 +185,13 @@ class SuspectsPanel(ListPanel):
     def _lay_out(self) -> None:
         for label in (self.headline, self.note, self.caution, self.reason):
             label.setWordWrap(True)
-        top = (self.search, self.stop, self.kind, self.class_name, self.least)
-        bottom = QHBoxLayout()
-        bottom.addWidget(self.gallery)
-        bottom.addWidget(self.export)
-        bottom.addStretch(1)
+        filters = (self.kind, self.class_name, self.least)
         layout = self._rows
-        layout.addWidget(FlowBar(*top))
+        layout.addWidget(FlowBar(self.search, self.stop, *filters, self.gallery, self.export))
         for widget in (self.bar, self.headline, self.caution, self.note, self._hint):
             layout.addWidget(widget)
         layout.addWidget(self.table, 1)
         layout.addWidget(self.reason)
-        layout.addLayout(bottom)
         layout.addStretch(0)
 
 
