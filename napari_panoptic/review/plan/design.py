@@ -36,6 +36,8 @@ ASSUMED_ERRORS: Mapping[Kind, float] = {
 """Share of items at which the annotation is expected to be wrong, before any verdict."""
 ASSUMED_SUSPECT_ERRORS = 0.5
 """The same of items whose annotation is suspect; nuclei per tile."""
+SUSPECT_WEIGHT = 3.0
+"""How much more of the suspects are drawn than precision asks for: they are errors to be found."""
 
 
 class Level(StrEnum):
@@ -321,9 +323,10 @@ def assumed_errors(kind: Kind, is_suspect: bool) -> float:
 
 
 def _spreads(strata: Strata) -> NDArray[np.float64]:
-    """Return the expected standard deviation of verdicts in each stratum."""
+    """Return the expected standard deviation of verdicts in each stratum, larger for suspects."""
     shares = np.array(list(map(assumed_errors, strata.kinds, strata.suspect)))
-    result: NDArray[np.float64] = np.sqrt(shares * (1 - shares))
+    weights = np.where(strata.suspect, SUSPECT_WEIGHT, 1.0)
+    result: NDArray[np.float64] = weights * np.sqrt(shares * (1 - shares))
     return result
 
 
