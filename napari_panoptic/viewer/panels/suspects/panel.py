@@ -180,6 +180,7 @@ class SuspectsPanel(ListPanel):
         self.export.clicked.connect(lambda _=False: self.export_wanted.emit())
         self.gallery.clicked.connect(lambda _=False: self._on_gallery())
         self.table.row_chosen.connect(self._on_row)
+        self.table.cell_activated.connect(self._on_row)  # a click on the row that is current
         self.table.centre_wanted.connect(lambda row: self.centre_wanted.emit(self._suspects[row]))
 
     def _lay_out(self) -> None:

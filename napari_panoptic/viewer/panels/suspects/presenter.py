@@ -215,8 +215,11 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
     def _on_gallery(self, suspects: Sequence[Suspect]) -> None:
         """Read the objects as they are under the settings of the desk, and show them."""
         session = self.session
-        names = {self.name_of(suspect): suspect for suspect in suspects}
-        agreeing = {name: _others(suspect, name.team) for name, suspect in names.items()}
+        agreeing: dict[FailureName, tuple[str, ...]] = {}
+        for suspect in suspects:  # two may be about one object
+            name = self.name_of(suspect)
+            teams = (*agreeing.get(name, ()), *_others(suspect, name.team))
+            agreeing[name] = tuple(dict.fromkeys(teams))
         kinds = {str(suspect.kind) for suspect in suspects}
         title = f"Suspects · {kinds.pop()}" if len(kinds) == 1 else "Suspects"
         now = _Request(session.cohort, (), session.settings, session.source)
