@@ -176,7 +176,8 @@ def _named(files: MaskFiles | None) -> Any:
     if files is None:
         return None
     paths = {name: [str(p) for p in paths] for name, paths in files.paths.items()}
-    return [files.source, paths, files.item, asdict(files.rules)]
+    patch = None if files.patch is None else asdict(files.patch)
+    return [files.source, paths, files.item, asdict(files.rules), patch]
 
 
 def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | None:

@@ -65,6 +65,7 @@ else:
 """
 
 
+@pytest.mark.long
 def test_the_next_day_everything_is_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setenv("NAPARI_CONFIG", str(tmp_path / "settings.yaml"))
     for action in ("write", "read"):
