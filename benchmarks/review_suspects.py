@@ -128,7 +128,7 @@ def reviews(units: Units, truth: Truth, n_items: int, seeds: Sequence[int]) -> R
 
 
 def main() -> None:
-    """Print coverage, half-width and errors found, by team and design."""
+    """Print by team and design: errors found, coverage (±half-width; error; bias, in points)."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cohort", type=Path)
     parser.add_argument("--reviews", type=int, default=500)
