@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from napari_panoptic.common.errors import CohortError
+from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.text import visible
 
-HELP = "describe a folder of your own in a cohort.toml"
+if TYPE_CHECKING:
+    from napari_panoptic.nuclei.inspection.inspect import Inspection
+    from napari_panoptic.nuclei.inspection.values import Doubt, Fix
+
+HELP = "show what a folder holds and what is doubtful, and describe it in a cohort.toml"
 ABOUT = (
-    "Scan a folder for images, annotations and predictions, report what is recognised, and write "
-    "a commented cohort.toml into it. Exit status: 0 written, or not needed; 1 something was not "
-    "found, and nothing was written; 2 wrong arguments."
+    "Scan a folder for images, annotations and predictions, report what is recognised, draw one "
+    "region with both outlines, and list doubts with the setting that removes each. A commented "
+    "cohort.toml is written where the layout is unknown; settings only with --fix, or if you "
+    "answer so on a terminal. A cohort.toml that is there is kept as cohort.toml.bak when it "
+    "changes. Exit status: 0 done, with or without doubts; 1 something was not found, and nothing "
+    "was written; 2 wrong arguments."
 )
+ALL = "all"
+"""In place of the name of a doubt."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,35 +36,152 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="the folder in it with the annotation (default: recognised by its name)",
     )
+    parser.add_argument(
+        "--fix",
+        action="append",
+        default=[],
+        metavar="NAME[=CHOICE]",
+        help="write the setting that removes a doubt; may be repeated; 'all' for every doubt that "
+        "needs no choice",
+    )
+    parser.add_argument(
+        "--picture",
+        type=Path,
+        metavar="FILE.png",
+        help="where the picture of both outlines is written (default: in the cache)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Describe a folder, unless it has a known layout."""
+    """Show what a folder holds, and write settings."""
     from napari_panoptic.cli.console import number, report_findings
     from napari_panoptic.io.cohorts.description import DESCRIPTION
-    from napari_panoptic.io.cohorts.folder_scan import scan_folder, write_description
-    from napari_panoptic.io.cohorts.nuclei import open_cohort
+    from napari_panoptic.io.cohorts.folder_scan import scan_folder
+    from napari_panoptic.io.cohorts.tasks import task_of
+    from napari_panoptic.nuclei.inspection.inspect import inspect_folder, known_description
+    from napari_panoptic.nuclei.values.cohort import Task
 
-    if not (options.folder / DESCRIPTION).exists():
-        with suppress(CohortError):
-            cohort = open_cohort(options.folder)
-            print(
-                f"{visible(str(options.folder))} needs no {DESCRIPTION}: it is a known layout with "
-                f"{number(len(cohort.regions), 'region')} and {number(len(cohort.teams), 'team')}"
-            )
-            return 0
-    scan = scan_folder(options.folder, reference=options.reference)
-    for line in scan.summary:
-        print(visible(line))
-    path = write_description(scan)
-    cohort = open_cohort(options.folder)
-    print(
-        visible(
-            f"{path} written: {number(len(cohort.regions), 'region')}, "
-            f"{number(len(cohort.patients), 'patient')}, "
-            f"{number(len(cohort.competing_teams), 'team')}"
-        )
+    folder = visible(str(options.folder))
+    if (task := task_of(options.folder)) is not Task.NUCLEI:
+        print(f"{folder} is a cohort of {task}, of which doubts are not looked for")
+        return 0
+    known, text = known_description(options.folder), None
+    is_described = known is not None and (options.folder / DESCRIPTION).exists()
+    if known is None:
+        scan = scan_folder(options.folder, reference=options.reference)
+        for line in scan.summary:
+            print(visible(line))
+        text = scan.description()
+    inspection = inspect_folder(options.folder, description=text)
+    _print_counts(inspection)
+    _write_picture(inspection, options.picture)
+    fixes = _wanted(inspection, options.fix) or list(_asked(inspection))
+    if fixes:
+        inspection = inspection.with_fixes(fixes)
+        for line in (line for fix in fixes for line in fix.lines):
+            print(visible(f"set {line}"))
+        _write_picture(inspection, options.picture)
+    _print_doubts(inspection.doubts)
+    kept = inspection.save()
+    cohort = inspection.cohort
+    size = (
+        f"{number(len(cohort.regions), 'region')}, {number(len(cohort.patients), 'patient')}, "
+        f"{number(len(cohort.competing_teams), 'team')}"
     )
-    report_findings(cohort.findings, None)
+    if not inspection.is_saved:
+        before = "" if kept is None else f" (the one before is now {kept.name})"
+        print(visible(f"{inspection.root / DESCRIPTION} written{before}: {size}"))
+    elif is_described:
+        print(f"{folder} has a {DESCRIPTION} already, which was not changed: {size}")
+    else:
+        print(f"{folder} needs no {DESCRIPTION}: it is a known layout with {size}")
+    report_findings(inspection.findings, None)
     print(visible(f"look at it with: napari-panoptic view {options.folder}"))
     return 0
+
+
+def _print_counts(inspection: Inspection) -> None:
+    from napari_panoptic.cli.console import print_table
+    from napari_panoptic.nuclei.inspection.values import count_rows
+
+    header, rows = count_rows(inspection.counts)
+    print_table(header, [row[:-1] for row in rows])
+    read, regions = len(inspection.looked_at), len(inspection.cohort.regions)
+    print(f"objects in the {read} of {regions} region(s) that were read:")
+    for row in rows:
+        if row[-1]:
+            print(visible(f"  {row[0]}: {row[-1]}"))
+
+
+def _print_doubts(doubts: Sequence[Doubt]) -> None:
+    print(f"{len(doubts)} doubt(s){':' if doubts else ''}")
+    for doubt in doubts:
+        print(visible(f"  {doubt.name}: {doubt.message}"))
+        for fix in doubt.fixes:
+            is_usual = doubt.is_clear and fix is doubt.fixes[0]
+            choice = doubt.name if is_usual else f"{doubt.name}={fix.name}"
+            print(visible(f"    --fix '{choice}' writes {'; '.join(fix.lines)}"))
+
+
+def _write_picture(inspection: Inspection, path: Path | None) -> None:
+    from platformdirs import user_cache_path
+
+    from napari_panoptic.report.nuclei.inspection_picture import inspection_picture, save_picture
+
+    picture = inspection_picture(inspection)
+    if picture is None:
+        return
+    if path is None:
+        name = inspection.root.resolve().name or "cohort"
+        path = user_cache_path("napari-panoptic") / "inspected" / f"{name}.png"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_picture(picture, path)
+    except OSError as error:
+        raise PanopticError(
+            f"the picture cannot be written: {error.strerror or error}; choose another --picture",
+            path=path,
+        ) from error
+    print(visible(f"both outlines over {picture.region}: {path}"))
+
+
+def _wanted(inspection: Inspection, names: Sequence[str]) -> list[Fix]:
+    """Return the settings that were asked for.
+
+    Raises
+    ------
+    SettingsError
+        For a doubt that there is not, or that needs a choice.
+    """
+    fixes: list[Fix] = []
+    known = {doubt.name: doubt for doubt in inspection.doubts}
+    for name in names:
+        if name == ALL:
+            fixes += [doubt.fix() for doubt in known.values() if doubt.fixes and doubt.is_clear]
+        elif name in known:
+            fixes.append(known[name].fix())
+        else:
+            start, _, choice = name.rpartition("=")
+            if start not in known:
+                there = ", ".join(known) or "there is no doubt"
+                raise SettingsError(f"--fix: there is no doubt '{start or name}'; known: {there}")
+            fixes.append(known[start].fix(choice))
+    return fixes
+
+
+def _asked(inspection: Inspection) -> Iterator[Fix]:
+    """Ask about each doubt, on a terminal only."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return
+    for doubt in inspection.doubts:
+        if not doubt.fixes:
+            continue
+        print(visible(f"{doubt.name}: {doubt.message}"))
+        for number, fix in enumerate(doubt.fixes, start=1):
+            print(visible(f"  {number}  {fix.label}: {'; '.join(fix.lines)}"))
+        try:
+            answer = input("Write which setting? (Enter for none) ").strip()
+        except EOFError:
+            return
+        if answer.isdecimal() and 1 <= int(answer) <= len(doubt.fixes):
+            yield doubt.fixes[int(answer) - 1]

@@ -309,6 +309,9 @@ def _probe(region: Region) -> tuple[ImageInfo | None, tuple[Finding, ...]]:
         info = probe_image(region.image, region.image_item)
     except (UnreadableFileError, OSError) as error:
         return None, (unreadable(error, region=region.name),)
+    if region.mpp is not None:
+        known = tuple(f for f in info.findings if f.kind is not FindingKind.NO_MPP)
+        info = replace(info, mpp=region.mpp, findings=known)
     return info, tuple(replace(finding, region=region.name) for finding in info.findings)
 
 

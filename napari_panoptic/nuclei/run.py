@@ -161,7 +161,7 @@ def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
         "work": work.as_record(),
         "scheme": asdict(cohort.scheme),
         "region": [
-            *(region.name, region.patient, str(region.image), region.image_item),
+            *(region.name, region.patient, str(region.image), region.image_item, region.mpp),
             _named(region.reference),
         ],
         "predictions": {t: [_named(files) for files in forms.values()] for t, forms in own.items()},

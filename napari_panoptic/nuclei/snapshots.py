@@ -399,6 +399,9 @@ def read_picture(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]
         image = read_image(region.image, region.image_item)
     except (UnreadableFileError, OSError) as error:
         return None, (unreadable(error, region=region.name),)
+    if region.mpp is not None:
+        known = tuple(f for f in image.findings if f.kind is not FindingKind.NO_MPP)
+        image = replace(image, mpp=region.mpp, findings=known)
     return image, tuple(replace(finding, region=region.name) for finding in image.findings)
 
 

@@ -10,20 +10,26 @@ from typing import Any, Protocol, TypeVar
 
 import napari
 from platformdirs import user_cache_path
+from qtpy.compat import isalive
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from napari_panoptic.common.errors import CohortError, OutsideLinksError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.cohorts.pair import pair_of_files
 from napari_panoptic.io.cohorts.tasks import task_of
+from napari_panoptic.nuclei.inspection.inspect import Inspection, inspect_folder
+from napari_panoptic.nuclei.inspection.values import Fix
 from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.report.nuclei.inspection_picture import InspectionPicture, inspection_picture
 from napari_panoptic.samples.write import write_sample
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.kit.napari_private import unwrapped, window_check, window_of
 from napari_panoptic.viewer.kit.opening_report import NOTIFICATIONS, OpeningReport
 from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.panels.inspection import InspectionDialog
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 T = TypeVar("T")
@@ -241,7 +247,7 @@ def ask_for_folder(
         "" if last is None else str(last),
     )
     if folder:
-        open_in_background(viewer, Path(folder), report=report)
+        inspect_in_background(viewer, Path(folder), report=report)
 
 
 def open_in_background(
@@ -259,8 +265,7 @@ def open_in_background(
 
     def take(answer: Opened | _Outside) -> None:
         if not isinstance(answer, _Outside):
-            if show_in(viewer, answer) is not None:
-                PREFERENCES.last_cohort = answer.cohort.root
+            _show_chosen(viewer, answer)
         elif may_follow(window_of(viewer), answer.message):
             open_in_background(viewer, folder, allow_outside=True, report=report)
         elif answer.opened is not None:
@@ -270,12 +275,137 @@ def open_in_background(
     _in_background(viewer, partial(_read, folder, allow_outside), take, report)
 
 
+def inspect_in_background(
+    viewer: napari.Viewer,
+    folder: Path,
+    *,
+    follow_links: bool | None = None,
+    report: OpeningReport = NOTIFICATIONS,
+) -> None:
+    """Show what a folder holds in a dialog, which opens it; report why if that fails.
+
+    Cohorts of points and of several raters are opened at once.
+
+    Parameters
+    ----------
+    viewer
+        A viewer with a window.
+    folder
+        The folder.
+    follow_links
+        Whether links that lead out of it are followed; None to ask the user.
+    report
+        Where the user sees what is going on.
+    """
+    viewer = unwrapped(viewer)
+
+    def take(answer: _Inspected | Opened | _Outside) -> None:
+        if isinstance(answer, _Inspected):
+            _ask_about(viewer, answer)
+        elif isinstance(answer, Opened):
+            _show_chosen(viewer, answer)
+        else:
+            follows = may_follow(window_of(viewer), answer.message)
+            if follows or answer.opened is not None:
+                inspect_in_background(viewer, folder, follow_links=follows, report=report)
+
+    report.show_reading(folder.name)
+    _in_background(viewer, partial(_inspect, folder, follow_links), take, report)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inspected:
+    """What a folder holds, and a picture of it."""
+
+    inspection: Inspection
+    picture: InspectionPicture | None
+
+    @classmethod
+    def of(cls, inspection: Inspection) -> _Inspected:
+        return cls(inspection, inspection_picture(inspection))
+
+
+def _inspect(folder: Path, follow_links: bool | None) -> _Inspected | Opened | _Outside:
+    """Inspect a folder; report links out of it where the user has not decided about them."""
+    try:
+        if task_of(folder) is not Task.NUCLEI:
+            return read_folder(folder, allow_outside=bool(follow_links))
+        inspection = inspect_folder(folder, allow_outside=bool(follow_links))
+    except OutsideLinksError as error:
+        if follow_links is not None:
+            raise
+        return _Outside(error.message, None)
+    kinds = {finding.kind: finding for finding in inspection.cohort.findings}
+    outside = kinds.get(FindingKind.OUTSIDE_FOLDER)
+    if outside is not None and follow_links is None:
+        return _Outside(outside.message, Opened(Task.NUCLEI, inspection.cohort))
+    return _Inspected.of(inspection)
+
+
+def _ask_about(viewer: Any, inspected: _Inspected) -> None:
+    """Show what was recognised, apply settings, and open the cohort if wanted."""
+    dialog = InspectionDialog(window_of(viewer))
+    is_new = not (inspected.inspection.root / DESCRIPTION).exists()
+    shown_now = [inspected]
+
+    def show(answer: _Inspected) -> None:
+        if isalive(dialog):  # type: ignore[no-untyped-call]
+            shown_now[0] = answer
+            dialog.show_inspection(answer.inspection, answer.picture, is_new=is_new)
+
+    def apply(fix: Fix) -> None:
+        def again() -> _Inspected:
+            return _Inspected.of(shown_now[0].inspection.with_fixes([fix]))
+
+        dialog.set_busy(True)
+        _in_background(viewer, again, show, _InDialog(dialog))
+
+    def open_it() -> None:
+        inspection = shown_now[0].inspection
+        try:
+            inspection.save()
+        except CohortError as error:
+            dialog.show_failed(str(error))
+            return
+        dialog.accept()
+        _show_chosen(viewer, Opened(Task.NUCLEI, inspection.cohort))
+
+    dialog.fix_wanted.connect(apply)
+    dialog.open_wanted.connect(open_it)
+    show(inspected)
+    dialog.open()
+
+
+class _InDialog:
+    """Reports in the dialog that a folder cannot be read again."""
+
+    def __init__(self, dialog: InspectionDialog) -> None:
+        self._dialog = dialog
+
+    def show_reading(self, name: str) -> None:
+        """Show nothing: the dialog does."""
+
+    def show_failed(self, message: str) -> None:
+        """Show why a setting cannot be used."""
+        if isalive(self._dialog):  # type: ignore[no-untyped-call]
+            self._dialog.show_failed(message)
+
+    def show_over(self) -> None:
+        """Show nothing: the dialog does."""
+
+
+def _show_chosen(viewer: Any, opened: Opened) -> None:
+    """Show a cohort that the user chose, and remember it."""
+    if show_in(viewer, opened) is not None:
+        PREFERENCES.last_cohort = opened.cohort.root
+
+
 def open_dropped(
     viewer: napari.Viewer, paths: Sequence[Path], report: OpeningReport = NOTIFICATIONS
 ) -> None:
     """Open a cohort's folder, or compare files with objects of one image, in the background."""
     if len(paths) == 1 and paths[0].is_dir() and paths[0].suffix.casefold() != ".zarr":
-        open_in_background(viewer, paths[0], report=report)
+        inspect_in_background(viewer, paths[0], report=report)
         return
     viewer = unwrapped(viewer)
     report.show_reading(", ".join(path.name for path in paths))

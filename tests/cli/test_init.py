@@ -12,14 +12,16 @@ from PIL import Image
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.report.nuclei.inspection_picture import PREDICTION_COLOUR, REFERENCE_COLOUR
 from tests.support.small_cohort import write_cohort
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Run the program; return its exit status and what it printed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path.parent / "cache"))
 
     def call(*arguments: object) -> tuple[int, str, str]:
         try:
@@ -109,9 +111,9 @@ def test_the_description_is_commented_and_not_written_twice(tmp_path: Path, run:
     assert run("init", tmp_path)[0] == 0
     text = (tmp_path / "cohort.toml").read_text(encoding="utf-8")
     assert text.startswith("#")
-    code, _, err = run("init", tmp_path)
-    assert code == 1
-    assert "already" in err
+    code, out, _ = run("init", tmp_path)
+    assert code == 0
+    assert "already, which was not changed" in out
     assert (tmp_path / "cohort.toml").read_text(encoding="utf-8") == text
 
 
@@ -151,3 +153,53 @@ def test_a_folder_that_is_not_there(tmp_path: Path, run: Run) -> None:
     code, _, err = run("init", tmp_path / "absent")
     assert code == 1
     assert "absent" in err
+
+
+def test_doubts_are_printed_and_written_on_request(tmp_path: Path, run: Run) -> None:
+    folder, file = tmp_path / "cohort", tmp_path / "both.png"
+    for region in ("p1_a", "p2_a"):
+        picture(folder / "images" / f"{region}.png")
+        labels(folder / "gt" / f"{region}.tif", "id,class\n1,Tumour\n2,Stroma\n")
+        labels(folder / "model" / f"{region}.tif", "id,class\n1,tumor\n2,Stroma\n")
+    description = "[classes]\nTumour = [1, 2, 3]\nStroma = [9, 9, 9]\n\n[files]\n"
+    description += 'image = "images/{region}.png"\nreference.labels = "gt/{region}.tif"\n'
+    description += 'predictions.labels = "{team}/{region}.tif"'
+    (folder / "cohort.toml").write_text(description)
+    code, out, err = run("init", folder, "--picture", file)
+    assert code == 0, err
+    assert "2 doubt(s):" in out
+    assert """--fix 'class:tumor' writes aliases.tumor = "Tumour\"""" in out
+    assert (folder / "cohort.toml").read_text() == description
+    with Image.open(file) as drawn:
+        colours = {colour for _, colour in drawn.getcolors(1 << 16)}
+    assert {REFERENCE_COLOUR, PREDICTION_COLOUR} <= colours
+    code, _, err = run("init", folder, "--fix", "mpp")
+    assert code == 2
+    assert "mpp=0.25" in err
+    code, out, err = run("init", folder, "--fix", "class:tumor", "--fix", "mpp=0.25")
+    assert code == 0, err
+    assert "0 doubt(s)" in out
+    assert "cohort.toml.bak" in out
+    assert (folder / "cohort.toml.bak").read_text() == description
+    cohort = open_cohort(folder)
+    assert cohort.scheme.aliases == {"tumor": "Tumour"}
+    assert {region.mpp for region in cohort.regions} == {0.25}
+
+
+def test_a_terminal_is_asked_and_a_script_is_not(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture(tmp_path / "images" / "a.png")
+    for folder in ("gt", "model"):
+        labels(tmp_path / folder / "a.tif")
+    asked: list[str] = []
+    monkeypatch.setattr("builtins.input", lambda text: asked.append(text) or "2")
+    assert run("init", tmp_path)[0] == 0
+    assert not asked
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert len(asked) == 1
+    assert "2  0.5 µm per px (20x): files.mpp = 0.5" in out
+    assert open_cohort(tmp_path).regions[0].mpp == 0.5

@@ -184,6 +184,7 @@ def test_teams_are_ranked(cohort: Path, tmp_path: Path, run: Run) -> None:
     assert [row["team"] for row in ranked if row["quantity"] == "pq"] == ["alpha", "beta"]
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_a_report_has_a_section_on_the_review(cohort: Path, tmp_path: Path, run: Run) -> None:
     plan, verdicts, report = tmp_path / "plan.csv", tmp_path / "verdicts.csv", tmp_path / "r.html"
     assert run("plan", cohort, "--team", "alpha", "--items", 20, "-o", plan)[0] == 0

@@ -81,6 +81,7 @@ def read_polygons(root: Path, region: SmallRegion) -> list[tuple[int, str, list,
     return polygons
 
 
+@cache
 def annotated_masks(root: Path, region: SmallRegion) -> tuple[ClassMasks, np.ndarray]:
     """Fill the polygons: one mask per class, and the ambiguous area."""
     masks = {name: np.zeros(region.shape, np.int64) for name in (*CLASSES, AMBIGUOUS)}
@@ -158,6 +159,7 @@ def flattened(masks: ClassMasks) -> tuple[Labels, dict[int, str]]:
     return flat, classes
 
 
+@cache
 def predicted_masks(
     root: Path, team: str, region: SmallRegion, source: str, restoration: str
 ) -> ClassMasks:

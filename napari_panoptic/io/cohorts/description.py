@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,8 +20,10 @@ from napari_panoptic.io.formats.registry import known_forms
 from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.cohort import (
     MONUSAC_CLASSES,
+    Axes,
     ClassScheme,
     Multipolygons,
+    Objects,
     OutlineRules,
     Rgb,
     Source,
@@ -41,13 +43,22 @@ RULE_KEYS: Mapping[str, tuple[type[StrEnum], tuple[Source, ...]]] = {
     "multipolygons": (Multipolygons, (Source.GEOJSON,)),
 }
 """Under reference and predictions: how outlines are read, and in which forms that matters."""
+PLACE_KEYS = ("axes", "scale", "offset", "objects")
+"""Under reference and predictions: where pixels of the files lie, and what objects of masks are."""
+IGNORED = ""
+"""The target of aliases of classes whose objects are left out on purpose."""
 
+LEAST_SCALE = 0.001
+"""Scales and micrometres per pixel are between this and its inverse."""
+LARGEST_COORDINATE = 2.0**29
+"""Of an offset, in px."""
 _LONGEST_DESCRIPTION = 2**20
 """In bytes."""
 _MOST_DOTS = 200
 """In a line."""
 
 _LayoutT = TypeVar("_LayoutT")
+_WordT = TypeVar("_WordT", bound=StrEnum)
 _PatternT = TypeVar("_PatternT", bound=Pattern)
 
 
@@ -66,12 +77,14 @@ def description_in(listing: Listing) -> Path | None:
     return description if is_there else None
 
 
-def read_description(path: Path) -> Layout:
-    """Read a ``cohort.toml`` about nuclei; as `described`."""
-    return described(path, _layout)
+def read_description(path: Path, text: str | None = None) -> Layout:
+    """Read a ``cohort.toml`` about nuclei, or a text that may become it; as `described`."""
+    return described(path, _layout, text)
 
 
-def described(path: Path, understand: Callable[[dict[str, Any]], _LayoutT]) -> _LayoutT:
+def described(
+    path: Path, understand: Callable[[dict[str, Any]], _LayoutT], text: str | None = None
+) -> _LayoutT:
     """Read a ``cohort.toml``.
 
     Parameters
@@ -80,6 +93,8 @@ def described(path: Path, understand: Callable[[dict[str, Any]], _LayoutT]) -> _
         The file.
     understand
         Makes a layout of its table.
+    text
+        Read instead of the content of the file; None to read the file.
 
     Raises
     ------
@@ -87,7 +102,7 @@ def described(path: Path, understand: Callable[[dict[str, Any]], _LayoutT]) -> _
         If it cannot be read or understood; the message names the line or
         the key, and similar keys that exist.
     """
-    table = read_toml(path)
+    table = read_toml(path) if text is None else tomllib.loads(text)
     try:
         return understand(table)
     except (CohortError, SettingsError) as error:
@@ -137,8 +152,8 @@ def _layout(table: dict[str, Any]) -> Layout:
     known = (TASK_KEY, "name", "classes", "ambiguous", "masks", "aliases", "files", PATCHES_KEY)
     check_keys(table, "", known)
     files = table_at(table, "files", required=True)
-    allowed = ("image", "reference", "predictions", "annotation", "patient", PATCHES_KEY)
-    check_keys(files, "files", allowed)
+    sides = ("image", "reference", "predictions", "annotation")
+    check_keys(files, "files", (*sides, "patient", "mpp", PATCHES_KEY))
     image = _image_patterns(files.get("image", []))
     reference = _mask_patterns(files, "reference")
     if not image and not reference.all:
@@ -153,6 +168,7 @@ def _layout(table: dict[str, Any]) -> Layout:
         annotation=_mask_patterns(files, "annotation"),
         patient=patient_expression(files.get("patient")),
         name=name_in(table),
+        mpp=_number(files["mpp"], "files.mpp") if "mpp" in files else None,
         patches=_patches(table),
         patch_tables=pattern_list(files.get(PATCHES_KEY, []), f"files.{PATCHES_KEY}", set(), set()),
     )
@@ -207,7 +223,12 @@ def scheme_in(table: dict[str, Any]) -> ClassScheme:
         ambiguous=text_at(ambiguous["name"], "ambiguous.name") if "name" in ambiguous else None,
         border=_colours(masks, "border", defaults.border),
         background=_colours(masks, "background", defaults.background),
-        aliases={name: text_at(target, f"aliases.{name}") for name, target in aliases.items()},
+        aliases={
+            name: text_at(target, f"aliases.{name}")
+            for name, target in aliases.items()
+            if target != IGNORED
+        },
+        ignored=tuple(name for name, target in aliases.items() if target == IGNORED),
     )
 
 
@@ -220,11 +241,11 @@ def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> Ma
         )
     table = table_at(files, key, prefix="files.")
     readable = [form.name for form in known_forms().values() if form.load is not None]
-    check_keys(table, where, [*readable, CLASSES_KEY, *RULE_KEYS])
+    check_keys(table, where, [*readable, CLASSES_KEY, *RULE_KEYS, *PLACE_KEYS])
     optional = {"patient"} | ({"team"} if team else set())
     forms = {}
     for name, value in table.items():
-        if name == CLASSES_KEY or name in RULE_KEYS:
+        if name == CLASSES_KEY or name in RULE_KEYS or name in PLACE_KEYS:
             continue
         form = known_forms()[name]
         forms[form.source] = _form_patterns(value, f"{where}.{name}", form, optional)
@@ -247,17 +268,56 @@ def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, Out
                 f"{where}.{key} says how {english_list(forms)} files are read, and {where} has "
                 f"none; remove it, or add {where}.{forms[0]}"
             )
-        value = table[key]
-        if isinstance(value, dict) and not team:
-            raise CohortError(f"{where}.{key} must be one word, found a table of teams")
-        named = value if isinstance(value, dict) else {"": value}
-        for name, word in named.items():
-            if word not in [str(known) for known in words]:
-                place = f"{where}.{key}.{name}" if name else f"{where}.{key}"
-                known = " or ".join(f'"{known}"' for known in words)
-                raise CohortError(f"{place} must be {known}, found {word!r}")
-            by_team.setdefault(name.casefold(), {})[key] = words(word)
+        for name, place, word in _by_team(table, key, where, team=team):
+            by_team.setdefault(name, {})[key] = _word(word, words, place)
+    for name, place, value in _by_team(table, "axes", where, team=team):
+        by_team.setdefault(name, {})["axes"] = _word(value, Axes, place)
+    for name, place, value in _by_team(table, "objects", where, team=team):
+        by_team.setdefault(name, {})["objects"] = _word(value, Objects, place)
+    for name, place, value in _by_team(table, "scale", where, team=team):
+        by_team.setdefault(name, {})["scale"] = _number(value, place)
+    for name, place, value in _by_team(table, "offset", where, team=team):
+        by_team.setdefault(name, {})["offset_xy"] = _offset(value, place)
     return {name: OutlineRules(**rules) for name, rules in by_team.items()}
+
+
+def _by_team(
+    table: dict[str, Any], key: str, where: str, *, team: bool
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield the team (casefolded; "" for all others), the place and the value of each rule."""
+    if key not in table:
+        return
+    value = table[key]
+    if isinstance(value, dict) and not team:
+        raise CohortError(f"{where}.{key} must be one value, found a table of teams")
+    named = value if isinstance(value, dict) else {"": value}
+    for name, each in named.items():
+        yield name.casefold(), f"{where}.{key}.{name}" if name else f"{where}.{key}", each
+
+
+def _word(value: Any, words: type[_WordT], place: str) -> _WordT:
+    if value not in [str(known) for known in words]:
+        known = " or ".join(f'"{known}"' for known in words)
+        raise CohortError(f"{place} must be {known}, found {value!r}")
+    return words(value)
+
+
+def _number(value: Any, place: str) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not LEAST_SCALE <= value <= 1 / LEAST_SCALE:
+        raise CohortError(
+            f"{place} must be a number from {LEAST_SCALE:g} to {1 / LEAST_SCALE:g}, found {value!r}"
+        )
+    return float(value)
+
+
+def _offset(value: Any, place: str) -> tuple[float, float]:
+    match value:
+        case [int() | float() as x, int() | float() as y] if (
+            abs(x) <= LARGEST_COORDINATE and abs(y) <= LARGEST_COORDINATE
+        ):
+            return float(x), float(y)
+    raise CohortError(f"{place} must be two numbers of px, such as [1024, 0], found {value!r}")
 
 
 def _form_patterns(value: Any, key: str, form: Format, optional: set[str]) -> Patterns:

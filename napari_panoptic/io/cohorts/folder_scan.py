@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,8 @@ from pathlib import Path
 from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import DESCRIPTION, cohort_listing
+from napari_panoptic.io.cohorts.description_edits import quoted
+from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.pair import (
     REFERENCE_WORDS,
     format_of,
@@ -19,7 +20,7 @@ from napari_panoptic.io.cohorts.pair import (
     split_name,
     stated_classes,
 )
-from napari_panoptic.io.cohorts.patterns import check_listing
+from napari_panoptic.io.cohorts.patterns import Listing, check_listing
 from napari_panoptic.io.images import IMAGE_ENDINGS, probe_image
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
 
@@ -161,12 +162,12 @@ def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequenc
     """
     lines = [
         "# Where the files of this cohort are; see docs/cohorts.md.",
-        f"name = {_quoted(name)}",
+        f"name = {quoted(name)}",
         "",
         "# The classes, in the order of all tables, with their colours.",
         "[classes]",
         *(
-            f"{_quoted(each)} = {list(colour)}"
+            f"{quoted(each)} = {list(colour)}"
             for each, colour in zip(scheme.names, scheme.colours, strict=True)
         ),
         "",
@@ -175,7 +176,7 @@ def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequenc
         lines += [
             "# The class of areas that are excluded from scoring.",
             "[ambiguous]",
-            f"name = {_quoted(scheme.ambiguous)}",
+            f"name = {quoted(scheme.ambiguous)}",
             "",
         ]
     lines += [
@@ -183,11 +184,34 @@ def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequenc
         "[files]",
     ]
     for key, patterns in files.items():
-        quoted = [_quoted(pattern) for pattern in patterns]
-        if quoted:
-            text = quoted[0] if len(quoted) == 1 else f"[{', '.join(quoted)}]"
+        texts = [quoted(pattern) for pattern in patterns]
+        if texts:
+            text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
             lines.append(f"{key} = {text}")
     return "\n".join(lines) + "\n"
+
+
+def layout_text(layout: Layout, listing: Listing) -> str:
+    """Return the text of a ``cohort.toml`` for a folder of a known layout.
+
+    Patterns without a file are left out.
+    """
+    patterns = {
+        "image": layout.image,
+        **_keyed("reference", layout.reference),
+        **_keyed("predictions", layout.predictions),
+        **_keyed("annotation", layout.annotation),
+    }
+    files = {
+        key: [each.text for each in own if any(each.files(listing))]
+        for key, own in patterns.items()
+    }
+    name = layout.name or listing.root.resolve().name
+    return description_text(name, layout.scheme, files)
+
+
+def _keyed(side: str, masks: MaskPatterns) -> dict[str, Patterns]:
+    return {f"{side}.{form}": patterns for form, patterns in masks.forms.items()}
 
 
 def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
@@ -351,16 +375,23 @@ def _as_team(group: Group) -> Group:
 
 def _with_affixes(group: Group, regions: set[str]) -> Group:
     """Find what stands around the names of regions in the names of files."""
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    for _, name in group.files:
-        for region in regions:
-            at = name.find(region)
-            if at >= 0 and _is_apart(name, at, len(region)):
-                counts[name[:at], name[at + len(region) :]] += 1
+    counts = affixes_of((name for _, name in group.files), regions)
     if not counts:
         return group
     best = max(counts, key=lambda affixes: (counts[affixes], -len("".join(affixes))))
     return Group(group.kind, group.folder, group.ending, group.files, best)
+
+
+def affixes_of(names: Iterable[str], regions: Iterable[str]) -> Counter[tuple[str, str]]:
+    """Count what stands before and behind the names of regions in the names of files."""
+    counts: Counter[tuple[str, str]] = Counter()
+    wanted = list(regions)
+    for name in names:
+        for region in wanted:
+            at = name.find(region)
+            if at >= 0 and _is_apart(name, at, len(region)):
+                counts[name[:at], name[at + len(region) :]] += 1
+    return counts
 
 
 def _is_apart(name: str, at: int, length: int) -> bool:
@@ -415,11 +446,6 @@ def _counted(count: int, what: str, group: Group, *, plural: bool = True) -> str
     name = f"{what}s" if plural and count != 1 else what
     kind = "" if group.kind == IMAGE else f", format {group.kind}"
     return f"{count} {name}: {group.pattern}{kind}"
-
-
-def _quoted(text: str) -> str:
-    """Quote a text as TOML does, which takes JSON's escapes."""
-    return json.dumps(text, ensure_ascii=False)
 
 
 def write_description(scan: Scan) -> Path:

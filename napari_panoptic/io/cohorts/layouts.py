@@ -74,6 +74,8 @@ class Layout:
         it; None for: up to the last ``_``.
     name
         Name of the cohort, or None for the folder's.
+    mpp
+        Micrometres per pixel of all images; None for those that they state.
     patches, patch_tables
         Where regions lie in slides, and the tables that say so.
     """
@@ -85,6 +87,7 @@ class Layout:
     annotation: MaskPatterns = MaskPatterns()
     patient: PatientExpression | None = None
     name: str | None = None
+    mpp: float | None = None
     patches: tuple[PlacedRegion, ...] = ()
     patch_tables: Patterns = ()
 

@@ -68,16 +68,19 @@ from napari_panoptic.nuclei.values.cohort import (
 ANNOTATION_TEAM = "colour-coded GT"
 """Name of the annotation's own version where it is scored like a team."""
 
-_EXPECTED = (
+EXPECTED = (
     f"expected either the MoNuSAC folders, '{ANNOTATIONS}/PATIENT/REGION.svs' and '.xml' with "
     f"'{TEAMS}/TEAM/PATIENT/REGION_mask.png.tif' or '{SUBMISSIONS}/TEAM/PATIENT/REGION/CLASS/"
     f"*.mat', or the arrays of PanNuke (masks.npy) or CoNIC (labels.npy), or a COCO panoptic data "
     f"set (panoptic.json), or a file {DESCRIPTION} that describes the folder (see "
     "docs/cohorts.md). Choose such a folder, or let 'napari-panoptic init FOLDER' describe this one"
 )
+"""What a folder must be, for messages."""
 
 
-def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
+def open_cohort(
+    folder: str | Path, *, allow_outside: bool = False, description: str | None = None
+) -> Cohort:
     """Find out which regions and teams a folder holds. No pixels are read.
 
     A ``cohort.toml`` in the folder says what lies where; without one the
@@ -91,6 +94,8 @@ def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
     allow_outside
         Whether links that lead out of the folder are followed. Only the
         user may allow it, never a file of the cohort.
+    description
+        The text of a ``cohort.toml`` to use instead of that in the folder, if any.
 
     Returns
     -------
@@ -107,14 +112,30 @@ def open_cohort(folder: str | Path, *, allow_outside: bool = False) -> Cohort:
     """
     listing = cohort_listing(folder, allow_outside=allow_outside)
     with links_told(listing):
-        check_listing(listing, _EXPECTED)
-        layout = _layout_of(listing)
+        check_listing(listing, EXPECTED)
+        layout = layout_of(listing, description)
         return _Discovery(layout, listing).cohort()
 
 
-def _layout_of(listing: Listing) -> Layout:
-    if (description := description_in(listing)) is not None:
-        return read_description(description)
+def layout_of(listing: Listing, description: str | None = None) -> Layout:
+    """Find out how a folder is laid out, by its ``cohort.toml`` or its names.
+
+    Parameters
+    ----------
+    listing
+        The folder.
+    description
+        The text of a ``cohort.toml`` to use instead of that in the folder, if any.
+
+    Raises
+    ------
+    CohortError
+        If it is no cohort.
+    """
+    if description is not None:
+        return read_description(listing.root / DESCRIPTION, description)
+    if (path := description_in(listing)) is not None:
+        return read_description(path)
     if any(listing.below((ANNOTATIONS,))):
         return monusac_layout()
     for layout in (PANNUKE_LAYOUT, CONIC_LAYOUT):
@@ -130,7 +151,7 @@ def _layout_of(listing: Listing) -> Layout:
     for entry in listing.entries(listing.root):
         if entry.is_folder and any(Listing(entry.path).below((ANNOTATIONS,))):
             hint = f"did you mean the folder '{entry.path.name}' in it? "
-    raise CohortError(f"this folder is no cohort; {hint}{_EXPECTED}", path=listing.root)
+    raise CohortError(f"this folder is no cohort; {hint}{EXPECTED}", path=listing.root)
 
 
 def _coco(path: Path) -> Layout:
@@ -408,6 +429,7 @@ class _Discovery:
                 image.paths[""][0] if image else None,
                 next(iter(self._forms(references, "", place.key).values()), None),
                 image.item if image else None,
+                self._layout.mpp,
             )
             regions.append((region, place.key))
         return regions
@@ -527,8 +549,7 @@ class _Discovery:
 
 def _rules_of(rules: Mapping[str, OutlineRules], team: str) -> OutlineRules:
     """Return the rules of a team, completed by those of all teams."""
-    own, usual = (rules.get(name, UNSTATED) for name in (team, ""))
-    return OutlineRules(own.vertices or usual.vertices, own.multipolygons or usual.multipolygons)
+    return rules.get(team, UNSTATED).completed(rules.get("", UNSTATED))
 
 
 def _rules_without_team(

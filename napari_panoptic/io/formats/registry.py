@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +26,7 @@ from napari_panoptic.io.formats.labels import (
     submissions,
 )
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.io.formats.placing import in_pieces, placed_masks, placed_shape
 from napari_panoptic.io.formats.polygons import (
     annotation_store,
     asap,
@@ -44,7 +46,7 @@ from napari_panoptic.io.formats.polygons.polygon_format import outline_format, p
 from napari_panoptic.io.formats.recognise import foreign_tool, source_of
 from napari_panoptic.io.guard import check_links
 from napari_panoptic.io.images import probe_image
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source, Vertices
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Objects, Source, Vertices
 from napari_panoptic.nuclei.values.labels import size_text
 from napari_panoptic.nuclei.values.settings import Restoration
 
@@ -300,8 +302,15 @@ def load_masks(
         shape=shape, restoration=restoration, radius=radius, region=region, team=team
     )
     check_links(files)
+    is_mask = form.outlines is None
     with _named(files):
-        return form.load(files, scheme, request)
+        if files.rules.is_placed and is_mask and files.all_paths:
+            # The files have a size of their own; that of the image is checked afterwards.
+            loaded = form.load(files, scheme, replace(request, shape=None))
+            loaded = placed_masks(loaded, files, shape, region=region)
+        else:
+            loaded = form.load(files, scheme, request)
+    return in_pieces(loaded) if files.rules.objects is Objects.PIECES and is_mask else loaded
 
 
 def open_masks(
@@ -345,6 +354,15 @@ def open_masks(
             region=region,
         )
     check_links(files)
+    is_changed = files.rules.is_placed or files.rules.objects is Objects.PIECES
+    if is_changed and form.outlines is None:
+        raise UnreadableFileError(
+            f"the region of {size_text(shape)} is too large to be held, and label images are "
+            "swapped, scaled and cut in pieces as a whole only; save them in px of the image, with "
+            "a number for each object",
+            path=files.all_paths[0] if files.all_paths else None,
+            region=region,
+        )
     with _named(files):
         return form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
 
@@ -413,7 +431,7 @@ def _mask_shape(files: MaskFiles) -> tuple[int, int] | None:
         return None
     try:
         check_links(files)
-        return form.shape(files)
+        return placed_shape(form.shape(files), files.rules)
     except PanopticError:
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Generic, Protocol, TypeVar
@@ -130,6 +130,8 @@ class ClassScheme:
     default
         The class of objects whose class has another name; None if such
         objects are left out.
+    ignored
+        Other names of classes, whose objects are left out on purpose.
     """
 
     names: tuple[str, ...]
@@ -139,6 +141,7 @@ class ClassScheme:
     background: tuple[Rgb, ...] = ((0, 0, 0),)
     aliases: Mapping[str, str] = field(default_factory=dict)
     default: str | None = None
+    ignored: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that the scheme can be used."""
@@ -256,9 +259,23 @@ class Multipolygons(StrEnum):
     SPLIT = "split"  # an object each
 
 
+class Axes(StrEnum):
+    """In which order files state rows and columns."""
+
+    AS_STATED = "as-stated"  # as their format has it
+    SWAPPED = "swapped"  # the other way round: x and y, or rows and columns, are exchanged
+
+
+class Objects(StrEnum):
+    """What the objects of a mask of pixels are."""
+
+    NUMBERS = "numbers"  # the pixels of one number, wherever they lie
+    PIECES = "pieces"  # each connected piece: the numbers are classes, or the same for all
+
+
 @dataclass(frozen=True)
 class OutlineRules:
-    """How outlines of one side are read, where programs differ.
+    """How the objects of one side are read, where programs differ.
 
     Parameters
     ----------
@@ -268,10 +285,40 @@ class OutlineRules:
     multipolygons
         None if the cohort does not say: read as one object each, and
         reported where their parts lie far apart.
+    axes
+        None for `Axes.AS_STATED`.
+    scale
+        Pixels of the image per pixel of the files, such as 2 for objects found
+        at half the resolution; None for 1.
+    offset_xy
+        Where pixel 0, 0 of outlines lies in the image, in px along x and y; None
+        for its corner. Axes are swapped and outlines scaled before.
+    objects
+        None for `Objects.NUMBERS`.
     """
 
     vertices: Vertices | None = None
     multipolygons: Multipolygons | None = None
+    axes: Axes | None = None
+    scale: float | None = None
+    offset_xy: tuple[float, float] | None = None
+    objects: Objects | None = None
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether pixels of the files are not those of the image."""
+        is_moved = self.offset_xy not in (None, (0.0, 0.0))
+        return self.is_swapped or self.scale not in (None, 1.0) or is_moved
+
+    @property
+    def is_swapped(self) -> bool:
+        """Whether x and y are exchanged."""
+        return self.axes is Axes.SWAPPED
+
+    def completed(self, usual: OutlineRules) -> OutlineRules:
+        """Return these rules, and those of ``usual`` where these state nothing."""
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(usual, **{name: value for name, value in own.items() if value is not None})
 
 
 UNSTATED = OutlineRules()
@@ -350,6 +397,9 @@ class Region:
         viewed but not evaluated.
     image_item
         Which image of a file that holds many; None if it holds one.
+    mpp
+        Micrometres per pixel, if the cohort states them; None for those in the
+        image file.
     """
 
     name: str
@@ -357,6 +407,7 @@ class Region:
     image: Path | None
     reference: MaskFiles | None
     image_item: str | None = None
+    mpp: float | None = None
 
 
 @dataclass(frozen=True)

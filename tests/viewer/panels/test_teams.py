@@ -455,6 +455,7 @@ def test_the_workspace_for_teams_shows_the_view_that_was_chosen_last(desk, wait_
 
 @pytest.mark.long
 def test_a_cohort_that_is_opened_in_the_workspace_for_teams_has_its_view(desk, wait_until):
+    desk.state.team_view = ViewMode.GRID
     desk.show_workspace("Teams")
     wait_until(lambda: desk.is_settled)
     desk.show_cohort(desk.session.cohort)
@@ -553,11 +554,11 @@ class TestAudit:
         assert "keep: " in panel.sentence_text()
         assert "judged whole" in panel.sentence_text()
 
-    @pytest.mark.long
     def test_spill_is_listed_and_marked_only_while_in_sight(
         self, desk, viewer, ambiguous, wait_until
     ):
         press(ambiguous.panel.button(audit_panel.Listed.SPILL))
+        wait_until(lambda: desk.is_settled)
         assert len(ambiguous.panel.listed_objects()) == len(ambiguous.value.spill)
         marks = viewer.layers[MARKS_LAYER]
         row = int(ambiguous.value.spill["row"].iloc[0])

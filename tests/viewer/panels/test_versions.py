@@ -260,7 +260,7 @@ class TestRegion:
         desk.show_workspace("Inspect")
         wait_until(lambda: not versions.is_in_sight)
         canvas = desk._viewer.window._qt_viewer.canvas.native
-        QTest.keyClick(canvas, Qt.Key.Key_V, Qt.KeyboardModifier.AltModifier)
+        QTest.keyClick(canvas, Qt.Key.Key_N, Qt.KeyboardModifier.AltModifier)
         wait_until(lambda: versions.is_in_sight)
 
 

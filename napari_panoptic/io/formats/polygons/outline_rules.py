@@ -128,6 +128,20 @@ def traced_outlines(polygons: Polygons) -> tuple[int, int, int]:
 
 def _far_apart(polygons: Polygons, path: Path, side: str) -> Iterator[Finding]:
     """Report objects whose parts lie too far apart for one nucleus."""
+    ids, total = objects_far_apart(polygons)
+    if ids:
+        split = Multipolygons.SPLIT
+        message = (
+            f"object(s) of {total} parts in all, which lie far apart: each MultiPolygon was read "
+            f"as one object. If every part is a nucleus (as CellViT writes them), set "
+            f'{side}.multipolygons = "{split}" under [files] in cohort.toml; if not, '
+            f'"{Multipolygons.ONE_OBJECT}"'
+        )
+        yield from object_findings(FindingKind.CONVENTION, np.array(ids, np.int64), message, path)
+
+
+def objects_far_apart(polygons: Polygons) -> tuple[list[int], int]:
+    """Return the ids of objects whose parts lie too far apart for one nucleus, and their parts."""
     is_part = ~polygons.is_hole & (np.diff(polygons.ring_starts) > 0)
     counted = np.concatenate([[0], np.cumsum(is_part)])
     parts = np.diff(counted[polygons.object_starts])
@@ -140,15 +154,7 @@ def _far_apart(polygons: Polygons, path: Path, side: str) -> Iterator[Finding]:
         if length > (FAR_APART_TWO if len(boxes) == 2 else FAR_APART_MANY) * longest:
             ids.append(int(polygons.ids[row]))
             total += int(parts[row])
-    if ids:
-        split = Multipolygons.SPLIT
-        message = (
-            f"object(s) of {total} parts in all, which lie far apart: each MultiPolygon was read "
-            f"as one object. If every part is a nucleus (as CellViT writes them), set "
-            f'{side}.multipolygons = "{split}" under [files] in cohort.toml; if not, '
-            f'"{Multipolygons.ONE_OBJECT}"'
-        )
-        yield from object_findings(FindingKind.CONVENTION, np.array(ids, np.int64), message, path)
+    return ids, total
 
 
 def _box(polygons: Polygons, ring: int) -> NDArray[np.float64]:

@@ -28,6 +28,7 @@ from napari_panoptic.io.formats.format import (
     WriteAll,
     located,
 )
+from napari_panoptic.io.formats.placing import placed_outlines
 from napari_panoptic.io.formats.polygons.collect import BATCH, Collector
 from napari_panoptic.io.formats.polygons.model import (
     LARGEST_COORDINATE,
@@ -197,7 +198,9 @@ def outline_format(
             watch["item"] = files.item
         file = read(path, scheme, rules=files.rules, **watch)
         side = "reference" if team is None else "predictions"
-        return in_convention(file, files.rules, path, side=side) if has_conventions else file
+        if has_conventions:
+            file = in_convention(file, files.rules, path, side=side)
+        return placed_outlines(file, files.rules)
 
     def load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
         path = files.all_paths[0]

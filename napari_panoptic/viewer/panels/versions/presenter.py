@@ -54,7 +54,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
     """Compares two teams as an old and a new version."""
 
     title = "Versions"
-    key = "Alt-v"
+    key = "Alt-n"  # V is the mnemonic of napari's menu View
     panel_type = VersionsPanel
 
     def __init__(self, around: Surroundings, panel: VersionsPanel) -> None:

@@ -1,0 +1,234 @@
+"""Some regions of a cohort, read to find out whether their files fit together."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.placing import in_pieces, placed_outlines, placed_shape
+from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
+from napari_panoptic.io.formats.polygons.patches import of_patch
+from napari_panoptic.io.formats.registry import form_of, load_masks, reference_shape
+from napari_panoptic.io.guard import check_links
+from napari_panoptic.io.images import ImageInfo, probe_image
+from napari_panoptic.nuclei.reading import UM_PER_PX_AT_1X, choose_files, unreadable
+from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region
+
+LOOKED_AT = 6
+"""The number of regions of a side whose objects are read, spread over the cohort."""
+MOST_SLIDES = 2
+"""The number of larger regions that are read: each takes seconds."""
+LARGEST_PX = 2**26
+"""The objects of larger regions are not drawn."""
+
+Shape = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class SeenSide:
+    """The objects of one side of a region, as far as they can be read.
+
+    Parameters
+    ----------
+    files
+        The files.
+    team
+        Whose they are; None for the annotation.
+    image
+        What the image of the region says about itself; None if there is none.
+    shape
+        Height and width in px of its image, or else of its masks; None if unknown.
+    own_shape
+        Height and width of the masks, in px of the image; None for outlines.
+    outlines
+        The outlines as they are in the file, placed by the rules of the cohort; None for masks.
+    polygons
+        Those that touch the region, in its px.
+    masks
+        The objects in pixels; None if they cannot be drawn.
+    findings
+        What was odd.
+    """
+
+    files: MaskFiles
+    team: str | None
+    image: ImageInfo | None
+    shape: Shape | None
+    own_shape: Shape | None = None
+    outlines: PolygonFile | None = None
+    polygons: Polygons | None = None
+    masks: LoadedMasks | None = None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def filled(self) -> NDArray[np.bool_] | None:
+        """Where objects are, bool (y, x); None if they cannot be drawn."""
+        return None if self.masks is None else self.masks.labels.index > 0
+
+    @property
+    def is_read(self) -> bool:
+        """Whether objects could be read."""
+        return self.masks is not None or self.outlines is not None
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether there is an object, in the image or outside it."""
+        has_outlines = self.polygons is not None and len(self.polygons) > 0
+        return has_outlines or (self.masks is not None and len(self.masks.labels) > 0)
+
+    @property
+    def pieces(self) -> int:
+        """The number of connected pieces of all objects of masks; 0 for outlines."""
+        if self.outlines is not None or self.masks is None:
+            return 0
+        return len(in_pieces(self.masks).labels)
+
+    @property
+    def scale_by_magnification(self) -> float | None:
+        """Pixels of the image per pixel of the outlines by what both state, as a power of two."""
+        stated = None if self.outlines is None else self.outlines.magnification
+        if not stated or self.image is None or not self.image.mpp:
+            return None
+        if self.files.patch is not None:
+            stated /= self.files.patch.scale
+        return float(2.0 ** round(math.log2(UM_PER_PX_AT_1X / self.image.mpp / stated)))
+
+    def counts(self) -> Counter[str]:
+        """Count the objects of each class."""
+        if self.masks is not None:
+            return Counter(self.masks.labels.class_names_of_objects().tolist())
+        return Counter()
+
+
+@dataclass(frozen=True, eq=False)
+class SeenRegion:
+    """One region of which objects were read.
+
+    Parameters
+    ----------
+    region
+        The region.
+    reference
+        Its annotation; None if there is none.
+    predictions
+        By team.
+    """
+
+    region: Region
+    reference: SeenSide | None
+    predictions: Mapping[str, SeenSide] = field(default_factory=dict)
+
+    @property
+    def sides(self) -> Iterator[SeenSide]:
+        """The annotation, if there is one, and the predictions."""
+        if self.reference is not None:
+            yield self.reference
+        yield from self.predictions.values()
+
+
+def probed(regions: Sequence[Region]) -> dict[str, ImageInfo]:
+    """Read the size and resolution of images that can be read: region -> what its image states."""
+    found = {}
+    for region in regions:
+        if (info := _info(region)) is not None:
+            found[region.name] = info
+    return found
+
+
+def regions_to_read(cohort: Cohort, infos: Mapping[str, ImageInfo]) -> tuple[Region, ...]:
+    """Choose regions: spread over the cohort, with at least one of each team, and few slides."""
+    slides = [r for r in cohort.regions if r.name in infos and _is_large(infos[r.name].shape)]
+    regions = [r for r in cohort.regions if r not in slides[MOST_SLIDES:]]
+    whole = [r for r in regions if r.reference is not None and r.image is not None] or [*regions]
+    places = np.linspace(0, len(whole) - 1, min(LOOKED_AT, len(whole))).round().astype(int)
+    chosen = [whole[place] for place in dict.fromkeys(places.tolist())]
+    for team in cohort.teams:
+        if not any((team.name, region.name) in cohort.predictions for region in chosen):
+            own = (r for r in regions if (team.name, r.name) in cohort.predictions)
+            chosen += [region for region in own if region not in chosen][:1]
+    return tuple(region for region in regions if region in chosen)
+
+
+def seen_region(
+    cohort: Cohort, region: Region, info: ImageInfo | None, teams: Sequence[str]
+) -> SeenRegion:
+    """Read the objects of a region, of the annotation and of some teams.
+
+    Parameters
+    ----------
+    cohort, region
+        What to read.
+    info
+        What its image states; None if there is none.
+    teams
+        Names of teams. Those without a file for the region are left out.
+    """
+    forms = {team: cohort.predictions.get((team, region.name), {}) for team in teams}
+    chosen = {team: choose_files(own, None) for team, own in forms.items()}
+    of_teams = {team: files for team, files in chosen.items() if files is not None}
+    present = [region.reference] if region.reference is not None else []
+    shape = (
+        info.shape if info is not None else reference_shape(None, [*present, *of_teams.values()])
+    )
+
+    def seen(files: MaskFiles, team: str | None) -> SeenSide:
+        try:
+            return _seen(cohort, region, SeenSide(files, team, info, shape))
+        except (PanopticError, OSError) as error:
+            found = (unreadable(error, region=region.name, team=team),)
+            return SeenSide(files, team, info, shape, findings=found)
+
+    return SeenRegion(
+        region,
+        None if region.reference is None else seen(region.reference, None),
+        {team: seen(files, team) for team, files in of_teams.items()},
+    )
+
+
+def _seen(cohort: Cohort, region: Region, side: SeenSide) -> SeenSide:
+    files, form = side.files, form_of(side.files.source)
+    check_links(files)
+    if form is not None and form.outlines is not None:
+        of_item: dict[str, Any] = {} if form.items is None else {"item": files.item}
+        path = files.all_paths[0]
+        outlines = form.outlines(path, cohort.scheme, rules=files.rules, **of_item)
+        outlines = placed_outlines(outlines, files.rules)
+        own = outlines
+        if files.patch is not None and side.shape is not None:
+            own = of_patch(outlines, files.patch, side.shape, path)
+        side = replace(side, outlines=outlines, polygons=own.polygons, findings=outlines.findings)
+    elif form is not None and files.all_paths:
+        side = replace(side, own_shape=placed_shape(form.shape(files), files.rules))
+    if side.shape is None or _is_large(side.shape):
+        return side
+    try:
+        masks = load_masks(
+            files, cohort.scheme, shape=side.shape, region=region.name, team=side.team
+        )
+    except (PanopticError, OSError) as error:
+        odd = (unreadable(error, region=region.name, team=side.team),)
+        return replace(side, findings=(*side.findings, *odd))
+    return replace(side, masks=masks, findings=masks.findings)
+
+
+def _is_large(shape: Shape) -> bool:
+    return shape[0] * shape[1] > LARGEST_PX
+
+
+def _info(region: Region) -> ImageInfo | None:
+    if region.image is None:
+        return None
+    try:
+        info = probe_image(region.image, region.image_item)
+    except (PanopticError, OSError):
+        return None  # opening it reports why
+    return info if region.mpp is None else replace(info, mpp=region.mpp)

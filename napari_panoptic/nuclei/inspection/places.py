@@ -1,0 +1,296 @@
+"""Doubts about where objects lie: swapped axes, another resolution, another origin, other sizes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft2, next_fast_len, rfft2
+
+from napari_panoptic.io.cohorts.description import RULE_KEYS
+from napari_panoptic.io.formats.placing import placed_polygons
+from napari_panoptic.io.formats.polygons.model import Polygons
+from napari_panoptic.io.formats.polygons.trace import as_contours
+from napari_panoptic.kernels.fill import bounds, draw
+from napari_panoptic.nuclei.inspection.looking import SeenRegion, SeenSide, Shape
+from napari_panoptic.nuclei.inspection.outlines import look_traced
+from napari_panoptic.nuclei.inspection.values import Doubt, Fix, Target
+from napari_panoptic.nuclei.values.cohort import Axes, OutlineRules
+from napari_panoptic.nuclei.values.labels import size_text
+
+SCALES = (2.0, 4.0, 0.5, 0.25)
+"""Pixels of the image per pixel of the files, at the usual magnifications."""
+MOST_TIMES = 32
+"""The largest ratio of the size of an image and a mask that is taken for a scale."""
+GOOD, GAIN = 0.4, 0.25
+"""Dice coefficient of the areas of both sides at which objects can be in place, and the least
+increase for which another place is proposed."""
+CERTAIN = 0.7
+"""Dice coefficient at which no other place is tried."""
+LEAST_OBJECTS = 5
+"""With fewer outlines in all, areas may coincide by chance."""
+LARGEST_CANVAS_PX = 2**24
+"""Larger areas are not moved over each other."""
+MOSTLY = 0.5
+
+_Filled = NDArray[np.bool_]
+_Pair = tuple[SeenSide, SeenSide]
+
+
+@dataclass(frozen=True)
+class _Move:
+    """A place of objects that is tried."""
+
+    key: str
+    value: str | float | tuple[int, int]
+    rules: OutlineRules
+    words: str
+
+
+def place_doubts(
+    regions: Sequence[SeenRegion], reference: Target, teams: Sequence[Target]
+) -> Iterator[Doubt]:
+    """Report objects that do not lie where those of the other sides lie."""
+    annotated = [region.reference for region in regions if region.reference is not None]
+    yield from _size_doubt(reference, annotated)
+    found: dict[str, Doubt] = {}
+    for team in teams:
+        sides = [
+            region.predictions[team.name] for region in regions if team.name in region.predictions
+        ]
+        sized = list(_size_doubt(team, sides))
+        yield from sized
+        doubt = None if sized else _place_doubt(team, _pairs(regions, None, team.name), sides)
+        if doubt is not None:
+            found[team.name] = doubt
+    own = _doubt_of_reference(regions, reference, teams, annotated, found)
+    if own is not None:
+        yield own
+    else:
+        yield from found.values()
+
+
+def _doubt_of_reference(
+    regions: Sequence[SeenRegion],
+    reference: Target,
+    teams: Sequence[Target],
+    annotated: Sequence[SeenSide],
+    found: dict[str, Doubt],
+) -> Doubt | None:
+    """Return a doubt about the annotation if the teams agree without it, or it lies outside."""
+    names = [team.name for team in teams]
+    if found and len(names) > 1 and set(names) == set(found):
+        is_wrong = _agreement(_pairs(regions, names[0], names[1]), _as_drawn) >= GOOD
+    else:
+        is_wrong = _outside_share(annotated) > MOSTLY
+    if not is_wrong or not names:
+        return None
+    pairs = [(prediction, own) for own, prediction in _pairs(regions, None, names[0])]
+    return _place_doubt(reference, pairs, annotated)
+
+
+def _pairs(regions: Sequence[SeenRegion], first: str | None, second: str) -> list[_Pair]:
+    """Return two sides of each region that has both."""
+    pairs = []
+    for region in regions:
+        one = region.reference if first is None else region.predictions.get(first)
+        other = region.predictions.get(second)
+        if one is not None and other is not None and one.masks is not None:
+            pairs.append((one, other))
+    return pairs
+
+
+def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSide]) -> Doubt | None:
+    """Report that the second side of pairs lies elsewhere than the first."""
+    usable = [pair for pair in pairs if pair[1].masks is not None or pair[1].outlines is not None]
+    present = _agreement(usable, _as_drawn)
+    outside = _outside_share(sides)
+    stated = Counter(side.scale_by_magnification for side in sides)
+    scale = next((s for s in stated if s not in (None, 1.0)), None)
+    where = f"{outside:.0%} of the objects of {target.in_words} lie outside the image"
+    if scale is not None:
+        fix = _fix(target, "scale", _number(scale))
+        return Doubt(
+            f"scale:{target.name}",
+            f"Outlines of {target.in_words} state another magnification than the image: they need "
+            f"{_number(scale):g} times the px.",
+            (fix,),
+        )
+    objects = sum(len(side.polygons) for side in sides if side.polygons is not None)
+    if present < CERTAIN and (objects >= LEAST_OBJECTS or not objects):
+        best, move = max(
+            ((_agreement(usable, _drawer(move)), move) for move in _moves(usable, objects > 0)),
+            key=lambda found: found[0],
+            default=(0.0, None),
+        )
+        if move is not None and best >= GOOD and best - present >= GAIN:
+            value = list(move.value) if isinstance(move.value, tuple) else move.value
+            message = (
+                f"Objects of {target.in_words} overlap the {target.other} little "
+                f"(Dice {present:.2f}); {move.words} they overlap it well ({best:.2f})."
+            )
+            if outside > MOSTLY:
+                message = (
+                    f"{where}; {move.words} they overlap the {target.other} (Dice {best:.2f})."
+                )
+            return Doubt(f"{move.key}:{target.name}", message, (_fix(target, move.key, value),))
+    if outside > MOSTLY:
+        return Doubt(
+            f"outside:{target.name}",
+            f"{where}, and neither swapped axes, another scale nor one offset for all regions "
+            "brings them in. Export outlines in px of the image of their region; if they are in px "
+            "of a slide, state where each region lies in it (patches in cohort.toml).",
+        )
+    return None
+
+
+def _fix(target: Target, key: str, value: Any) -> Fix:
+    if key == "axes":
+        return target.fix(key, value, "Swap x and y")
+    if key == "scale":
+        return target.fix(key, value, f"Scale by {value:g}")
+    x, y = value
+    return target.fix(key, value, f"Move by {x} px (x) and {y} px (y)")
+
+
+def _number(value: float) -> float | int:
+    return int(value) if value.is_integer() else value
+
+
+def _moves(pairs: Sequence[_Pair], has_outlines: bool) -> Iterator[_Move]:
+    """Yield the places to try."""
+    if any(pair[1].files.rules.is_placed or pair[1].files.patch for pair in pairs):
+        return  # the user said where they lie
+    swapped = OutlineRules(axes=Axes.SWAPPED)
+    if has_outlines or all(p[1].shape is not None and len({*p[1].shape}) == 1 for p in pairs):
+        yield _Move("axes", str(Axes.SWAPPED), swapped, "with x and y swapped")
+    if not has_outlines:
+        return
+    for scale in SCALES:
+        number = _number(scale)
+        yield _Move("scale", number, OutlineRules(scale=scale), f"at {number:g} times the px")
+    offsets = [offset for pair in pairs if (offset := _offset(*pair)) is not None]
+    if offsets and len(set(offsets)) == 1 and offsets[0] != (0, 0):
+        x, y = offsets[0]
+        rules = OutlineRules(offset_xy=(float(x), float(y)))
+        yield _Move("offset", (x, y), rules, f"moved by {x} px along x and {y} along y")
+
+
+def _agreement(pairs: Sequence[_Pair], draw_second: Callable[[SeenSide], _Filled | None]) -> float:
+    """Return the Dice coefficient of the areas of both sides, over all pairs."""
+    shared = total = 0
+    for first, second in pairs:
+        one = first.filled
+        other = None if one is None else draw_second(second)
+        if one is not None and other is not None and one.shape == other.shape:
+            shared += int(np.count_nonzero(one & other))
+            total += int(np.count_nonzero(one)) + int(np.count_nonzero(other))
+    return 2 * shared / total if total else 0.0
+
+
+def _as_drawn(side: SeenSide) -> _Filled | None:
+    return side.filled
+
+
+def _drawer(move: _Move) -> Callable[[SeenSide], _Filled | None]:
+    def drawn(side: SeenSide) -> _Filled | None:
+        if side.polygons is not None and side.shape is not None:
+            return _filled(placed_polygons(_polygons(side), move.rules), side.shape)
+        return None if side.filled is None else side.filled.T
+
+    return drawn
+
+
+def _polygons(side: SeenSide) -> Polygons:
+    """Return outlines in the convention that they seem to have."""
+    if side.polygons is None:
+        raise ValueError("the side has no outlines")
+    polygons = side.polygons
+    is_open = side.files.source in RULE_KEYS["vertices"][1] and side.files.rules.vertices is None
+    return as_contours(polygons) if is_open and look_traced(polygons) else polygons
+
+
+def _filled(polygons: Polygons, shape: Shape) -> _Filled:
+    image = np.zeros(shape, np.int32)
+    rows, ones = np.arange(len(polygons)), np.ones(len(polygons), np.int32)
+    draw(polygons.flat, rows, ones, (0, 0, *shape), image)
+    return image > 0
+
+
+def _offset(first: SeenSide, second: SeenSide) -> tuple[int, int] | None:
+    """Return by how many px (x, y) the second side overlaps the first most; None if unknown."""
+    fixed = first.filled
+    if fixed is None or second.polygons is None or not len(second.polygons):
+        return None
+    polygons = _polygons(second)
+    boxes = bounds(polygons.flat)
+    y0, x0 = boxes[:, :2].min(axis=0).tolist()
+    height, width = (boxes[:, 2:].max(axis=0) - (y0, x0) + 1).tolist()
+    sizes = [next_fast_len(a + b - 1) for a, b in zip(fixed.shape, (height, width), strict=True)]
+    if not fixed.any() or sizes[0] * sizes[1] > LARGEST_CANVAS_PX:
+        return None
+    moved = placed_polygons(polygons, OutlineRules(offset_xy=(-float(x0), -float(y0))))
+    canvas = _filled(moved, (height, width))
+    spectrum = rfft2(fixed.astype(np.float32), sizes)
+    spectrum *= rfft2(canvas.astype(np.float32), sizes).conj()
+    overlap = irfft2(spectrum, sizes)
+    dy, dx = (int(n) for n in np.unravel_index(int(np.argmax(overlap)), overlap.shape))
+    # Shifts to the left and upwards come last.
+    dy, dx = (
+        n - size if n >= limit else n
+        for n, size, limit in zip((dy, dx), sizes, fixed.shape, strict=True)
+    )
+    return dx - x0, dy - y0
+
+
+def _outside_share(sides: Sequence[SeenSide]) -> float:
+    """Return the share of outlines whose middle is not in the image."""
+    outside = total = 0
+    for side in sides:
+        if side.polygons is not None and side.shape is not None and len(side.polygons):
+            boxes = bounds(side.polygons.flat)
+            middle = (boxes[:, :2] + boxes[:, 2:]) / 2
+            outside += int(((middle < 0) | (middle >= side.shape)).any(axis=1).sum())
+            total += len(boxes)
+    return outside / total if total else 0.0
+
+
+def _size_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+    """Report masks of another size than the image."""
+    known = [
+        (side.own_shape, side.image.shape)
+        for side in sides
+        if side.own_shape is not None and side.image is not None
+    ]
+    odd = [(own, shape) for own, shape in known if own != shape]
+    if not odd:
+        return
+    own, shape = odd[0]
+    fixes: tuple[Fix, ...] = ()
+    if len(odd) == len(known):
+        scales = {_scale_of(*each) for each in odd}
+        if all(own == shape[::-1] for own, shape in odd):
+            fixes = (_fix(target, "axes", str(Axes.SWAPPED)),)
+        elif len(scales) == 1 and (scale := scales.pop()) is not None:
+            fixes = (_fix(target, "scale", _number(scale)),)
+    remedy = "" if fixes else " Save masks in px of the image of their region."
+    yield Doubt(
+        f"size:{target.name}",
+        f"{len(odd)} of {len(known)} masks of {target.in_words} have another size than the image, "
+        f"such as {size_text(own)} instead of {size_text(shape)}.{remedy}",
+        fixes,
+    )
+
+
+def _scale_of(own: Shape, shape: Shape) -> float | None:
+    """Return by which whole number masks were enlarged or reduced; None for anything else."""
+    large, small = (own, shape) if own[0] > shape[0] else (shape, own)
+    times = round(large[0] / small[0])
+    fits = all(abs(b * times - a) < times for a, b in zip(large, small, strict=True))
+    if not fits or not 2 <= times <= MOST_TIMES:
+        return None
+    return 1 / times if large is own else float(times)

@@ -1,0 +1,158 @@
+"""Doubts about a folder, the settings that remove them, and counts of what was recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.text import english_list, no_such
+from napari_panoptic.io.cohorts.description_edits import Key, toml_text
+
+REFERENCE = "annotation"
+"""The annotation, where names of sides and teams are expected."""
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A setting that removes a doubt.
+
+    Parameters
+    ----------
+    name
+        The word for it on the command line.
+    label
+        The words on a button.
+    settings
+        What is written into the ``cohort.toml``; a mapping adds to that which is there.
+    """
+
+    name: str
+    label: str
+    settings: tuple[tuple[Key, Any], ...]
+
+    @property
+    def lines(self) -> list[str]:
+        """The settings, as a ``cohort.toml`` has them."""
+        return [f"{'.'.join(key)} = {toml_text(value)}" for key, value in self.settings]
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Something that makes the figures of a cohort doubtful.
+
+    Parameters
+    ----------
+    name
+        Unique among the doubts of a folder: the kind, and the team or class.
+    message
+        One or two sentences for the user.
+    fixes
+        The settings that remove it, the best first; empty if only other files do.
+    is_clear
+        Whether the first of them is proposed, so that no choice is needed.
+    """
+
+    name: str
+    message: str
+    fixes: tuple[Fix, ...] = ()
+    is_clear: bool = True
+
+    def fix(self, name: str | None = None) -> Fix:
+        """Return a setting by its name; the proposed one where None.
+
+        Raises
+        ------
+        SettingsError
+            If there is none of this name, or none is proposed.
+        """
+        if not self.fixes:
+            raise SettingsError(f"no setting removes the doubt '{self.name}': {self.message}")
+        known = [fix.name for fix in self.fixes]
+        if name is None and not self.is_clear:
+            choices = english_list([f"{self.name}={each}" for each in known])
+            raise SettingsError(f"'{self.name}' needs a choice; give one of {choices}")
+        found = [fix for fix in self.fixes if name in (None, fix.name)]
+        if not found:
+            raise SettingsError(no_such("choice", str(name), known))
+        return found[0]
+
+
+@dataclass(frozen=True)
+class SideCount:
+    """What was recognised of one side.
+
+    Parameters
+    ----------
+    name
+        ``images``, `REFERENCE`, or the team.
+    forms
+        The formats of the files.
+    found, matched
+        The number of regions with files, and how many of them have a partner: an annotation for
+        images and predictions, an image or a prediction for annotations.
+    missing
+        The number of regions of the cohort without files.
+    unused
+        The number of predicted regions and files that the cohort does not have.
+    objects
+        The number of objects of each class in the regions that were read; None for images.
+    """
+
+    name: str
+    forms: tuple[str, ...]
+    found: int
+    matched: int
+    missing: int
+    unused: int
+    objects: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """The files whose reading a setting changes.
+
+    Parameters
+    ----------
+    side
+        ``reference`` or ``predictions``.
+    team
+        Whose predictions; None where the setting is for all of the side.
+    name
+        The team, or `REFERENCE`.
+    """
+
+    side: str
+    team: str | None
+    name: str
+
+    @property
+    def in_words(self) -> str:
+        """The side in a sentence."""
+        return f"the {REFERENCE}" if self.name == REFERENCE else self.name
+
+    @property
+    def other(self) -> str:
+        """The side that its objects are compared with."""
+        return "predictions" if self.name == REFERENCE else "annotation"
+
+    def fix(self, key: str, value: Any, label: str) -> Fix:
+        """Return a rule by which the files are read."""
+        own: Any = value if self.team is None else {self.team: value}
+        text = toml_text(value).strip('"')
+        return Fix(text, label, ((("files", self.side, key), own),))
+
+
+def count_rows(counts: Sequence[SideCount]) -> tuple[list[str], list[list[str]]]:
+    """Return a header, and a row of texts for each side, the objects last (without a header)."""
+    header = ["", "Regions", "Matched", "Without file", "Not used", "Format"]
+    rows = []
+    for side in counts:
+        numbers = (side.found, side.matched, side.missing, side.unused)
+        objects = "" if side.objects is None else "no objects"
+        if side.objects:
+            classes = ", ".join(f"{name} {n}" for name, n in side.objects.items() if n)
+            objects = f"{sum(side.objects.values())} ({classes})"
+        rows.append([side.name, *map(str, numbers), ", ".join(side.forms), objects])
+    return header, rows

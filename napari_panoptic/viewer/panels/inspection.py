@@ -1,0 +1,299 @@
+"""The dialog before a cohort is opened: what was recognised, one picture, doubts with settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from psygnal import Signal
+from qtpy.QtCore import Qt
+from qtpy.QtGui import QImage, QPixmap, QResizeEvent
+from qtpy.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QGridLayout,
+    QHBoxLayout,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_panoptic.io.cohorts.description import DESCRIPTION
+from napari_panoptic.nuclei.inspection.inspect import Inspection
+from napari_panoptic.nuclei.inspection.values import Doubt, Fix, count_rows
+from napari_panoptic.report.nuclei.inspection_picture import (
+    PREDICTION_COLOUR,
+    REFERENCE_COLOUR,
+    InspectionPicture,
+)
+from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.widgets import heading, separator, swatch_icon
+
+TITLE = "Open cohort"
+NO_DOUBTS = "No doubts: the files that were read fit together."
+NO_PICTURE = "No region has an annotation and a prediction that can be drawn."
+UNCHANGED = "Nothing is written."
+NEW = f"“Open” writes {DESCRIPTION} into the folder."
+CHANGED = f"“Open” writes the settings into {DESCRIPTION}, and keeps a copy of what it replaces."
+CHOOSE = "Choose…"
+_PICTURE_PX = 330
+_LEAST_PICTURE_PX = 220
+
+
+class InspectionDialog(QDialog):
+    """What was recognised in a folder; nothing is evaluated or written before “Open”.
+
+    Parameters
+    ----------
+    parent
+        The window.
+    """
+
+    fix_wanted = Signal(object)  # a Fix
+    open_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(TITLE)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setFrameShape(QScrollArea.Shape.NoFrame)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.picture = _Picture()
+        self._bar = QProgressBar()
+        self._bar.setRange(0, 0)
+        self._bar.setTextVisible(False)
+        self._bar.setFixedHeight(6)
+        self.note = PlainLabel()
+        self.note.setWordWrap(True)
+        self.doubts: list[DoubtRow] = []
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        buttons.rejected.connect(self.reject)
+        self.open_button = QPushButton("Open")
+        self.open_button.setDefault(True)
+        self.open_button.clicked.connect(lambda _=False: self.open_wanted.emit())
+        buttons.addButton(self.open_button, QDialogButtonBox.ButtonRole.AcceptRole)
+        below = QHBoxLayout()
+        below.addWidget(self.note, 1)
+        below.addWidget(buttons)
+        beside = QHBoxLayout()
+        beside.addWidget(self._area, 1)
+        beside.addWidget(self.picture)
+        layout = QVBoxLayout(self)
+        layout.addLayout(beside, 1)
+        layout.addWidget(self._bar)
+        layout.addLayout(below)
+        self._fit(parent)
+        self.set_busy(False)
+
+    def show_inspection(
+        self, inspection: Inspection, picture: InspectionPicture | None, *, is_new: bool
+    ) -> None:
+        """Show what was recognised.
+
+        Parameters
+        ----------
+        inspection
+            What was recognised.
+        picture
+            Both outlines; None if there is no such region.
+        is_new
+            Whether the folder has no ``cohort.toml`` yet.
+        """
+        body = QWidget()
+        layout = QVBoxLayout(body)
+        layout.setContentsMargins(4, 4, 8, 4)
+        layout.addWidget(heading(shown(inspection.cohort.name)))
+        layout.addLayout(_counts(inspection))
+        self.doubts = [DoubtRow(doubt, self.fix_wanted.emit) for doubt in inspection.doubts]
+        count = len(self.doubts)
+        layout.addSpacing(6)
+        title = f"{count} doubt{'' if count == 1 else 's'}"
+        layout.addWidget(heading(title) if count else _wrapped(NO_DOUBTS))
+        for row in self.doubts:
+            layout.addWidget(row)
+        layout.addWidget(separator())
+        layout.addWidget(_wrapped(_objects(inspection)))
+        if inspection.notes:
+            layout.addWidget(_wrapped("\n".join(["Also noticed:", *inspection.notes])))
+        layout.addStretch(1)
+        self._area.setWidget(body)
+        self.picture.show_picture(picture)
+        self.note.setText(UNCHANGED if inspection.is_saved else NEW if is_new else CHANGED)
+        self.set_busy(False)
+
+    def set_busy(self, is_busy: bool) -> None:
+        """Show whether the folder is being read again; the buttons wait for it."""
+        self._bar.setVisible(is_busy)
+        self.open_button.setEnabled(not is_busy)
+        for row in self.doubts:
+            row.setEnabled(not is_busy)
+
+    def show_failed(self, message: str) -> None:
+        """Show why a setting or the description could not be written."""
+        self.note.setText(f"⚠ {message}")
+        self.set_busy(False)
+
+    def texts(self) -> list[str]:
+        """Return all texts about the folder."""
+        body = self._area.widget()
+        return [] if body is None else [label.text() for label in body.findChildren(PlainLabel)]
+
+    def _fit(self, parent: QWidget | None) -> None:
+        """Take the usual size, or less in a small window."""
+        width, height = 980, 640
+        if parent is not None:
+            width, height = min(width, parent.width() - 60), min(height, parent.height() - 60)
+        self.resize(max(width, 640), max(height, 420))
+
+
+class DoubtRow(QWidget):
+    """A doubt, the settings that remove it, and a button that applies one of them.
+
+    Parameters
+    ----------
+    doubt
+        The doubt.
+    apply
+        Called with the chosen setting.
+    """
+
+    def __init__(self, doubt: Doubt, apply: Callable[[Fix], object]) -> None:
+        super().__init__()
+        self.doubt = doubt
+        self.choices = QComboBox()
+        self.apply_button = QPushButton("Apply")
+        self.line = _wrapped("")
+        self.line.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 2, 0, 6)
+        layout.setSpacing(3)
+        layout.addWidget(_wrapped(doubt.message))
+        self._apply = apply
+        if not doubt.fixes:
+            for widget in (self.choices, self.apply_button, self.line):
+                widget.setParent(self)
+                widget.hide()
+            return
+        self.choices.addItems([shown(fix.label) for fix in doubt.fixes])
+        self.choices.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        if not doubt.is_clear:
+            self.choices.setPlaceholderText(CHOOSE)
+            self.choices.setCurrentIndex(-1)
+        row = QHBoxLayout()
+        row.addWidget(self.choices)
+        row.addWidget(self.apply_button)
+        row.addStretch(1)
+        layout.addLayout(row)
+        layout.addWidget(self.line)
+        self.choices.currentIndexChanged.connect(lambda _=0: self._show_choice())
+        self.apply_button.clicked.connect(lambda _=False: self._on_apply())
+        self._show_choice()
+
+    def _show_choice(self) -> None:
+        index = self.choices.currentIndex()
+        self.apply_button.setEnabled(index >= 0)
+        lines = self.doubt.fixes[index].lines if index >= 0 else []
+        self.line.setText("\n".join(lines))
+        self.line.setVisible(bool(lines))
+
+    def _on_apply(self) -> None:
+        index = self.choices.currentIndex()
+        if index >= 0:
+            self._apply(self.doubt.fixes[index])
+
+
+class _Picture(QWidget):
+    """A picture of both outlines, as large as there is room, and what its colours mean."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pixels: QPixmap | None = None
+        self.image = PlainLabel()
+        self.image.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignHCenter)
+        self.image.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
+        self.image.setMinimumSize(_LEAST_PICTURE_PX, _LEAST_PICTURE_PX)
+        self.region = _wrapped("")
+        self._team = PlainLabel()
+        self._legend = QWidget()
+        legend = QHBoxLayout(self._legend)
+        legend.setContentsMargins(0, 0, 0, 0)
+        for colour, label in (
+            (REFERENCE_COLOUR, PlainLabel("Annotation")),
+            (PREDICTION_COLOUR, self._team),
+        ):
+            swatch = PlainLabel()
+            swatch.setPixmap(swatch_icon(colour, size=12).pixmap(12, 12))
+            legend.addWidget(swatch)
+            legend.addWidget(label)
+        legend.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 4, 4, 4)
+        layout.addWidget(self._legend)
+        layout.addWidget(self.region)
+        layout.addWidget(self.image, 1)
+        self.setFixedWidth(_PICTURE_PX)
+
+    def show_picture(self, picture: InspectionPicture | None) -> None:
+        """Show a picture; None for a sentence instead."""
+        self._legend.setVisible(picture is not None)
+        self.region.setText(NO_PICTURE if picture is None else f"Part of {picture.region}")
+        self._pixels = None
+        if picture is not None:
+            height, width, _ = picture.pixels.shape
+            content = picture.pixels.tobytes()
+            image = QImage(content, width, height, 3 * width, QImage.Format.Format_RGB888)
+            self._pixels = QPixmap.fromImage(image.copy())
+            self._team.setText(picture.team)
+        self._draw()
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Fit the picture into the room."""
+        super().resizeEvent(event)
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._pixels is None:
+            self.image.clear()
+            return
+        self.image.setPixmap(
+            self._pixels.scaled(
+                self.image.size(),
+                Qt.AspectRatioMode.KeepAspectRatio,
+                Qt.TransformationMode.SmoothTransformation,
+            )
+        )
+
+
+def _counts(inspection: Inspection) -> QGridLayout:
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(14)
+    grid.setVerticalSpacing(2)
+    header, rows = count_rows(inspection.counts)
+    for row, texts in enumerate([header, *(row[:-1] for row in rows)]):
+        for column, text in enumerate(texts):
+            label = PlainLabel(text)
+            is_number = 0 < column < len(texts) - 1
+            side = Qt.AlignmentFlag.AlignRight if is_number else Qt.AlignmentFlag.AlignLeft
+            label.setAlignment(side | Qt.AlignmentFlag.AlignTop)
+            label.setWordWrap(column == len(texts) - 1)
+            grid.addWidget(label, row, column)
+    grid.setColumnStretch(len(header) - 1, 1)
+    return grid
+
+
+def _objects(inspection: Inspection) -> str:
+    _, rows = count_rows(inspection.counts)
+    read, regions = len(inspection.looked_at), len(inspection.cohort.regions)
+    lines = [f"Objects in the {read} of {regions} regions that were read:"]
+    return "\n".join([*lines, *(f"{row[0]}: {row[-1]}" for row in rows if row[-1])])
+
+
+def _wrapped(text: str) -> PlainLabel:
+    label = PlainLabel(text)
+    label.setWordWrap(True)
+    return label
