@@ -33,11 +33,13 @@ ARRAY_ENDING = ".npy"
 """Ending of an array that holds the images of many regions."""
 CLASSES_KEY = "classes"
 """Under reference and predictions: where tables of classes lie."""
-RULE_KEYS: Mapping[str, tuple[type[StrEnum], tuple[Source, ...]]] = {
+RULE_KEYS: Mapping[str, tuple[type[StrEnum] | None, tuple[Source, ...]]] = {
     "vertices": (Vertices, (Source.GEOJSON, Source.IMAGEJ_ROI)),
     "multipolygons": (Multipolygons, (Source.GEOJSON,)),
+    "score": (None, (Source.GEOJSON, Source.ANNOTATION_STORE, Source.LABELS)),
 }
-"""Under reference and predictions: how outlines are read, and in which forms that matters."""
+"""Under reference and predictions: how outlines and scores are read, in which of some words (None
+for any text), and in which forms that matters."""
 
 _LONGEST_DESCRIPTION = 2**20
 """In bytes."""
@@ -218,12 +220,19 @@ def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, Out
             raise CohortError(f"{where}.{key} must be one word, found a table of teams")
         named = value if isinstance(value, dict) else {"": value}
         for name, word in named.items():
-            if word not in [str(known) for known in words]:
-                place = f"{where}.{key}.{name}" if name else f"{where}.{key}"
-                known = " or ".join(f'"{known}"' for known in words)
-                raise CohortError(f"{place} must be {known}, found {word!r}")
-            by_team.setdefault(name.casefold(), {})[key] = words(word)
+            place = f"{where}.{key}.{name}" if name else f"{where}.{key}"
+            by_team.setdefault(name.casefold(), {})[key] = _word(word, words, place)
     return {name: OutlineRules(**rules) for name, rules in by_team.items()}
+
+
+def _word(value: Any, words: type[StrEnum] | None, place: str) -> str:
+    """Read one of some words, or any text."""
+    if words is None:
+        return text_at(value, place)
+    if value not in [str(known) for known in words]:
+        known = " or ".join(f'"{known}"' for known in words)
+        raise CohortError(f"{place} must be {known}, found {value!r}")
+    return words(value)
 
 
 def _placeholders(form: Format) -> tuple[set[str], set[str]]:

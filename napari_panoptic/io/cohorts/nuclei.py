@@ -472,7 +472,11 @@ class _Discovery:
 def _rules_of(rules: Mapping[str, OutlineRules], team: str) -> OutlineRules:
     """Return the rules of a team, completed by those of all teams."""
     own, usual = (rules.get(name, UNSTATED) for name in (team, ""))
-    return OutlineRules(own.vertices or usual.vertices, own.multipolygons or usual.multipolygons)
+    return OutlineRules(
+        own.vertices or usual.vertices,
+        own.multipolygons or usual.multipolygons,
+        own.score or usual.score,
+    )
 
 
 def _rules_without_team(

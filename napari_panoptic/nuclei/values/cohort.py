@@ -256,7 +256,7 @@ class Multipolygons(StrEnum):
 
 @dataclass(frozen=True)
 class OutlineRules:
-    """How outlines of one side are read, where programs differ.
+    """How outlines and scores of one side are read, where programs differ.
 
     Parameters
     ----------
@@ -266,10 +266,15 @@ class OutlineRules:
     multipolygons
         None if the cohort does not say: read as one object each, and
         reported where their parts lie far apart.
+    score
+        The name of the measurement, property or column that is the score of
+        an object; None if the cohort does not say: well-known names are used,
+        see `napari_panoptic.io.formats.scores`.
     """
 
     vertices: Vertices | None = None
     multipolygons: Multipolygons | None = None
+    score: str | None = None
 
 
 UNSTATED = OutlineRules()
