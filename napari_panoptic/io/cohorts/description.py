@@ -33,6 +33,8 @@ ARRAY_ENDING = ".npy"
 """Ending of an array that holds the images of many regions."""
 CLASSES_KEY = "classes"
 """Under reference and predictions: where tables of classes lie."""
+PROBABILITY_KEY = "probability"
+"""Under predictions: where probability maps lie."""
 RULE_KEYS: Mapping[str, tuple[type[StrEnum] | None, tuple[Source, ...]]] = {
     "vertices": (Vertices, (Source.GEOJSON, Source.IMAGEJ_ROI)),
     "multipolygons": (Multipolygons, (Source.GEOJSON,)),
@@ -187,11 +189,12 @@ def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> Ma
         )
     table = table_at(files, key, prefix="files.")
     readable = [form.name for form in known_forms().values() if form.load is not None]
-    check_keys(table, where, [*readable, CLASSES_KEY, *RULE_KEYS])
+    places = (CLASSES_KEY, PROBABILITY_KEY) if team else (CLASSES_KEY,)
+    check_keys(table, where, [*readable, *places, *RULE_KEYS])
     optional = {"patient"} | ({"team"} if team else set())
     forms = {}
     for name, value in table.items():
-        if name == CLASSES_KEY or name in RULE_KEYS:
+        if name in places or name in RULE_KEYS:
             continue
         form = known_forms()[name]
         required, allowed = _placeholders(form)
@@ -201,6 +204,9 @@ def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> Ma
         forms,
         pattern_list(sidecars, f"{where}.{CLASSES_KEY}", {"region"}, optional),
         _rules(table, where, team=team),
+        pattern_list(
+            table.get(PROBABILITY_KEY, []), f"{where}.{PROBABILITY_KEY}", {"region"}, optional
+        ),
     )
 
 

@@ -26,12 +26,15 @@ class Found:
         By class; under ``""`` files of all classes.
     item
         The region's key in a file that holds many.
+    probability
+        A probability map, or None.
     """
 
     region: str
     patient: str | None
     paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     item: str | None = None
+    probability: Path | None = None
 
     @property
     def key(self) -> Key:

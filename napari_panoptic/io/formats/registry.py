@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType
@@ -39,6 +40,7 @@ from napari_panoptic.io.formats.polygons import (
     imagescope_edits,
 )
 from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
+from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
 from napari_panoptic.io.guard import check_links
 from napari_panoptic.io.images import probe_image
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source, Vertices
@@ -288,7 +290,10 @@ def load_masks(
         shape=shape, restoration=restoration, radius=radius, region=region, team=team
     )
     check_links(files)
-    return form.load(files, scheme, request)
+    loaded = form.load(files, scheme, request)
+    if files.probability is None:
+        return loaded
+    return with_map_scores(loaded, files.probability, request)
 
 
 def open_masks(
@@ -332,7 +337,11 @@ def open_masks(
             region=region,
         )
     check_links(files)
-    return form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
+    opened = form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
+    if files.probability is None:
+        return opened
+    unscored = maps_need_whole_regions(files.probability, region=region, team=team)
+    return replace(opened, findings=(*opened.findings, unscored))
 
 
 def reference_shape(

@@ -40,6 +40,7 @@ class ScoreNames:
         wanted = SCORE_NAMES if name is None else (name,)
         self._rank = {each.strip().casefold(): rank for rank, each in enumerate(wanted)}
         self._rank_of: dict[Any, int] = {}
+        self._numbers: list[str] = []
         self._found = False
 
     def of(self, *tables: Any) -> float:
@@ -58,6 +59,8 @@ class ScoreNames:
                 if rank is None:
                     rank = self._rank.get(str(name).strip().casefold(), len(self._rank))
                     self._rank_of[name] = rank
+                    if not math.isnan(score_value(value)):
+                        self._numbers.append(str(name))
                 if rank < best and not math.isnan(number := score_value(value)):
                     best, score = rank, number
         self._found |= best < len(self._rank)
@@ -66,15 +69,16 @@ class ScoreNames:
     def findings(self, path: Path) -> Iterator[Finding]:
         """Report that no object has the score that ``cohort.toml`` names; its names are listed."""
         if self._name is not None and not self._found and self._rank_of:
-            yield no_such_score(self._name, [str(name) for name in self._rank_of], path)
+            yield no_such_score(self._name, self._numbers, path)
 
 
 def no_such_score(wanted: str, there: Sequence[str], path: Path) -> Finding:
     """Return the finding that a file has no score of the name that ``cohort.toml`` states."""
+    others = english_list(there, limit=_MOST_NAMES) if there else "none"
     return Finding(
         FindingKind.MISSING,
         f"no object has a number called '{wanted}', which cohort.toml names as the score; there "
-        f"are {english_list(there, limit=_MOST_NAMES)}. Correct the name",
+        f"are {others}. Correct the name",
         path=path,
     )
 

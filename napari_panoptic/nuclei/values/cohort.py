@@ -301,6 +301,9 @@ class MaskFiles:
         anywhere.
     rules
         How outlines are read.
+    probability
+        A probability map of the region, whose mean in each object is its score; None if there is
+        none.
     """
 
     source: Source
@@ -308,11 +311,17 @@ class MaskFiles:
     item: str | None = None
     within: Path | None = None
     rules: OutlineRules = UNSTATED
+    probability: Path | None = None
+
+    @property
+    def object_paths(self) -> tuple[Path, ...]:
+        """Every file of objects, in class order."""
+        return tuple(path for paths in self.paths.values() for path in paths)
 
     @property
     def all_paths(self) -> tuple[Path, ...]:
-        """Every file, in class order."""
-        return tuple(path for paths in self.paths.values() for path in paths)
+        """Every file: those of objects, in class order, and the probability map."""
+        return (*self.object_paths, *([] if self.probability is None else [self.probability]))
 
 
 @dataclass(frozen=True)

@@ -622,7 +622,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
     """Return height and width in px from the headers, or None if they are not there."""
-    for path in files.all_paths:
+    for path in files.object_paths:
         if path.suffix.lower() not in SIDECAR_SUFFIXES:
             if is_zarr(path):
                 return open_pixels(path, WHAT).shape
