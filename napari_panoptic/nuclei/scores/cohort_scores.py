@@ -16,7 +16,11 @@ from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, TooLargeError, unreada
 from napari_panoptic.nuclei.region import HeldRegion
 from napari_panoptic.nuclei.scores.calibration import Reliability, reliability
 from napari_panoptic.nuclei.scores.objects import ScoredRegion, failures_by_score, scored_region
-from napari_panoptic.nuclei.scores.precision import average_precisions
+from napari_panoptic.nuclei.scores.precision import (
+    PrecisionRecall,
+    average_precisions,
+    precision_recall,
+)
 from napari_panoptic.nuclei.scores.thresholds import (
     BestThreshold,
     ThresholdCurve,
@@ -65,10 +69,19 @@ class CohortScores:
         """Whether figures over thresholds are offered; see `ScoredRegion.is_unique`."""
         return self.has_scores and all(region.is_unique for region in self.regions)
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The scored classes, in order; empty without regions."""
+        return self.regions[0].outcomes.class_names if self.regions else ()
+
     @cached_property
     def average_precisions(self) -> pd.DataFrame:
-        """Average precision per class and IoU of COCO."""
+        """Average precision: a row per class and one ``mean``, a column per IoU of COCO."""
         return average_precisions(self.regions)
+
+    def precision_recall(self, iou: float, class_name: str = "") -> PrecisionRecall:
+        """Return precision and recall over the detections of a class, or of all as one."""
+        return precision_recall(self.regions, iou, class_name)
 
     @cached_property
     def reliability(self) -> Reliability | None:

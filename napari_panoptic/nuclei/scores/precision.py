@@ -52,13 +52,26 @@ class PrecisionRecall:
 
     @property
     def average_precision(self) -> float:
-        """Mean of the interpolated precision at 101 recalls; NaN without a reference object."""
+        """Mean of the interpolated precision at `RECALLS`; NaN without a reference object."""
+        return float(self.at_recalls()[0].mean())
+
+    def at_recalls(self) -> tuple[FloatArray, FloatArray]:
+        """Interpolate precision.
+
+        Returns
+        -------
+        precision
+            float64 (101,): the highest precision at each of `RECALLS` or a higher recall; 0 where
+            none is reached, NaN without a reference object.
+        score
+            float64 (101,): the highest threshold at which that recall is reached, NaN where none
+            is.
+        """
         if not self.references:
-            return float("nan")
-        # The highest precision at this recall or a higher one.
+            return np.full(len(RECALLS), np.nan), np.full(len(RECALLS), np.nan)
         envelope = np.maximum.accumulate(self.precision[::-1])[::-1]
         places = np.searchsorted(self.recall, RECALLS, side="left")
-        return float(np.append(envelope, 0.0)[places].mean())
+        return np.append(envelope, 0.0)[places], np.append(self.score, np.nan)[places]
 
 
 def precision_recall(
