@@ -260,7 +260,7 @@ class OpenedCohort:
         from napari_panoptic.nuclei.scores.cohort_scores import cohort_scores
 
         name = self.cohort.checked_team(team)
-        return cohort_scores(self.cohort, name, settings or EvaluationSettings())
+        return cohort_scores(self.cohort, (name,), settings or EvaluationSettings())[name]
 
 
 def evaluate_pair(

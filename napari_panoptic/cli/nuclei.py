@@ -356,12 +356,12 @@ def scores(options: argparse.Namespace) -> int:
         with tables_in(options.output, SCORES_NAMES, cohort.root), _share_bar() as progress:
             found = cohort_scores(
                 cohort,
-                team,
+                (team,),
                 settings,
                 source=source,
                 held_up_to_px=options.held_up_to,
                 progress=progress,
-            )
+            )[team]
             findings = tuple(dict.fromkeys((*cohort.findings, *found.findings)))
             if found.has_scores:
                 write_scores(
@@ -381,6 +381,7 @@ def scores(options: argparse.Namespace) -> int:
         return 1
     for sentence in score_sentences(found):
         print(visible(sentence))
+    print("Wrong predictions, the surest first:")
     for row in found.failures.head(_SUREST).to_dict("records"):
         print(visible(failure_sentence({str(key): value for key, value in row.items()})))
     print(visible(f"tables written to {options.output}"))

@@ -105,23 +105,28 @@ class CohortScores:
 
 def cohort_scores(
     cohort: Cohort,
-    team: str,
+    team_names: Sequence[str],
     settings: EvaluationSettings,
     *,
     source: Source | None = None,
     held_up_to_px: int = HELD_UP_TO_PX,
     progress: Progress = UNWATCHED,
-) -> CohortScores:
-    """Evaluate a team, and return its objects with their scores.
+) -> dict[str, CohortScores]:
+    """Evaluate teams, and return their objects with their scores.
 
     Parameters
     ----------
-    cohort, team, settings, source
+    cohort, team_names, settings, source
         What to evaluate, and how. Scoring and distances have no effect.
     held_up_to_px
         Regions with more pixels are left out.
     progress
         Reported to after each region, and checked for cancellation.
+
+    Returns
+    -------
+    dict
+        Team -> its scores; what could not be read is among the findings.
 
     Raises
     ------
@@ -129,24 +134,32 @@ def cohort_scores(
         If cancelled.
     """
     settings = settings.replaced(distances=False)
-    regions: list[ScoredRegion] = []
-    findings: list[Finding] = []
+    regions: dict[str, list[ScoredRegion]] = {team: [] for team in team_names}
+    findings: dict[str, list[Finding]] = {team: [] for team in team_names}
     for number, region in enumerate(cohort.regions):
         progress.check()
         progress.tell(number / len(cohort.regions), region.name)
         try:
             held = HeldRegion(cohort, region, settings, held_up_to_px=held_up_to_px)
         except TooLargeError:
-            findings.append(_too_large(region))
+            for team in team_names:
+                findings[team].append(_too_large(region))
             continue
         except (PanopticError, OSError) as error:
-            findings.append(unreadable(error, region=region.name))
+            for team in team_names:
+                findings[team].append(unreadable(error, region=region.name))
             continue
-        found = held.evaluate(team, settings, source)
-        findings += found.findings
-        if found.evaluation is not None:
-            regions.append(scored_region(found.evaluation, region.patient, region.name))
-    return CohortScores(team, regions, tuple(dict.fromkeys(findings)))
+        for team in team_names:
+            found = held.evaluate(team, settings, source)
+            findings[team] += found.findings
+            if found.evaluation is not None:
+                own = scored_region(found.evaluation, region.patient, region.name)
+                regions[team].append(own)
+            held.forget(team)
+    return {
+        team: CohortScores(team, regions[team], tuple(dict.fromkeys(findings[team])))
+        for team in team_names
+    }
 
 
 def _too_large(region: Region) -> Finding:

@@ -31,6 +31,7 @@ from napari_panoptic.report.nuclei.ranking import (
     statistics_section,
 )
 from napari_panoptic.report.nuclei.review import ReviewedPlan, review_section
+from napari_panoptic.report.nuclei.scored_teams import scores_section
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.teams import (
     all_teams,
@@ -151,6 +152,7 @@ def report_page(
         Section("size", "By size of nucleus", sizes_section(report)),
         Section("cause", "By cause of failure", causes_section(report)),
         Section("slices", "What failures have in common", slices_section(report)),
+        *_scores(report),
         Section("gallery", "Worst failures", gallery_section(report, pictures)),
         *_review(report, review),
         Section("methods", "Methods, for a paper", methods),
@@ -160,6 +162,13 @@ def report_page(
         place = next(n for n, section in enumerate(sections) if section.slug == "statistics")
         sections.insert(place + 1, Section("versions", "Old and new version", compared))
     return report_document(f"Segmentation report: {cohort.name}", first, sections)
+
+
+def _scores(report: CohortReport) -> list[Section]:
+    """Return the section on scores; none if no team has any."""
+    if not report.scores:
+        return []
+    return [Section("scores", "Scores and thresholds", scores_section(report))]
 
 
 def _review(report: CohortReport, review: ReviewedPlan | None) -> list[Section]:
