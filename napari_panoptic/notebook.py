@@ -415,6 +415,7 @@ def view(
     prediction_classes: Mapping[str, Classes] | None = None,
     ambiguous: ArrayLike | None = None,
     mpp: float | None = None,
+    scores: Mapping[str, ObjectScores] | None = None,
 ) -> Any:
     """Open the window on arrays, or on a cohort folder.
 
@@ -427,7 +428,7 @@ def view(
         The annotation as a label image, or the path of a cohort folder.
     predictions
         Name -> label image.
-    image, reference_classes, prediction_classes, ambiguous, mpp
+    image, reference_classes, prediction_classes, ambiguous, mpp, scores
         As for :func:`compare`.
 
     Returns
@@ -445,11 +446,15 @@ def view(
     show = _window()
     if isinstance(reference, (str, Path)):
         return show(Path(reference), None)
-    classes = prediction_classes or {}
+    classes, scored = prediction_classes or {}, scores or {}
     arrays = Arrays(
         Labels(np.asarray(reference), _or_only(reference_classes)),
         {
-            name: Labels(np.asarray(labels), _or_only(classes.get(name)))
+            name: Labels(
+                np.asarray(labels),
+                _or_only(classes.get(name)),
+                _by_id(_scores_of(scored.get(name), labels)),
+            )
             for name, labels in (predictions or {}).items()
         },
         image=None if image is None else np.asarray(image),
@@ -509,6 +514,14 @@ def _scores_of(scores: ObjectScores, labels: ArrayLike) -> Scores | None:
             f"shape {values.shape}; pass {{id: score}} to leave some out"
         )
     return Scores(ids, values)
+
+
+def _by_id(scores: Scores | None) -> dict[int, float]:
+    """Return id -> score of the objects that have one."""
+    if scores is None:
+        return {}
+    listed = zip(scores.ids.tolist(), scores.values.tolist(), strict=True)
+    return {id_: score for id_, score in listed if not np.isnan(score)}
 
 
 def _check_image(image: ArrayLike | None, reference: ArrayLike) -> None:
