@@ -165,6 +165,7 @@ def _side_columns(outcomes: Outcomes, side: Side, rows: NDArray[np.int64]) -> Co
         "area_px": own.area_px[rows],
         "centroid_yx_px": own.centroid_yx_px[rows],
         "bbox": own.bbox[rows],
+        "score": own.score[rows],
     }
 
 
