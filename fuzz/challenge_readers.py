@@ -21,6 +21,7 @@ from fuzz.judge import check_findings
 from fuzz.sound import check_masks, check_polygons
 from fuzz.target import ONE_CLASS, SHAPE, Target, load, none, npy_good, one_of, unpacked
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.io.boxes import read_boxes
 from napari_panoptic.io.cohorts.detections import open_detection_cohort, read_detection_description
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.io.formats.labels.arrays import array_items
@@ -55,6 +56,26 @@ def read_point_file(path: Path) -> None:
     assert points.xy_px.shape == (len(points.ids), 2)
     assert points.confidence.shape == points.ids.shape
     assert (np.diff(points.ids) > 0).all()
+
+
+def read_box_file(path: Path) -> None:
+    """Read boxes of one category or the other as points."""
+    found = read_boxes(path, None if one_of(path, 2) else "hard negative")
+    check_findings(found.findings)
+    for name in found.names:
+        points = found.of(name, path)
+        assert np.isfinite(points.xy_px).all()
+        assert points.xy_px.shape == (len(points.ids), 2)
+        assert not np.isinf(points.confidence).any()
+        assert len(set(points.ids.tolist())) == len(points)
+
+
+def _box_goods() -> list[Any]:
+    images = [{"id": n, "file_name": f"{n:03d}.tiff", "width": 16, "height": 12} for n in (1, 2)]
+    categories = [{"id": 1, "name": "mitotic figure"}, {"id": 2, "name": "hard negative"}]
+    entry = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1.5, 2, 9.5, 10]}
+    others = [entry | {"id": 2, "category_id": 2}, entry | {"id": 3, "image_id": 2, "score": 0.5}]
+    return [{"images": images, "categories": categories, "annotations": [entry, *others]}]
 
 
 def read_detection_cohort(path: Path) -> None:
@@ -527,6 +548,7 @@ def _preferences_goods() -> list[Any]:
 
 CHALLENGE_TARGETS: dict[str, Target] = {
     "points": Target("a.csv", read_point_file, none, _point_goods, doc.csv_bytes),
+    "boxes": Target("a.json", read_box_file, none, _box_goods, doc.json_bytes),
     "detection-cohort": Target(
         "cohort.toml", read_detection_cohort, none, _detection_cohort_goods, doc.toml_bytes, True
     ),
@@ -550,6 +572,9 @@ CHALLENGE_TARGETS: dict[str, Target] = {
     "cellvit": Target("a.json", outlines_of(Source.CELLVIT), none, _cellvit_goods, doc.json_bytes),
     "dsa": Target("a.json", outlines_of(Source.DSA), none, _dsa_goods, doc.json_bytes),
     "asap": Target("a.xml", outlines_of(Source.ASAP), none, _asap_goods, doc.xml_bytes),
+    "cellpose-outlines": Target(
+        "a.txt", outlines_of(Source.CELLPOSE_OUTLINES), none, _point_goods, doc.csv_bytes
+    ),
     "halo": Target("a.annotations", outlines_of(Source.HALO), none, _halo_goods, doc.xml_bytes),
     "preferences": Target("a.json", read_preferences, none, _preferences_goods, doc.json_bytes),
 }

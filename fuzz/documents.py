@@ -417,6 +417,26 @@ def npy_bytes(value: Any) -> bytes:
     return b"\x93NUMPY" + bytes([version, 0]) + length + data + _hex(value.get("data"))
 
 
+def pickle_bytes(value: Any) -> bytes:
+    """Write an NPY file with one pickled object, as `numpy.save` does; any value."""
+    array = np.empty((), object)
+    array[()] = value
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+def npz_bytes(value: Any) -> bytes:
+    """Write an archive: a list of names and NPY documents."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive, warnings.catch_warnings(action="ignore"):
+        for member in _listed(value):
+            name, document = [*_listed(member), "", None][:2]
+            text = text_of(name).encode("utf-8", "replace").decode().replace("\0", "")
+            archive.writestr(zipfile.ZipInfo(text[:10_000] or "x"), npy_bytes(document))
+    return packed.getvalue()
+
+
 def _python(value: Any) -> str:
     match value:
         case Deep():

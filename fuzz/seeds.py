@@ -78,6 +78,11 @@ def npy(array: NDArray[Any]) -> bytes:
     return _written(lambda file: np.save(file, array))
 
 
+def npz(**arrays: NDArray[Any]) -> bytes:
+    """Write an NPZ archive."""
+    return _written(lambda file: np.savez_compressed(file, **arrays))
+
+
 def mat(**variables: Any) -> bytes:
     """Write a MATLAB file; ``_options`` are those of scipy."""
     options = variables.pop("_options", {})

@@ -20,6 +20,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.challenge_dump import read_dump, read_organs
 from napari_panoptic.io.cohorts.description import read_description
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.cohorts.patches import read_patches
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.polygons.geojson import read_geojson
@@ -124,6 +125,28 @@ def read_label_image(path: Path) -> None:
             load(path, Source.LABELS, ONE_CLASS)
 
 
+def read_labels(path: Path) -> None:
+    """Read a label image of a single class."""
+    load(path, Source.LABELS, ONE_CLASS)
+
+
+def read_patch_table(path: Path) -> None:
+    """Read where regions lie in slides."""
+    for placed in read_patches(path):
+        assert placed.region
+        assert placed.slide
+        assert np.isfinite([placed.patch.x_px, placed.patch.y_px]).all()
+        assert 0 < placed.patch.scale < 1000
+
+
+def _patch_goods() -> list[Any]:
+    header = ["region", "slide", "x", "y", "scale"]
+    return [
+        [header, ["a", "s", 1, 2.5, 2], ["b", "s", 0, -4, ""]],
+        [["region", "x", "y"], ["a", 1, 2]],
+    ]
+
+
 def read_classified_labels(path: Path) -> None:
     """Read a label image with its table of classes, from one input."""
     names = ("labels.npy", "labels.csv", "labels.json")
@@ -174,6 +197,26 @@ def _pixel_seeds() -> list[bytes]:
         seeds.png(mask.astype(np.uint8)),
         seeds.png(flat),
     ]
+
+
+def _seg_seeds() -> list[bytes]:
+    mask = seeds.two_objects()
+    others = {"outlines": mask, "flows": [mask], "filename": "a.png", "diameter": np.nan}
+    return [seeds.npy(np.array({"masks": mask.astype(np.uint16)} | others, dtype=object))]
+
+
+def _seg_goods() -> list[Any]:
+    return [{"masks": [[1, 2], [3, 4]], "flows": [0.5, None, True], "filename": "a"}]
+
+
+def _npz_seeds() -> list[bytes]:
+    mask = seeds.two_objects()
+    return [seeds.npz(labels=mask), seeds.npz(image=mask, masks=mask)]
+
+
+def _npz_goods() -> list[Any]:
+    mask = npy_good(seeds.two_objects())
+    return [[["arr_0.npy", mask]], [["image.npy", mask], ["labels.npy", mask]]]
 
 
 def _colour_seeds() -> list[bytes]:
@@ -531,6 +574,8 @@ TARGETS: dict[str, Target] = {
         lambda: [*_label_tiffs(), *_npy_goods(), *_png_goods()],
         _pictures,
     ),
+    "cellpose-seg": Target("a_seg.npy", read_labels, _seg_seeds, _seg_goods, doc.pickle_bytes),
+    "npz": Target("a.npz", read_labels, _npz_seeds, _npz_goods, doc.npz_bytes),
     "labels-with-classes": Target(
         "a.packed", read_classified_labels, none, _classified_goods, doc.pack_files, True
     ),
@@ -548,6 +593,7 @@ TARGETS: dict[str, Target] = {
     ),
     "metadata": Target("metadata.csv", read_metadata_csv, none, _metadata_goods, doc.csv_bytes),
     "dump": Target("dump.txt", read_dump_file, seeds.real_dump, _dump_goods, doc.lines_bytes, True),
+    "patches": Target("a.csv", read_patch_table, none, _patch_goods, doc.csv_bytes),
     "cohort": Target("cohort.toml", read_cohort, none, _cohort_goods, doc.toml_bytes, True),
     "parts": Target("part", read_part, none, _part_goods, doc.part_bytes, True),
     "review": Target(

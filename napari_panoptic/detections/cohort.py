@@ -57,6 +57,22 @@ class Points:
 
 
 @dataclass(frozen=True)
+class InFile:
+    """Which points of a file that holds many images are those of a frame.
+
+    Parameters
+    ----------
+    name
+        The name of the image in such files, without its ending.
+    category
+        The category that is read; None for the usual one.
+    """
+
+    name: str
+    category: str | None = None
+
+
+@dataclass(frozen=True)
 class Frame:
     """An image of a patient, with the file of its annotated points.
 
@@ -73,6 +89,8 @@ class Frame:
     mpp_xy
         Micrometres per pixel along x and y from the cohort's description; None if
         the image states them.
+    in_file
+        How it is found in files that hold the points of many images; None for its name.
     """
 
     name: str
@@ -80,6 +98,7 @@ class Frame:
     image: Path | None
     reference: Path | None
     mpp_xy: tuple[float, float] | None = None
+    in_file: InFile | None = None
 
 
 @dataclass(frozen=True)

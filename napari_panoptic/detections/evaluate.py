@@ -84,7 +84,13 @@ def load_frame(
     reference = None
     if frame.reference is not None:
         try:
-            read = read_points(frame.reference, shape=shape, is_reference=True, region=frame.name)
+            read = read_points(
+                frame.reference,
+                shape=shape,
+                is_reference=True,
+                region=frame.name,
+                in_file=frame.in_file,
+            )
             reference = read.points
             findings += read.findings
         except PanopticError as error:
@@ -95,7 +101,9 @@ def load_frame(
         if path is None:
             continue
         try:
-            read = read_points(path, shape=shape, region=frame.name, team=team)
+            read = read_points(
+                path, shape=shape, region=frame.name, team=team, in_file=frame.in_file
+            )
             predictions[team] = read.points
             findings += read.findings
         except PanopticError as error:

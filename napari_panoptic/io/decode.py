@@ -10,6 +10,7 @@ import struct
 import threading
 import tokenize
 import warnings
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,14 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import visible
 from napari_panoptic.io.files import check_file
 from napari_panoptic.io.guard import check_page_chain, check_pixels, check_segment
+from napari_panoptic.io.packed_arrays import (
+    holds_objects,
+    is_npz,
+    masks_of_cellpose,
+    npz_labels,
+    npz_shape,
+    objects_refused,
+)
 from napari_panoptic.nuclei.values.labels import size_text
 
 DECODING_ERRORS: tuple[type[Exception], ...] = (
@@ -42,6 +51,7 @@ DECODING_ERRORS: tuple[type[Exception], ...] = (
     struct.error,
     tokenize.TokenError,
     zlib.error,
+    zipfile.BadZipFile,
     Image.DecompressionBombError,
 )
 """Errors that decoders raise on damaged files: they share no common base.
@@ -133,8 +143,12 @@ def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
             match file_kind(path):
                 case "tiff":
                     array = _decode_tiff(path, colour)
+                case "npy" if holds_objects(path):
+                    array = channels_last(masks_of_cellpose(path, what))
                 case "npy":
                     array = _decode_npy(path, what)
+                case _ if is_npz(path):
+                    array = channels_last(npz_labels(path, what))
                 case _:
                     array = _decode_other(path, colour)
         _checked_shape(array.shape)
@@ -199,9 +213,14 @@ def _shape_of(path: Path, what: str) -> tuple[int, ...]:
                 series = tiff_series(tiff)
                 shape, axes = tuple(series.shape), series.axes
             return channels_last_shape(_checked_shape(shape), axes)
+        case "npy" if holds_objects(path):
+            masks = masks_of_cellpose(path, what)
+            return channels_last_shape(_checked_shape(masks.shape), "")
         case "npy":
             mapped = map_npy(path, what)
             return channels_last_shape(_checked_shape(mapped.shape), "")
+        case _ if is_npz(path):
+            return channels_last_shape(_checked_shape(npz_shape(path, what)), "")
         case _:
             with open_picture(path) as image:
                 return (image.height, image.width)
@@ -399,12 +418,7 @@ def map_npy(path: Path, what: str) -> np.memmap[Any, np.dtype[Any]]:
     except DECODING_ERRORS as error:
         if "pickled" not in str(error) and "Python objects" not in str(error):
             raise undecodable(path, what, error) from error
-        raise UnreadableFileError(
-            f"expected {what}, found pickled Python objects, which can run programs and are not "
-            f"opened; save the array in it by itself with numpy.save (of a _seg.npy of Cellpose: "
-            f"export the masks as PNG or TIFF, there 'Save masks as PNG/tif' or --save_tif)",
-            path=path,
-        ) from error
+        raise objects_refused(path, what) from error
     return array
 
 

@@ -27,6 +27,7 @@ from napari_panoptic.io.decode import (
     without_warnings,
 )
 from napari_panoptic.io.guard import SEGMENT_BYTES
+from napari_panoptic.io.packed_arrays import holds_objects
 from napari_panoptic.io.tiff_windows import PageWindows
 from napari_panoptic.nuclei.values.windowed_labels import Box
 
@@ -86,7 +87,7 @@ def open_pixels(path: Path, what: str) -> TiledPixels:
         match file_kind(path):
             case "tiff":
                 return _open_tiff(path, what)
-            case "npy":
+            case "npy" if not holds_objects(path):
                 return _open_npy(path, what)
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error

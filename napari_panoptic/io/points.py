@@ -1,4 +1,4 @@
-"""CSV files of points (``x,y[,confidence]``) and of atypia scores (``score[,confidence]``)."""
+"""Files of points (``x,y[,confidence]``, or JSON) and of atypia scores (``score[,confidence]``)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ import numpy as np
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.detections.cohort import Points
+from napari_panoptic.detections.cohort import InFile, Points
+from napari_panoptic.io import boxes
 from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.labels import size_text
 
-_LARGEST_PX = 1e12
-"""Coordinates may be that large: squares of distances must be numbers."""
 _LONGEST_SHOWN = 40
 
 
@@ -61,8 +60,11 @@ def read_points(
     is_reference: bool = False,
     region: str | None = None,
     team: str | None = None,
+    in_file: InFile | None = None,
 ) -> ReadPoints:
     """Read points, one per line: ``x,y`` or ``x,y,confidence`` in px.
+
+    Files that end in ``.json`` hold boxes instead, see `napari_panoptic.io.boxes`.
 
     An empty file says that there are none. A line that is something else is
     left out and reported with its number; so is a coordinate that is no finite
@@ -81,12 +83,18 @@ def read_points(
         then the mean of its pixels.
     region, team
         For findings.
+    in_file
+        Which points of a JSON of many images to read; None if it has only one image.
 
     Raises
     ------
     UnreadableFileError
         If the file cannot be read, or is not empty and no line is a point.
     """
+    if path.suffix.casefold() == boxes.ENDING:
+        name, category = (in_file.name, in_file.category) if in_file else (region or "", None)
+        points = boxes.read_boxes(path, category).of(name, path)
+        return ReadPoints(points, _located(_beyond(points, shape, path), path, region, team))
     rows: list[tuple[int, float, float, float]] = []
     wrong: list[tuple[int, str]] = []
     for number, line in enumerate(_text(path).split("\n"), start=1):
@@ -105,16 +113,10 @@ def read_points(
             f"expected {wanted} in each line, found none; line {number} is '{_cut(found)}'",
             path=path,
         )
-    findings = _wrong_lines(wrong, wanted, path) + _beyond(rows, shape, path)
     table = np.array(rows, np.float64).reshape(-1, 4)
     points = Points(table[:, 1:3].copy(), table[:, 3].copy(), table[:, 0].astype(np.int64))
-    return ReadPoints(
-        points,
-        tuple(
-            Finding(kind, message, path, region, team, count=len(ids), object_ids=ids)
-            for kind, message, ids in findings
-        ),
-    )
+    findings = _wrong_lines(wrong, wanted, path) + _beyond(points, shape, path)
+    return ReadPoints(points, _located(findings, path, region, team))
 
 
 def read_atypia(path: Path) -> AtypiaScore:
@@ -193,7 +195,7 @@ def _point(numbers: Sequence[float], is_reference: bool) -> tuple[float, float, 
         x, y = sum(numbers[::2]) / n, sum(numbers[1::2]) / n
     else:
         return None
-    is_near = abs(x) <= _LARGEST_PX and abs(y) <= _LARGEST_PX
+    is_near = abs(x) <= boxes.LARGEST_PX and abs(y) <= boxes.LARGEST_PX
     return (x, y, confidence) if is_near else None
 
 
@@ -205,28 +207,32 @@ def _wrong_lines(wrong: Sequence[tuple[int, str]], wanted: str, path: Path) -> _
         (
             FindingKind.MALFORMED,
             f"line {number} of {path.name} is left out: expected {wanted} with finite numbers "
-            f"and coordinates up to {_LARGEST_PX:g} px, found '{_cut(line)}'",
+            f"and coordinates up to {boxes.LARGEST_PX:g} px, found '{_cut(line)}'",
             (number,),
         )
         for number, line in wrong
     ]
 
 
-def _beyond(
-    rows: Sequence[tuple[int, float, float, float]], shape: tuple[int, int] | None, path: Path
-) -> _Told:
+def _beyond(points: Points, shape: tuple[int, int] | None, path: Path) -> _Told:
     height, width = shape or (math.inf, math.inf)
     # The first pixel reaches from -0.5 to 0.5.
-    beyond = tuple(
-        number
-        for number, x, y, _ in rows
-        if not (-0.5 <= x <= width - 0.5 and -0.5 <= y <= height - 0.5)
-    )
+    x, y = points.xy_px.T
+    is_inside = (x >= -0.5) & (x <= width - 0.5) & (y >= -0.5) & (y <= height - 0.5)
+    beyond = tuple(points.ids[~is_inside].tolist())
     if not beyond:
         return []
+    first = "number" if path.suffix.casefold() == boxes.ENDING else "in line"
     size = "have negative coordinates" if shape is None else f"lie outside {size_text(shape)}"
-    message = f"{len(beyond)} point(s) of {path.name}, the first in line {beyond[0]}, {size}; "
+    message = f"{len(beyond)} point(s) of {path.name}, the first {first} {beyond[0]}, {size}; "
     return [(FindingKind.OUTSIDE_IMAGE, message + "counted like any other", beyond)]
+
+
+def _located(told: _Told, path: Path, region: str | None, team: str | None) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(kind, message, path, region, team, count=len(ids), object_ids=ids)
+        for kind, message, ids in told
+    )
 
 
 def _cut(text: str) -> str:

@@ -176,8 +176,9 @@ def _named(files: MaskFiles | None) -> Any:
     if files is None:
         return None
     paths = {name: [str(p) for p in paths] for name, paths in files.paths.items()}
+    patch = None if files.patch is None else asdict(files.patch)
     probability = None if files.probability is None else str(files.probability)
-    return [files.source, paths, files.item, asdict(files.rules), probability]
+    return [files.source, paths, files.item, asdict(files.rules), patch, probability]
 
 
 def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | None:

@@ -7,11 +7,13 @@ gigabytes or minutes.
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import pickle
 import struct
 import tracemalloc
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -29,10 +31,11 @@ from napari_panoptic.io import guard
 from napari_panoptic.io.decode import pixel_shape, read_pixels
 from napari_panoptic.io.formats.labels.submissions import read_submission
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.label_windows import open_pixels
 from napari_panoptic.io.zarr_chunks import inflated
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import annotation_xml, submission, two_objects, write_mat
 
 WHAT = "a mask"
@@ -100,6 +103,48 @@ def test_numpy_files_run_no_pickle(tmp_path: Path, name: str) -> None:
         with pytest.raises(UnreadableFileError):
             way(tmp_path / name)
     assert not mark.exists()
+
+
+def test_masks_of_cellpose_run_no_pickle(tmp_path: Path) -> None:
+    """Masks beside a program are read; a program instead of masks is refused."""
+    mark, masks = tmp_path / "was-run", two_objects()
+    path = tmp_path / "a_seg.npy"
+    np.save(path, {"masks": masks, "flows": [Program(mark)]})  # type: ignore[arg-type]
+    assert np.array_equal(read(path), masks)  # type: ignore[arg-type]
+    for value in (Program(mark), [Program(mark)], [masks, Program(mark)]):
+        np.save(path, {"masks": value})  # type: ignore[arg-type]
+        for way in (read, lambda path: open_pixels(path, WHAT), lambda p: pixel_shape(p, WHAT)):
+            with pytest.raises(UnreadableFileError, match="pickled"):
+                way(path)
+    assert not mark.exists()
+
+
+def test_pickled_arrays_of_other_sizes_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a_seg.npy"
+    np.save(path, {"masks": np.ones((12, 16), np.uint8)})  # type: ignore[arg-type]
+    good = path.read_bytes()
+    assert good.count(b"K\x0cK\x10") == 1  # the numbers of rows and columns
+    path.write_bytes(good.replace(b"K\x0cK\x10", b"K\xffK\x10"))
+    with pytest.raises(UnreadableFileError, match="pickled"):
+        read(path)
+    path.write_bytes(good[:-20])
+    with pytest.raises(UnreadableFileError, match="pickled"):
+        read(path)
+
+
+def test_an_archive_that_claims_too_much(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<i4", "fortran_order": False, "shape": (100_000, 100_000)}
+    )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("labels.npy", header.getvalue() + bytes(1000))
+    tracemalloc.start()
+    with pytest.raises(UnreadableFileError, match="claims 100000 x 100000"):
+        read(path)
+    assert tracemalloc.get_traced_memory()[1] < 2**22
+    tracemalloc.stop()
 
 
 def test_postscript_is_no_picture(tmp_path: Path) -> None:
@@ -468,3 +513,6 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(path)
     with pytest.raises(UnreadableFileError, match="found a pipe"):
         read(path)
+    for source in (Source.LABELS, Source.GEOJSON, Source.COCO_INSTANCES):
+        with pytest.raises(UnreadableFileError, match="found a pipe"):
+            load_masks(MaskFiles(source, {"": (path,)}, "1"), MONUSAC_CLASSES, shape=(8, 8))

@@ -282,6 +282,7 @@ EVERY_FORM = READ_BACK | {
     "geojson": 'reference.geojson = "{region}.geojson"',
     "annotation-store": 'reference.annotation-store = "{region}.db"',
     "imagej-roi": 'reference.imagej-roi = "{region}.roi.zip"',
+    "coco-instances": 'reference.coco-instances = "instances.json"',
 }
 """Every format that is written; those added here may number the objects anew."""
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from napari_panoptic.common.errors import CohortError, SettingsError, UnreadableFileError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
+from napari_panoptic.io.cohorts.patches import PlacedRegion, placed_region
 from napari_panoptic.io.cohorts.patients import PatientExpression
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
 from napari_panoptic.io.formats.format import Format, PerClass
@@ -31,6 +32,8 @@ DESCRIPTION = "cohort.toml"
 TASK_KEY = "task"
 ARRAY_ENDING = ".npy"
 """Ending of an array that holds the images of many regions."""
+PATCHES_KEY = "patches"
+"""Where regions lie in slides."""
 CLASSES_KEY = "classes"
 """Under reference and predictions: where tables of classes lie."""
 PROBABILITY_KEY = "probability"
@@ -135,9 +138,10 @@ def _check_dots(text: str) -> None:
 
 
 def _layout(table: dict[str, Any]) -> Layout:
-    check_keys(table, "", (TASK_KEY, "name", "classes", "ambiguous", "masks", "aliases", "files"))
+    known = (TASK_KEY, "name", "classes", "ambiguous", "masks", "aliases", "files", PATCHES_KEY)
+    check_keys(table, "", known)
     files = table_at(table, "files", required=True)
-    allowed = ("image", "reference", "predictions", "annotation", "patient")
+    allowed = ("image", "reference", "predictions", "annotation", "patient", PATCHES_KEY)
     check_keys(files, "files", allowed)
     image = _image_patterns(files.get("image", []))
     reference = _mask_patterns(files, "reference")
@@ -145,7 +149,7 @@ def _layout(table: dict[str, Any]) -> Layout:
         raise CohortError(
             "[files] must say where the images or the annotations are: give image or reference"
         )
-    return Layout(
+    layout = Layout(
         scheme=scheme_in(table),
         image=image,
         reference=reference,
@@ -153,7 +157,38 @@ def _layout(table: dict[str, Any]) -> Layout:
         annotation=_mask_patterns(files, "annotation"),
         patient=patient_expression(files.get("patient")),
         name=name_in(table),
+        patches=_patches(table),
+        patch_tables=pattern_list(files.get(PATCHES_KEY, []), f"files.{PATCHES_KEY}", set(), set()),
     )
+    _check_patches(layout)
+    return layout
+
+
+def _patches(table: dict[str, Any]) -> tuple[PlacedRegion, ...]:
+    """Read where regions lie in slides."""
+    patches = table_at(table, PATCHES_KEY)
+    for region in patches:
+        place = table_at(patches, region, prefix=f"{PATCHES_KEY}.")
+        check_keys(place, f"{PATCHES_KEY}.{region}", ("slide", "x", "y", "scale"))
+    return tuple(
+        placed_region(region, place, f"{PATCHES_KEY}.{region}") for region, place in patches.items()
+    )
+
+
+def _check_patches(layout: Layout) -> None:
+    """Check that there are outlines of slides if, and only if, regions have places in slides."""
+    of_slides = [pattern for pattern in layout.all_patterns if "slide" in pattern.fields]
+    has_places = bool(layout.patches or layout.patch_tables)
+    if of_slides and not has_places:
+        raise CohortError(
+            f"'{of_slides[0].text}' holds outlines of slides: say where regions lie in them, by "
+            f"files.{PATCHES_KEY} (a table) or [{PATCHES_KEY}.REGION] with x, y and scale"
+        )
+    if has_places and not of_slides:
+        raise CohortError(
+            f"{PATCHES_KEY} places regions in slides, but no path of outlines has {{slide}}; write "
+            f'it there, as in reference.geojson = "{{slide}}.geojson"'
+        )
 
 
 def name_in(table: dict[str, Any]) -> str | None:
@@ -197,8 +232,7 @@ def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> Ma
         if name in places or name in RULE_KEYS:
             continue
         form = known_forms()[name]
-        required, allowed = _placeholders(form)
-        forms[form.source] = pattern_list(value, f"{where}.{name}", required, optional | allowed)
+        forms[form.source] = _form_patterns(value, f"{where}.{name}", form, optional)
     sidecars = table.get(CLASSES_KEY, [])
     return MaskPatterns(
         forms,
@@ -239,6 +273,17 @@ def _word(value: Any, words: type[StrEnum] | None, place: str) -> str:
         known = " or ".join(f'"{known}"' for known in words)
         raise CohortError(f"{place} must be {known}, found {value!r}")
     return words(value)
+
+
+def _form_patterns(value: Any, key: str, form: Format, optional: set[str]) -> Patterns:
+    """Read where files of a form lie; outlines of slides have {slide} instead of {region}."""
+    required, allowed = _placeholders(form)
+    of_slides = {"slide"} if form.outlines is not None and form.items is None else set()
+    patterns = pattern_list(value, key, set(), required | allowed | optional | of_slides)
+    for pattern in patterns:
+        needed = {"slide"} if "slide" in pattern.fields else required
+        pattern_list(pattern.text, key, needed, optional | allowed)
+    return patterns
 
 
 def _placeholders(form: Format) -> tuple[set[str], set[str]]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.common.errors import CohortError
+from napari_panoptic.common.errors import CohortError, PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.detections.cohort import DetectionCohort, Frame, ScoredFrame
+from napari_panoptic.detections.cohort import DetectionCohort, Frame, InFile, ScoredFrame
+from napari_panoptic.io import boxes
 from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
     TASK_KEY,
@@ -24,6 +25,7 @@ from napari_panoptic.io.cohorts.description import (
     patient_expression,
     pattern_list,
     table_at,
+    text_at,
 )
 from napari_panoptic.io.cohorts.layouts import ONLY_TEAM, TEAMS, Patterns, patterns_of
 from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
@@ -42,11 +44,14 @@ from napari_panoptic.nuclei.values.cohort import Team
 LARGEST_MPP = 1e6
 """Micrometres per pixel: a metre. Whole numbers may be larger than any float."""
 MITOS_FRAMES = "*/frames/x40"
-"""By these folders the challenge's own layout is known."""
+"""By these folders the layout of MITOS-ATYPIA-14 is known."""
+MIDOG_FILES = "MIDOG*.json"
+"""By such a file the layout of MIDOG and MIDOG++ is known."""
 _ENDINGS = ("tiff", "tif", "svs", "png", "jpg", "jpeg")
 _EXPECTED = (
     f"expected the folders of MITOS-ATYPIA-14, 'PATIENT/frames/x40/FRAME.tiff' and "
-    f"'PATIENT/mitosis/FRAME_mitosis.csv' with '{TEAMS}/TEAM/FRAME.csv', or a file {DESCRIPTION} "
+    f"'PATIENT/mitosis/FRAME_mitosis.csv' with '{TEAMS}/TEAM/FRAME.csv', or those of MIDOG, "
+    f"'MIDOG.json' and 'FRAME.tiff' with '{TEAMS}/TEAM.json', or a file {DESCRIPTION} "
     f'with task = "detections" that describes the folder (see docs/detections.md)'
 )
 
@@ -73,6 +78,8 @@ class DetectionLayout:
         x and y; the first that fits counts.
     name
         Name of the cohort, or None for the folder's.
+    category
+        Which category of boxes in JSON files is read; None for the usual one.
     """
 
     image: Patterns
@@ -84,6 +91,7 @@ class DetectionLayout:
     patient: PatientExpression | None = None
     mpp: tuple[tuple[str, MppXy], ...] = ()
     name: str | None = None
+    category: str | None = None
 
     def patient_of(self, frame: str) -> str:
         """Return the patient in a frame's name."""
@@ -115,12 +123,21 @@ MITOS_LAYOUT = DetectionLayout(
 """The folders of MITOS-ATYPIA-14; teams' results beside them, in files named after the frames."""
 
 
-def looks_like_mitos(root: Path) -> bool:
-    """Return whether a folder has the challenge's own layout."""
+MIDOG_LAYOUT = DetectionLayout(
+    image=patterns_of(*(f"{f}{{region}}.{e}" for e in _ENDINGS for f in ("", "images/"))),
+    reference=patterns_of(MIDOG_FILES),
+    predictions=patterns_of(f"{TEAMS}/{{team}}.json", f"{TEAMS}/{{team}}/{{region}}.csv"),
+)
+"""The JSON of MIDOG or MIDOG++ and its images; teams' results in JSON or CSV."""
+
+
+def known_layout(root: Path) -> DetectionLayout | None:
+    """Return the layout of a folder that is that of a challenge; None for others."""
+    layouts = {MITOS_FRAMES: MITOS_LAYOUT, MIDOG_FILES: MIDOG_LAYOUT}
     try:
-        return any(root.glob(MITOS_FRAMES))
+        return next((layout for mark, layout in layouts.items() if any(root.glob(mark))), None)
     except OSError:
-        return False
+        return None
 
 
 def open_detection_cohort(folder: str | Path, *, allow_outside: bool = False) -> DetectionCohort:
@@ -150,8 +167,8 @@ def open_detection_cohort(folder: str | Path, *, allow_outside: bool = False) ->
 def _layout_of(listing: Listing) -> DetectionLayout:
     if (description := description_in(listing)) is not None:
         return read_detection_description(description)
-    if looks_like_mitos(listing.root):
-        return MITOS_LAYOUT
+    if (layout := known_layout(listing.root)) is not None:
+        return layout
     raise CohortError(f"this folder is no cohort of detections; {_EXPECTED}", path=listing.root)
 
 
@@ -164,14 +181,14 @@ def read_detection_description(path: Path) -> DetectionLayout:
 
 
 def _layout(table: dict[str, Any]) -> DetectionLayout:
-    check_keys(table, "", (TASK_KEY, "name", "mpp", "files"))
+    check_keys(table, "", (TASK_KEY, "name", "mpp", "category", "files"))
     files = table_at(table, "files", required=True)
     check_keys(files, "files", ("image", "reference", "predictions", "ignore", "patient", "atypia"))
     atypia = table_at(files, "atypia", prefix="files.")
     check_keys(atypia, "files.atypia", ("reference", "predictions"))
     own, teams = {"patient"}, {"patient", "team"}
     image = pattern_list(files.get("image", []), "files.image", {"region"}, own)
-    reference = pattern_list(files.get("reference", []), "files.reference", {"region"}, own)
+    reference = _point_patterns(files, "reference", own)
     if not image and not reference:
         raise CohortError(
             "[files] must say where the images or the annotations are: give image or reference"
@@ -179,9 +196,7 @@ def _layout(table: dict[str, Any]) -> DetectionLayout:
     return DetectionLayout(
         image=image,
         reference=reference,
-        predictions=pattern_list(
-            files.get("predictions", []), "files.predictions", {"region"}, teams
-        ),
+        predictions=_point_patterns(files, "predictions", teams),
         ignore=pattern_list(files.get("ignore", []), "files.ignore", set(), teams | {"region"}),
         atypia_reference=pattern_list(
             atypia.get("reference", []), "files.atypia.reference", {"region"}, own
@@ -192,7 +207,18 @@ def _layout(table: dict[str, Any]) -> DetectionLayout:
         patient=patient_expression(files.get("patient")),
         mpp=_mpp_table(table.get("mpp", {})),
         name=name_in(table),
+        category=text_at(table["category"], "category") if "category" in table else None,
     )
+
+
+def _point_patterns(files: dict[str, Any], key: str, optional: set[str]) -> Patterns:
+    """Read patterns; a JSON of boxes, which names its images itself, needs no {region}."""
+    place = f"files.{key}"
+    patterns = pattern_list(files.get(key, []), place, set(), optional | {"region"})
+    for pattern in patterns:
+        if not pattern.text.casefold().endswith(boxes.ENDING):
+            pattern_list(pattern.text, place, {"region"}, optional)
+    return patterns
 
 
 def _mpp_table(value: Any) -> tuple[tuple[str, MppXy], ...]:
@@ -243,6 +269,7 @@ class _Discovery:
         self._listing = listing
         self._team_names: dict[str, str] = {"": ONLY_TEAM}
         self._ignored = {m.path for p in layout.ignore for m in p.files(listing)}
+        self._findings: dict[Path, tuple[Finding, ...]] = {}  # of files of many frames
 
     def cohort(self) -> DetectionCohort:
         layout = self._layout
@@ -271,12 +298,17 @@ class _Discovery:
             findings=(
                 *self._listing.findings,
                 *outside_findings(self._listing),
+                *(finding for found in self._findings.values() for finding in found),
+                *self._unannotated(tuple(frames.values())),
                 *_frame_findings(tuple(frames.values()), layout),
                 *_missing_predictions(tuple(frames.values()), predictions),
                 *_missing_scores(atypia),
                 *_spare(references.spare, "annotation(s)"),
                 *self._spare_of_teams(teams, used),
-                *self._strangers(used | {p for shelf in teams.values() for p in shelf.spare}),
+                *self._strangers(
+                    used | {p for shelf in teams.values() for p in shelf.spare},
+                    {place.key[0].casefold() for place in places},
+                ),
             ),
             prediction_places=tuple(pattern.in_words for pattern in layout.predictions),
         )
@@ -289,7 +321,27 @@ class _Discovery:
 
     def _matches(self, patterns: Patterns) -> Iterator[Match]:
         for pattern in patterns:
-            yield from (m for m in pattern.files(self._listing) if m.path not in self._ignored)
+            for match in pattern.files(self._listing):
+                if match.path not in self._ignored:
+                    yield from self._in_file(match)
+
+    def _in_file(self, match: Match) -> Iterator[Match]:
+        """Yield a file once for each frame that it holds."""
+        if match.path.suffix.casefold() != boxes.ENDING:
+            yield match
+            return
+        try:
+            found = boxes.read_boxes(match.path, self._layout.category)
+        except PanopticError as error:
+            kind, team = FindingKind.UNREADABLE, match.fields.get("team")
+            self._findings[match.path] = (Finding(kind, str(error), error.path, team=team),)
+            names: tuple[str, ...] = ()
+        else:
+            self._findings[match.path] = found.findings
+            names = found.names
+        own = match.fields.get("region")
+        for name in names if own is None else (own,):
+            yield Match(match.path, {**match.fields, "region": name})
 
     def _by_team(self, patterns: Patterns) -> dict[str, _Files]:
         shelves: dict[str, _Files] = defaultdict(_Files)
@@ -306,6 +358,7 @@ class _Discovery:
             _file_of(images, place.key),
             _file_of(references, place.key),
             self._layout.mpp_of(place.name),
+            InFile(place.key[0], self._layout.category),
         )
 
     def _atypia(self) -> tuple[ScoredFrame, ...]:
@@ -318,6 +371,13 @@ class _Discovery:
             reference = _file_of(references, place.key)
             scored.append(ScoredFrame(place.name, place.patient, reference, there))
         return tuple(scored)
+
+    def _unannotated(self, frames: Sequence[Frame]) -> Iterator[Finding]:
+        """Report images without annotations in files of many frames."""
+        files = dict.fromkeys(frame.reference for frame in frames)
+        for path in files:
+            if path in self._findings:
+                yield from boxes.unannotated(path, self._layout.category)
 
     def _nothing_found(self) -> str:
         looked = [f"'{p.text}'" for p in (*self._layout.image, *self._layout.reference)]
@@ -333,15 +393,25 @@ class _Discovery:
             files = [path for path in shelf.spare if path not in used]
             yield from _spare(files, f"file(s) of team '{team}'", team)
 
-    def _strangers(self, used: set[Path]) -> Iterator[Finding]:
-        """Report files of teams for frames that the cohort does not have."""
+    def _strangers(self, used: set[Path], frames: set[str]) -> Iterator[Finding]:
+        """Report files of teams for frames that the cohort does not have, and images in files."""
         layout = self._layout
         by_team: dict[str, dict[Path, str]] = defaultdict(dict)
+        by_file: dict[Path, list[str]] = defaultdict(list)
         for match in self._matches((*layout.predictions, *layout.atypia_predictions)):
+            region = match.fields["region"]
             if match.path not in used:
                 name = match.fields.get("team", "")
                 team = self._team_names.get(name.casefold(), name)
-                by_team[team][match.path] = match.fields["region"]
+                by_team[team][match.path] = region
+            elif match.path in self._findings and region.casefold() not in frames:
+                by_file[match.path].append(region)
+        for path, regions in by_file.items():
+            message = (
+                f"{len(regions)} image(s) in {path.name} are no frames of this cohort, and are not "
+                f"used: {english_list(regions)}"
+            )
+            yield Finding(FindingKind.EXTRA, message, path=path, count=len(regions))
         for team, files in by_team.items():
             names = sorted(set(files.values()), key=natural_key)
             yield Finding(

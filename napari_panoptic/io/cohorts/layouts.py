@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from napari_panoptic.io.cohorts.patches import PlacedRegion
 from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
 from napari_panoptic.io.cohorts.patterns import Pattern
 from napari_panoptic.io.formats.format import PerClass
@@ -77,6 +78,8 @@ class Layout:
         it; None for: up to the last ``_``.
     name
         Name of the cohort, or None for the folder's.
+    patches, patch_tables
+        Where regions lie in slides, and the tables that say so.
     """
 
     scheme: ClassScheme
@@ -86,12 +89,18 @@ class Layout:
     annotation: MaskPatterns = MaskPatterns()
     patient: PatientExpression | None = None
     name: str | None = None
+    patches: tuple[PlacedRegion, ...] = ()
+    patch_tables: Patterns = ()
 
     @property
     def all_patterns(self) -> Patterns:
         """Every pattern."""
         masks = (self.reference, self.predictions, self.annotation)
-        return (*self.image, *(pattern for kind in masks for pattern in kind.all))
+        return (
+            *self.image,
+            *self.patch_tables,
+            *(pattern for kind in masks for pattern in kind.all),
+        )
 
     def patient_of(self, region: str) -> str:
         """Return the patient in a region's name."""

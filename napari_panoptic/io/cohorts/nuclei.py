@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
@@ -32,6 +33,7 @@ from napari_panoptic.io.cohorts.layouts import (
     monusac_layout,
     patterns_of,
 )
+from napari_panoptic.io.cohorts.patches import PlacedRegion, read_patches
 from napari_panoptic.io.cohorts.patterns import (
     Listing,
     Match,
@@ -167,6 +169,32 @@ class _Discovery:
         self._used: set[Path] = set()
         self._findings: list[Finding] = []
         self._team_names: dict[str, str] = {"": ONLY_TEAM}
+        self._placed = self._places_in_slides()
+        self._of_slides: dict[str, list[str]] = defaultdict(list)
+        for at in self._placed.values():
+            self._of_slides[at.slide.casefold()].append(at.region)
+
+    def _places_in_slides(self) -> dict[str, PlacedRegion]:
+        """Return the place of each region in its slide, by its casefolded name."""
+        placed = list(self._layout.patches)
+        for pattern in self._layout.patch_tables:
+            tables = [match.path for match in self._marked(pattern.files(self._listing))]
+            if not tables:
+                raise CohortError(
+                    f"there is no table '{pattern.text}', which is to say where regions lie in "
+                    f"slides; add it",
+                    path=self._listing.root,
+                )
+            try:
+                placed += read_patches(tables[0])
+            except UnreadableFileError as error:
+                raise CohortError(error.message, path=error.path) from error
+        by_name = {own.region.casefold(): own for own in placed}
+        if len(by_name) < len(placed):
+            names = sorted(own.region.casefold() for own in placed)
+            again = next(name for name, other in pairwise(names) if name == other)
+            raise CohortError(f"the region '{again}' has two places in slides; keep one of them")
+        return by_name
 
     def cohort(self) -> Cohort:
         layout = self._layout
@@ -184,6 +212,7 @@ class _Discovery:
         annotation = {(ANNOTATION_TEAM, region): forms for (_, region), forms in copies.items()}
         everything = [region for region, _ in regions]
         self._findings.extend(_region_findings(everything, layout))
+        self._findings.extend(self._unknown_places(everything))
         self._findings.extend(_prediction_findings(predictions, everything))
         self._findings.extend(self._extra_files())
         teams = sorted({team for team, _ in predictions}, key=natural_key)
@@ -292,6 +321,9 @@ class _Discovery:
     def _places(self, match: Match, items: ListItems | None) -> Iterator[Item]:
         """List the regions of a file; that of a file that holds one has no key."""
         region, patient = match.fields.get("region"), match.fields.get("patient")
+        if (slide := match.fields.get("slide")) is not None:
+            yield from self._patches_of(slide, match, patient)
+            return
         if items is None:
             yield Item(str(region), "", patient)
             return
@@ -307,6 +339,15 @@ class _Discovery:
             self._findings.append(
                 Finding(FindingKind.UNREADABLE, error.message, path=error.path, team=team)
             )
+
+    def _patches_of(self, slide: str, match: Match, patient: str | None) -> Iterator[Item]:
+        """Yield the regions that lie in a slide."""
+        names = self._of_slides.get(slide.casefold(), [])
+        for name in names:
+            yield Item(name, "", patient)
+        if not names:
+            message = f"no region has a place in the slide '{slide}'; its outlines are not used"
+            self._findings.append(Finding(FindingKind.EXTRA, message, path=match.path))
 
     def _collect_form(self, source: Source, patterns: Patterns, taken: frozenset[Path]) -> _Form:
         form, items = _Form(), known_forms()[source].items
@@ -333,6 +374,8 @@ class _Discovery:
                         begun.add((id(found), name))
                         found.paths[name] += (match.path, *place.paths)
                         found.item = found.item or place.key or None
+                        if "slide" in pattern.fields:
+                            found.patch = self._placed[place.name.casefold()].patch
                         self._used.update(place.paths)
             self._collect_empty(pattern, form)
         self._findings.extend(self._unknown_classes(unknown))
@@ -387,7 +430,8 @@ class _Discovery:
         names = sorted((name for name in found.paths if found.paths[name]), key=order.index)
         paths = {name: tuple(found.paths[name]) for name in names}
         within = self._listing.within
-        return MaskFiles(source, paths, found.item, within, rules, found.probability)
+        patch = found.patch
+        return MaskFiles(source, paths, found.item, within, rules, patch, found.probability)
 
     def _predictions(
         self, forms: Mapping[Source, _Form], regions: list[tuple[Region, Key]]
@@ -412,6 +456,18 @@ class _Discovery:
                 team=self._team_names[team] if team else None,
                 class_name=name,
                 count=len(paths),
+            )
+
+    def _unknown_places(self, regions: Iterable[Region]) -> Iterator[Finding]:
+        """Report places in slides of regions that the cohort does not have."""
+        known = {region.name.casefold() for region in regions}
+        names = [at.region for key, at in self._placed.items() if key not in known]
+        if names:
+            yield Finding(
+                FindingKind.EXTRA,
+                f"{len(names)} region(s) have a place in a slide, but are not in this cohort: "
+                f"{english_list(names)}",
+                count=len(names),
             )
 
     def _unknown_regions(

@@ -49,6 +49,7 @@ _FURTHER_ENDINGS = {
     ".ome.zarr": Source.LABELS,
     ".zarr": Source.LABELS,
     ".npy": Source.LABELS,
+    ".npz": Source.LABELS,
     ".roi": Source.IMAGEJ_ROI,
 }
 """Endings of files that formats read but do not write."""
@@ -98,9 +99,9 @@ def format_of(path: Path) -> Source:
     if name.endswith(".mat"):
         return Source.HOVERNET_MAT if "inst_map" in mat_variables(path) else Source.SUBMISSION
     raise UnreadableFileError(
-        "expected a label image (TIFF, PNG, NPY, OME-Zarr) or outlines (GeoJSON, ImageScope or "
-        "ASAP XML, HALO, HoVer-Net, CellViT, COCO or DSA JSON, HoVer-Net .mat, ImageJ ROIs, "
-        "TIAToolbox .db), found a file with the ending "
+        "expected a label image (TIFF, PNG, NPY, NPZ, OME-Zarr) or outlines (GeoJSON, ImageScope "
+        "or ASAP XML, HALO, HoVer-Net, CellViT, COCO or DSA JSON, HoVer-Net .mat, ImageJ ROIs, "
+        "Cellpose outlines, TIAToolbox .db), found a file with the ending "
         f"'{path.suffix}'. Convert it to one of these",
         path=path,
     )

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from napari_panoptic.io.cohorts.patterns import natural_key
+from napari_panoptic.nuclei.values.cohort import SlidePatch
 
 Key = tuple[str, str | None]
 """The name of a region in its files, and its patient if a folder names one."""
@@ -26,6 +27,8 @@ class Found:
         By class; under ``""`` files of all classes.
     item
         The region's key in a file that holds many.
+    patch
+        Where the region lies in the slide of a file of outlines.
     probability
         A probability map, or None.
     """
@@ -34,6 +37,7 @@ class Found:
     patient: str | None
     paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     item: str | None = None
+    patch: SlidePatch | None = None
     probability: Path | None = None
 
     @property

@@ -7,7 +7,7 @@ from pathlib import Path
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import DESCRIPTION, TASK_KEY, read_toml
-from napari_panoptic.io.cohorts.detections import looks_like_mitos
+from napari_panoptic.io.cohorts.detections import known_layout
 from napari_panoptic.io.cohorts.raters_layout import looks_like_qubiq
 from napari_panoptic.nuclei.values.cohort import Task
 
@@ -24,7 +24,7 @@ def task_of(folder: str | Path) -> Task:
     -------
     Task
         Nuclei where nothing says otherwise; detections also where the folders are
-        those of MITOS-ATYPIA-14, raters where masks are named as in QUBIQ.
+        those of MITOS-ATYPIA-14 or MIDOG, raters where masks are named as in QUBIQ.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def task_of(folder: str | Path) -> Task:
     root = Path(folder)
     description = root if root.name == DESCRIPTION else root / DESCRIPTION
     if not description.is_file():
-        if looks_like_mitos(root):
+        if known_layout(root) is not None:
             return Task.DETECTIONS
         return Task.RATERS if looks_like_qubiq(root) else Task.NUCLEI
     value = read_toml(description).get(TASK_KEY, Task.NUCLEI)

@@ -254,7 +254,7 @@ class Format:
         Lists the regions of a file that holds many; patterns in a
         ``cohort.toml`` then need no ``{region}``. None if a file holds one.
     endings
-        Endings of the names of such files, such as ``.geojson``; files are
+        Endings of the names of such files, such as ``.geojson`` or ``_outlines.txt``; files are
         written with the first. Among the folders of MoNuSAC, files ``REGION`` +
         ending are found without a ``cohort.toml``: any ending of a format of a
         plugin, the first one of a built-in format.
@@ -307,9 +307,10 @@ class Format:
             raise PanopticError(
                 f"the format '{self.name}' is written, and needs an ending for its files"
             )
-        if wrong := [ending for ending in self.endings if not ending.startswith(".")]:
+        if wrong := [ending for ending in self.endings if not ending.startswith((".", "_"))]:
             raise PanopticError(
-                f"endings of the format '{self.name}' start with a dot, found {english_list(wrong)}"
+                f"endings of the format '{self.name}' start with a dot or _, found "
+                f"{english_list(wrong)}"
             )
 
     @property

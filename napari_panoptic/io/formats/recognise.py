@@ -23,34 +23,68 @@ _FOREIGN_JSON: tuple[tuple[tuple[bytes, ...], str], ...] = (
     ((b'"_via_img_metadata"',), "a project of the VGG Image Annotator; export it as COCO"),
     ((b'"shape_attributes"',), "a file of the VGG Image Annotator; export it as COCO"),
     ((b'"annotations"', b'"original_width"'), "a Label Studio export; export it as COCO"),
+    ((b'"Labeled Data"',), "a Labelbox export; convert it to COCO"),
+    ((b'"data_row"', b'"media_attributes"'), "a Labelbox export; convert it to COCO"),
+    ((b'"classTitle"', b'"geometryType"'), "a Supervisely file; export it as COCO"),
+    ((b'"schema_ref"', b'"slots"'), "a V7 Darwin file; export it as COCO"),
+    ((b'"createTimestamp"', b'"uri"', b'"images"'), "a QuPath project; export GeoJSON from it"),
+    ((b'"Multiple points"',), "points of grand-challenge.org in mm; save them as x,y in px (CSV)"),
+    ((b'"Multiple polygons"',), "polygons of grand-challenge.org in mm; save GeoJSON in px"),
+    ((b'"Multiple 2D bounding boxes"',), "boxes of grand-challenge.org, which outline no nucleus"),
     (
         (b'"segments_info"',),
         "a COCO panoptic JSON, whose masks are in a folder beside it; open the folder of both",
     ),
 )
+_BOXES = (
+    "boxes in COCO's layout (as of MIDOG), which outline no nucleus; open them as a cohort of "
+    'detections (task = "detections" in cohort.toml), or export COCO with segmentations'
+)
 _FOREIGN_XML: tuple[tuple[bytes, str], ...] = (
     (b"<ndpviewstate", "an NDP.view annotation (.ndpa); export GeoJSON through QuPath"),
     (b"<annotations>\n  <version>", "a CVAT file; export it as COCO"),
     (b"<bndbox>", "a Pascal VOC file of boxes, which outline no nucleus; export outlines"),
+    (b"<TrackMate", "a TrackMate file; export a label image (Actions > Export label image)"),
+    (b"<classname>plugins.kernel.roi", "ROIs of Icy; save a label image, or ROIs as .roi"),
+    (b"<session", "a Sedeen session; export GeoJSON through QuPath"),
     (b"<OME", "OME-XML, which has no outlines that are read; export GeoJSON"),
 )
+_SLIDE = "a slide, which holds no objects; give it as the image"
+_TABLE = "a table, which has no outlines; export GeoJSON or label images"
 _FOREIGN_ENDINGS = {
     ".sqlite": "a SlideRunner or EXACT database; export its annotations as COCO or GeoJSON",
     ".qpdata": "data of a QuPath project; export GeoJSON with File > Export objects",
     ".qpproj": "a QuPath project; export GeoJSON with File > Export objects",
     ".ndpa": "an NDP.view annotation; export GeoJSON through QuPath",
+    ".mld": "annotations of Visiopharm; export them as XML, or GeoJSON through QuPath",
     ".dcm": "a DICOM file; export its annotations as GeoJSON or label images",
     ".h5": "an HDF5 file; export label images (TIFF, NPY)",
     ".hdf5": "an HDF5 file; export label images (TIFF, NPY)",
+    ".h5ad": "a table of AnnData; export GeoJSON or label images",
     ".ilp": "an ilastik project; export object identities as a label image (TIFF)",
+    ".cpproj": "a CellProfiler project; save objects as label images (ConvertObjectsToImage)",
+    ".cppipe": "a CellProfiler pipeline; save objects as label images (ConvertObjectsToImage)",
     ".pkl": "a pickle, which can run programs and is not opened; export label images or GeoJSON",
+    ".pickle": "a pickle, which can run programs and is not opened; export label images or GeoJSON",
     ".dat": "data of TIAToolbox in a pickle, which can run programs and is not opened; save an "
     "annotation store (.db)",
-    ".parquet": "a table; export GeoJSON or label images",
+    ".parquet": _TABLE,
+    ".xlsx": _TABLE,
+    ".ndjson": "a Labelbox export; convert it to COCO",
     ".pt": "data of PyTorch, which can run programs and is not opened; export cells.json of "
     "CellViT, or GeoJSON",
+    **dict.fromkeys((".svs", ".ndpi", ".mrxs", ".scn", ".bif", ".qptiff", ".vsi", ".czi"), _SLIDE),
 }
-_NUMPY_SEGMENTATION = "_seg.npy"
+_MAGIC: tuple[tuple[bytes, str], ...] = (
+    (b"\x89HDF\r\n", _FOREIGN_ENDINGS[".h5"]),
+    (b"PAR1", _TABLE),
+    (b"\xac\xed\x00\x05", _FOREIGN_ENDINGS[".qpdata"]),
+    (b"%PDF", "a PDF; export label images or GeoJSON"),
+)
+"""First bytes of files whose names may say something else."""
+_SLIDERUNNER_TABLE = b"Annotations_coordinates"
+_QUPATH_COLUMNS = re.compile(rb"Centroid X (\xc2?\xb5m|px)")
+_YOLO = re.compile(rb"\d+( [01](\.\d+)?){4,}\s")
 
 
 def json_source(path: Path) -> Source | None:
@@ -73,20 +107,46 @@ def xml_source(path: Path) -> Source | None:
 def foreign_tool(path: Path) -> str | None:
     """Describe a file of a known program that no format reads, and what to do; None if unknown."""
     name = path.name.casefold()
-    if name.endswith(_NUMPY_SEGMENTATION):
-        return (
-            "a Cellpose _seg.npy, a pickle, which can run programs and is not opened; save the "
-            "masks as TIFF or PNG"
-        )
     for ending, what in _FOREIGN_ENDINGS.items():
         if name.endswith(ending):
             return what
+    if path.is_dir():
+        return None
+    start = _start(path)
     if name.endswith(".json"):
-        start = _start(path)
-        return next((w for marks, w in _FOREIGN_JSON if all(m in start for m in marks)), None)
+        return _foreign_json(start)
     if name.endswith(".xml"):
-        start = _start(path).replace(b"\r", b"")
+        start = start.replace(b"\r", b"")
         return next((what for mark, what in _FOREIGN_XML if mark in start), None)
+    if name.endswith((".txt", ".csv", ".tsv")):
+        return _foreign_table(start)
+    if start.startswith(b"SQLite format 3") and _SLIDERUNNER_TABLE in start:
+        return _FOREIGN_ENDINGS[".sqlite"]
+    return next((what for mark, what in _MAGIC if start.startswith(mark)), None)
+
+
+def source_of(path: Path) -> Source | None:
+    """Return the format of a JSON or XML file with objects, by its beginning; None if unknown."""
+    kinds = {".json": json_source, ".xml": xml_source, ".annotations": xml_source}
+    recognised = kinds.get(path.suffix.casefold())
+    return None if recognised is None else recognised(path)
+
+
+def _foreign_json(start: bytes) -> str | None:
+    # Of an annotation with a segmentation, the beginning may have been cut at its box.
+    if start.count(b'"bbox"') > 1 and b'"category_id"' in start and b'"segment' not in start:
+        return _BOXES
+    return next((w for marks, w in _FOREIGN_JSON if all(m in start for m in marks)), None)
+
+
+def _foreign_table(start: bytes) -> str | None:
+    if _QUPATH_COLUMNS.search(start):
+        return (
+            "a table of measurements of QuPath, which has no outlines; export GeoJSON with "
+            "File > Export objects"
+        )
+    if _YOLO.match(start):
+        return "YOLO labels, whose coordinates are shares of the image; export them as COCO"
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -28,6 +29,7 @@ from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.polygons import (
     annotation_store,
     asap,
+    cellpose_outlines,
     cellvit,
     coco_instances,
     dsa,
@@ -41,6 +43,7 @@ from napari_panoptic.io.formats.polygons import (
 )
 from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
 from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
+from napari_panoptic.io.formats.recognise import foreign_tool, source_of
 from napari_panoptic.io.guard import check_links
 from napari_panoptic.io.images import probe_image
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source, Vertices
@@ -157,6 +160,8 @@ BUILT_IN = (
         endings=(".coco.json",),
         read=coco_instances.read_objects,
         items=coco_instances.instance_items,
+        write=coco_instances.write_files,
+        write_all=coco_instances.write_instances,
     ),
     polygon_format(
         name=Source.CELLVIT,
@@ -182,6 +187,13 @@ BUILT_IN = (
         title="DSA and HistomicsUI JSON",
         endings=(".dsa.json",),
         read=dsa.read_objects,
+    ),
+    polygon_format(
+        name=Source.CELLPOSE_OUTLINES,
+        title="Cellpose outlines",
+        endings=("_cp_outlines.txt",),
+        read=cellpose_outlines.read_objects,
+        vertices=Vertices.PIXEL_CENTRES,
     ),
 )
 """The formats of this package; if files of several exist, the first is read."""
@@ -290,7 +302,8 @@ def load_masks(
         shape=shape, restoration=restoration, radius=radius, region=region, team=team
     )
     check_links(files)
-    loaded = form.load(files, scheme, request)
+    with _named(files):
+        loaded = form.load(files, scheme, request)
     if files.probability is None:
         return loaded
     return with_map_scores(loaded, files.probability, request)
@@ -337,11 +350,44 @@ def open_masks(
             region=region,
         )
     check_links(files)
-    opened = form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
+    with _named(files):
+        opened = form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
     if files.probability is None:
         return opened
     unscored = maps_need_whole_regions(files.probability, region=region, team=team)
     return replace(opened, findings=(*opened.findings, unscored))
+
+
+@contextmanager
+def _named(files: MaskFiles) -> Iterator[None]:
+    """Add to errors what kind of file it is, where a known program wrote it."""
+    try:
+        yield
+    except UnreadableFileError as error:
+        path = error.path
+        what = None if path is None or path not in files.all_paths else _kind(path, files.source)
+        if what is None or type(error) is not UnreadableFileError:
+            raise
+        raise UnreadableFileError(
+            f"{error.message}. This is {what}",
+            path=path,
+            region=error.region,
+            object_id=error.object_id,
+        ) from error
+
+
+def _kind(path: Path, source: Source) -> str | None:
+    if not path.is_file():  # opening a pipe waits for ever
+        return None
+    try:
+        if (what := foreign_tool(path)) is not None:
+            return what
+        other = source_of(path)
+    except OSError:
+        return None
+    if other is None or other == source:
+        return None
+    return f"a file of the format '{other}'; name it so in cohort.toml, as in predictions.{other}"
 
 
 def reference_shape(

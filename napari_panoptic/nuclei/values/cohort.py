@@ -219,6 +219,7 @@ class Source(str):
     ASAP: ClassVar[Source]  # ASAP XML polygons
     HALO: ClassVar[Source]  # HALO .annotations
     DSA: ClassVar[Source]  # annotations of the Digital Slide Archive
+    CELLPOSE_OUTLINES: ClassVar[Source]  # contours in text files of Cellpose
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -238,6 +239,7 @@ Source.CELLVIT = Source("cellvit")
 Source.ASAP = Source("asap")
 Source.HALO = Source("halo")
 Source.DSA = Source("dsa")
+Source.CELLPOSE_OUTLINES = Source("cellpose-outlines")
 
 
 class Vertices(StrEnum):
@@ -282,6 +284,23 @@ UNSTATED = OutlineRules()
 
 
 @dataclass(frozen=True)
+class SlidePatch:
+    """Where a region lies in a slide, whose outlines apply to it.
+
+    Parameters
+    ----------
+    x_px, y_px
+        Left and upper edge of the region, in px of the slide at full resolution.
+    scale
+        Width of a pixel of the region, in px of the slide at full resolution.
+    """
+
+    x_px: float
+    y_px: float
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
 class MaskFiles:
     """The file or files that hold the objects of one region in one format.
 
@@ -301,6 +320,9 @@ class MaskFiles:
         anywhere.
     rules
         How outlines are read.
+    patch
+        Where the region lies, if outlines are those of a whole slide; None if they
+        are in px of the region.
     probability
         A probability map of the region, whose mean in each object is its score; None if there is
         none.
@@ -311,6 +333,7 @@ class MaskFiles:
     item: str | None = None
     within: Path | None = None
     rules: OutlineRules = UNSTATED
+    patch: SlidePatch | None = None
     probability: Path | None = None
 
     @property

@@ -4,6 +4,8 @@
   with three levels and properties; zipped.
 - ``stardist_labels.tif``: csbdeep 0.8.2, ``save_tiff_imagej_compatible``, which StarDist uses.
 - ``cellpose_cp_masks.png`` and ``.tif``: cellpose 3.1.1.1, ``io.save_masks``.
+- ``cellpose_cp_outlines.txt`` and ``cellpose_seg.npy``: cellpose 3.1.1.1, ``outlines_list``,
+  ``io.outlines_to_text`` and ``io.masks_flows_to_seg``.
 - ``qubalab_objects.geojson``: qubalab 0.2.1, QuPath's library for Python: detections of
   ``ImageFeature.create_from_label_image``, a cell with a nucleus, and a tile.
 - ``ours_through_qubalab.geojson``: what ``write_geojson`` wrote, read and written by qubalab.
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.polygons.geojson_writer import (
@@ -28,7 +31,7 @@ from napari_panoptic.io.formats.polygons.geojson_writer import (
     geo_objects,
     write_geojson,
 )
-from napari_panoptic.io.formats.registry import load_masks
+from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.label_windows import open_pixels
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
@@ -180,12 +183,66 @@ def test_qubalab_understands_what_this_program_writes(tmp_path: Path) -> None:
             assert got[key] == expected[key]
 
 
-def test_a_seg_file_of_cellpose_is_refused_with_the_way_out(tmp_path: Path) -> None:
+def of_cellpose() -> NDArray[np.int64]:
+    """Draw the objects that Cellpose was given: boxes, a disc, a pixel and a line."""
+    image = np.zeros(SHAPE, np.int64)
+    for id_, (y0, x0, y1, x1) in enumerate([*BOXES.values(), LAST], start=1):
+        image[y0:y1, x0:x1] = id_
+    y, x = np.indices(SHAPE)
+    image[(y - 14) ** 2 + (x - 24) ** 2 <= 20] = 6
+    image[45, 30] = 7
+    image[30:36, 30] = 8
+    return image
+
+
+def test_masks_in_a_seg_file_of_cellpose() -> None:
+    path = DATA / "cellpose_seg.npy"
+    loaded = read_labels(label_files(path), ONE_CLASS, shape=SHAPE)
+    assert loaded.findings == ()
+    assert np.array_equal(loaded.labels.id_image(), of_cellpose())
+    assert reference_shape(None, [label_files(path)]) == SHAPE
+    tiles = open_label_tiles(label_files(path), ONE_CLASS, SHAPE)
+    assert np.array_equal(tiles.labels.read((0, 0, *SHAPE)), loaded.labels.index)
+
+
+def test_outlines_of_cellpose() -> None:
+    path = DATA / "cellpose_cp_outlines.txt"
+    assert format_of(path) == Source.CELLPOSE_OUTLINES
+    loaded = load_masks(MaskFiles(Source.CELLPOSE_OUTLINES, {"": (path,)}), ONE_CLASS, shape=SHAPE)
+    image = of_cellpose()
+    assert np.array_equal(loaded.labels.id_image(), np.where(image == 7, 0, image))
+    # Cellpose writes no outline of a single pixel, only an empty line.
+    assert {finding.object_ids for finding in loaded.findings} == {(7,)}
+    assert {finding.kind for finding in loaded.findings} <= {
+        FindingKind.VANISHED,
+        FindingKind.DEGENERATE,
+    }
+
+
+def test_other_objects_in_a_seg_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a_1_seg.npy"
-    np.save(path, {"masks": drawn(12), "outlines": drawn(12)})  # type: ignore[arg-type]
+    np.save(path, {"masks": [[1, 2], [3, 4]]})  # type: ignore[arg-type]
     for read in (
         lambda: read_labels(label_files(path), ONE_CLASS, shape=SHAPE),
         lambda: open_label_tiles(label_files(path), ONE_CLASS, SHAPE),
     ):
         with pytest.raises(UnreadableFileError, match=r"pickled.*export the masks as PNG or TIFF"):
             read()
+
+
+def test_label_images_in_archives(tmp_path: Path) -> None:
+    image = of_cellpose()
+    path = tmp_path / "a.npz"
+    for save in (np.savez, np.savez_compressed):
+        save(path, image)
+        assert format_of(path) == Source.LABELS
+        loaded = read_labels(label_files(path), ONE_CLASS, shape=SHAPE)
+        assert np.array_equal(loaded.labels.id_image(), image)
+    np.savez(path, image=image[::-1], labels=np.asfortranarray(image.astype(">u2")))
+    loaded = read_labels(label_files(path), ONE_CLASS, shape=SHAPE)
+    assert np.array_equal(loaded.labels.id_image(), image)
+    assert reference_shape(None, [label_files(path)]) == SHAPE
+    for arrays in ({"a": image, "b": image}, {"labels": image, "masks": image}):
+        np.savez(path, **arrays)
+        with pytest.raises(UnreadableFileError, match=r"only array of an NPZ file.*found"):
+            read_labels(label_files(path), ONE_CLASS, shape=SHAPE)

@@ -227,7 +227,7 @@ def test_a_format_is_registered_within_a_process(monkeypatch: pytest.MonkeyPatch
         ({"name": "My format", "load": print}, "lower-case letters, digits and hyphens"),
         ({"name": "mine"}, "neither be read nor written"),
         ({"name": "mine", "write": print}, "needs an ending"),
-        ({"name": "mine", "load": print, "endings": ("csv",)}, "start with a dot, found csv"),
+        ({"name": "mine", "load": print, "endings": ("csv",)}, "start with a dot or _, found csv"),
     ],
 )
 def test_a_format_that_cannot_be_used(fields: dict[str, object], match: str) -> None:

@@ -1,4 +1,4 @@
-"""Label images (TIFF, PNG, NPY, Zarr): one number per object, with a table of classes."""
+"""Label images (TIFF, PNG, NPY, NPZ, Zarr): one number per object, with a table of classes."""
 
 from __future__ import annotations
 

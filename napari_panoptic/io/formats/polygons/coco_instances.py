@@ -7,41 +7,34 @@ as the masks of pycocotools are.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io.files import check_file
-from napari_panoptic.io.formats.format import Item
-from napari_panoptic.io.formats.polygons.polygon_format import Outline
-from napari_panoptic.io.formats.polygons.trace import pixel_outlines
-from napari_panoptic.io.guard import check_length, largest_px
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.io.coco_files import read_coco
+from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.io.formats.format import Item, Objects
+from napari_panoptic.io.formats.polygons.polygon_format import EXCLUDED, Outline
+from napari_panoptic.io.formats.polygons.trace import connected_areas, pixel_outlines
+from napari_panoptic.io.guard import largest_px
+from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.nuclei.values.labels import LabelImage
 
 WHAT = "COCO instances (images, annotations with a segmentation, categories), or a list of results"
-CROWD = "Ambiguous"
-"""The class of a crowd: an area in which single objects are not annotated."""
+FILE_NAME = "instances.json"
+OBJECT_ID = "object_id"
+"""Our key of the id of an object, where ``id`` is a running number over many regions."""
 _CHARACTER_0 = 48
 _MOST_DIGITS = 12
 """Of a packed run length: more than 2^31 need."""
 
 IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class _Content:
-    """The parsed JSON: image id -> name, and -> annotations; category id -> name."""
-
-    images: Mapping[str, str]
-    objects: Mapping[str, Sequence[Mapping[str, Any]]]
-    categories: Mapping[int, str]
 
 
 def instance_items(path: Path) -> Iterator[Item]:
@@ -52,10 +45,8 @@ def instance_items(path: Path) -> Iterator[Item]:
     UnreadableFileError
         If it is not valid, or two images have one stem.
     """
-    content = _read(path)
-    stems = {key: PurePosixPath(name).stem or name for key, name in content.images.items()}
-    if len({stem.casefold() for stem in stems.values()}) < len(stems):
-        raise _refused(path, "several images have the same name")
+    content = read_coco(path, WHAT)
+    stems = content.stems(path, WHAT)
     for key, stem in stems.items():
         yield Item(stem, key, is_only=len(stems) == 1)
 
@@ -64,9 +55,9 @@ def read_objects(path: Path, item: str | None) -> Iterator[Outline]:
     """Yield the objects of one region.
 
     The class is the name of the category; in results, and for categories that are not described,
-    its number. Crowds have the class `CROWD`. Polygons of one annotation are parts of one
-    object. Run lengths give their pixels. Annotations without a segmentation, such as mere boxes,
-    refuse the file.
+    its number. Crowds are areas in which single objects are not annotated: they are excluded.
+    Polygons of one annotation are parts of one object. Run lengths give their pixels. Annotations
+    without a segmentation, such as mere boxes, refuse the file.
 
     Parameters
     ----------
@@ -75,7 +66,7 @@ def read_objects(path: Path, item: str | None) -> Iterator[Outline]:
     item
         The id of the image; None if there is only one.
     """
-    content = _read(path)
+    content = read_coco(path, WHAT)
     if item is None:
         if len(content.images) != 1:
             raise ValueError(f"expected one image, found {len(content.images)}")
@@ -85,10 +76,8 @@ def read_objects(path: Path, item: str | None) -> Iterator[Outline]:
     room = _Room()
     for entry in content.objects.get(item, ()):
         category = int(entry["category_id"])
-        value: str | int = CROWD if entry.get("iscrowd") else category
-        if value == category:
-            value = content.categories.get(category, category)
-        id_ = entry.get("id")
+        value = EXCLUDED if entry.get("iscrowd") else content.categories.get(category, category)
+        id_ = entry.get(OBJECT_ID, entry.get("id"))
         score = entry.get("score")
         yield (
             _rings(entry.get("segmentation"), room),
@@ -115,7 +104,10 @@ def _rings(segmentation: Any, room: _Room) -> list[NDArray[np.float64]]:
     if isinstance(segmentation, dict):
         return _rings_of_runs(segmentation, room)
     if not isinstance(segmentation, list) or not segmentation:
-        raise ValueError("an annotation has no segmentation; a box alone outlines no nucleus")
+        raise ValueError(
+            "an annotation has no segmentation; a box alone outlines no nucleus (boxes around "
+            "points belong into a cohort of detections)"
+        )
     rings = []
     for numbers in segmentation:
         points = np.array(numbers, np.float64)
@@ -193,35 +185,116 @@ def unpacked(text: str) -> IntArray:
     return np.array(lengths, np.int64)
 
 
-def _read(path: Path) -> _Content:
-    check_file(path, WHAT)
-    check_length(path, WHAT)
-    status = path.stat()
-    return _parsed(path, status.st_mtime_ns, status.st_size)
+# --- writing --------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4)
-def _parsed(path: Path, mtime_ns: int, size: int) -> _Content:  # noqa: ARG001 - the file as it was
-    try:
-        table = orjson.loads(path.read_bytes())
-        results = isinstance(table, list)
-        objects: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-        for entry in table if results else table["annotations"]:
-            objects[str(entry["image_id"])].append(entry)
-        if results:
-            return _Content({key: key for key in objects}, objects, {})
-        images = {str(image["id"]): str(image["file_name"]) for image in table["images"]}
-        categories = {int(c["id"]): str(c["name"]) for c in table.get("categories", ())}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise _refused(path, str(error)) from error
-    except LookupError as error:
-        raise _refused(path, f"the key {error} is missing") from error
-    if unknown := set(objects) - set(images):
-        raise _refused(path, f"annotations of the image {min(unknown)[:40]}, which is not listed")
-    return _Content(images, objects, categories)
+def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
+    """Write the objects of a region; see `napari_panoptic.io.formats.format.Format`."""
+    _write(path, [objects])
+    return (path,)
 
 
-def _refused(path: Path, found: str) -> UnreadableFileError:
-    return UnreadableFileError(
-        f"expected {WHAT}, found something else ({found}); export it again", path=path
+def write_instances(folder: Path, count: int, regions: Iterable[Objects]) -> tuple[Finding, ...]:  # noqa: ARG001
+    """Write ``instances.json`` with every region as an image.
+
+    Objects have run lengths, which keep every pixel. Excluded areas become crowds of the ambiguous
+    class, one per connected piece. Ids of annotations are running numbers over all regions, as
+    pycocotools expects; ids of objects are kept beside them.
+    """
+    _write(folder / FILE_NAME, regions)
+    return ()
+
+
+def _write(path: Path, regions: Iterable[Objects]) -> None:
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    scheme: ClassScheme | None = None
+    for number, objects in enumerate(regions, start=1):
+        scheme = objects.scheme
+        height, width = objects.labels.shape
+        name = f"{objects.region}.png"
+        images.append({"id": number, "file_name": name, "height": height, "width": width})
+        for entry in _entries(objects):
+            annotations.append({"id": len(annotations) + 1, "image_id": number, **entry})
+    table = {
+        "images": images,
+        "annotations": annotations,
+        "categories": [] if scheme is None else _categories(scheme),
+    }
+    with replaced_when_complete(path) as file:
+        file.write(orjson.dumps(table))
+
+
+def _categories(scheme: ClassScheme) -> list[dict[str, Any]]:
+    """Return the classes, numbered from 1, and the ambiguous one as the last."""
+    names = [*scheme.names, *([scheme.ambiguous] if scheme.ambiguous else [])]
+    return [
+        {"id": number, "name": name, "supercategory": "nucleus"}
+        for number, name in enumerate(names, start=1)
+    ]
+
+
+def _entries(objects: Objects) -> Iterator[dict[str, Any]]:
+    labels = objects.labels
+    details = zip(
+        labels.ids.tolist(), labels.class_index.tolist(), labels.scores.tolist(), strict=True
     )
+    for (id_, category, score), area in zip(details, _encoded(labels), strict=True):
+        known_score = {} if math.isnan(score) else {"score": score}
+        yield {"category_id": category, "iscrowd": 0, **area, OBJECT_ID: id_, **known_score}
+    if objects.ambiguous is not None:
+        category = len(objects.scheme.names) + 1
+        areas = _encoded(connected_areas(objects.ambiguous, objects.ambiguous_class))
+        for id_, area in enumerate(areas, start=int(labels.ids.max(initial=0)) + 1):
+            yield {"category_id": category, "iscrowd": 1, **area, OBJECT_ID: id_}
+
+
+def _encoded(labels: LabelImage) -> Iterator[dict[str, Any]]:
+    """Yield the run lengths, area and box of each object, in the order of their rows."""
+    height, width = labels.shape
+    # Pixels by object, and of each object column by column.
+    columns = labels.index.T
+    place = np.flatnonzero(columns)
+    row = columns.ravel()[place]
+    order = np.argsort(row, kind="stable")
+    place, row = place[order].astype(np.int64), row[order]
+    is_first = np.ones(len(place), np.bool_)
+    is_first[1:] = (np.diff(place) != 1) | (np.diff(row) != 0)
+    first = np.flatnonzero(is_first)
+    following = np.append(first[1:], len(place))[: len(first)]  # nothing follows in no pixels
+    starts, ends = place[first], place[following - 1] + 1
+    bounds = np.searchsorted(row[first], np.arange(1, len(labels) + 2)).tolist()
+    for low, high in pairwise(bounds):
+        edges = np.stack([starts[low:high], ends[low:high]], axis=1).ravel()
+        lengths = np.diff(np.concatenate([[0], edges, [height * width]]))
+        counts = packed(lengths[: len(lengths) - (lengths[-1] == 0)].tolist())
+        yield {
+            "segmentation": {"size": [height, width], "counts": counts},
+            "area": int(lengths[1::2].sum()),
+            "bbox": _box(starts[low:high], ends[low:high] - 1, height),
+        }
+
+
+def _box(first: IntArray, last: IntArray, height: int) -> list[int]:
+    """Return left, top, width and height of runs of pixels, given by column."""
+    if not len(first):
+        return [0, 0, 0, 0]
+    left, right = int(first[0]) // height, int(last[-1]) // height
+    goes_on = (first // height != last // height).any()
+    top = 0 if goes_on else int((first % height).min())
+    bottom = height - 1 if goes_on else int((last % height).max())
+    return [left, top, right - left + 1, bottom - top + 1]
+
+
+def packed(lengths: Sequence[int]) -> str:
+    """Return run lengths as pycocotools packs them; `unpacked` has the definition."""
+    text = bytearray()
+    for place, length in enumerate(lengths):
+        rest = length - lengths[place - 2] if place > 2 else length
+        while True:
+            bits, rest = rest & 31, rest >> 5
+            is_last = rest == (-1 if bits & 16 else 0)
+            text.append(_CHARACTER_0 + bits + (0 if is_last else 32))
+            if is_last:
+                break
+    return text.decode("ascii")

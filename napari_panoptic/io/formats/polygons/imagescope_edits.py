@@ -33,7 +33,9 @@ _MEASURES = ("Length", "Area", "LengthMicrons", "AreaMicrons")
 def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     """Write the objects of a region; those read from ImageScope XML into a copy of that file."""
     original = objects.original
-    is_edited = original is not None and original.source == Source.IMAGESCOPE
+    # The outlines of a slide are not in px of the region.
+    is_of_region = original is not None and original.patch is None
+    is_edited = original is not None and original.source == Source.IMAGESCOPE and is_of_region
     if original is not None and is_edited and write_edited(path, original.all_paths[0], objects):
         return (path,)
     outlines = traced_outlines(

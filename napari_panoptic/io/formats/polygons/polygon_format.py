@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files import check_file
+from napari_panoptic.io.fingerprints import file_stamps
 from napari_panoptic.io.formats.class_numbers import tables_beside
 from napari_panoptic.io.formats.format import (
     Format,
@@ -24,6 +25,7 @@ from napari_panoptic.io.formats.format import (
     ReadOutlines,
     TiledMasks,
     Write,
+    WriteAll,
     located,
 )
 from napari_panoptic.io.formats.polygons.collect import BATCH, Collector
@@ -34,6 +36,7 @@ from napari_panoptic.io.formats.polygons.model import (
     opened,
 )
 from napari_panoptic.io.formats.polygons.outline_rules import in_convention
+from napari_panoptic.io.formats.polygons.patches import HELD, of_patch
 from napari_panoptic.io.formats.polygons.rasterize import (
     outside_findings,
     polygon_tiles,
@@ -51,12 +54,15 @@ from napari_panoptic.nuclei.values.cohort import (
 LARGEST_ID = 2**31 - 1
 """Larger ids are replaced by running numbers."""
 
+EXCLUDED = object()
+"""In place of a class: an area that is excluded from scoring."""
+
 Outline = (
     tuple[Sequence[ArrayLike], Any, int | None] | tuple[Sequence[ArrayLike], Any, int | None, float]
 )
 """The rings of an object, x and y in px, filled together by the even-odd rule; its class, a name or
-a number as in `napari_panoptic.io.formats.class_numbers`; its id, or None for its running number;
-and perhaps the score of a model."""
+a number as in `napari_panoptic.io.formats.class_numbers`, or `EXCLUDED`; its id, or None for its
+running number; and perhaps the score of a model."""
 
 
 def polygon_format(
@@ -68,6 +74,7 @@ def polygon_format(
     vertices: Vertices = Vertices.PIXEL_EDGES,
     items: ListItems | None = None,
     write: Write | None = None,
+    write_all: WriteAll | None = None,
     losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: (),  # noqa: ARG005
 ) -> Format:
     """Make a format whose files hold outlines.
@@ -78,7 +85,7 @@ def polygon_format(
 
     Parameters
     ----------
-    name, title, endings, items, write, losses
+    name, title, endings, items, write, write_all, losses
         As for `napari_panoptic.io.formats.format.Format`.
     read
         Yields the objects of a file, see `Outline`; with ``items``, it is called with the file
@@ -110,7 +117,8 @@ def polygon_format(
                     raise ValueError(f"a coordinate of object {len(objects) + 1} is out of range")
                 score = float(more[0]) if more else math.nan
                 number = len(objects) + 1 if id_ is None else id_ if id_ <= LARGEST_ID else 0
-                objects.add(points, objects.numbers.of(value), id_=number, score=score)
+                named = (scheme.ambiguous or "Ambiguous") if value is EXCLUDED else value
+                objects.add(points, objects.numbers.of(named), id_=number, score=score)
         except (
             ValueError,
             LookupError,
@@ -133,6 +141,7 @@ def polygon_format(
         read=read_outlines,
         items=items,
         write=write,
+        write_all=write_all,
         losses=losses,
     )
 
@@ -147,13 +156,14 @@ def outline_format(
     has_numbers: bool = True,
     items: ListItems | None = None,
     write: Write | None,
+    write_all: WriteAll | None = None,
     losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: (),  # noqa: ARG005
 ) -> Format:
     """Make a format of a function that reads a whole file of outlines.
 
     Parameters
     ----------
-    name, title, endings, items, write, losses
+    name, title, endings, items, write, write_all, losses
         As for `napari_panoptic.io.formats.format.Format`.
     read
         Reads a file; with ``items``, the objects of the region whose key is ``item``.
@@ -163,6 +173,21 @@ def outline_format(
     has_numbers
         Whether classes can be numbers, and a table beside the file names them.
     """
+
+    def read_region(
+        files: MaskFiles,
+        scheme: ClassScheme,
+        team: str | None,
+        shape: tuple[int, int],
+        **watch: Any,
+    ) -> PolygonFile:
+        if files.patch is None:
+            return read_side(files, scheme, team, **watch)
+        paths = (files.all_paths[0], *tables_beside(files.all_paths[0]))
+        stamps = file_stamps(paths)
+        key = (name, paths, *stamps.values(), repr(scheme), files.rules, team is None)
+        slide = HELD.get(key, lambda: read_side(files, scheme, team, **watch))
+        return of_patch(slide, files.patch, shape, paths[0])
 
     def read_side(
         files: MaskFiles, scheme: ClassScheme, team: str | None, **watch: Any
@@ -183,9 +208,14 @@ def outline_format(
                 path=path,
                 region=request.region,
             )
-        file = read_side(files, scheme, request.team)
+        file = read_region(files, scheme, request.team, request.shape)
         drawn = rasterize_polygons(
-            file.polygons, request.shape, scheme, region=request.region, team=request.team
+            file.polygons,
+            request.shape,
+            scheme,
+            region=request.region,
+            team=request.team,
+            is_patch=files.patch is not None,
         )
         return LoadedMasks(
             replace(drawn.labels, known_scores=file.scores),
@@ -204,9 +234,11 @@ def outline_format(
         team: str | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> TiledMasks:
-        file = read_side(files, scheme, team, progress=progress)
+        file = read_region(files, scheme, team, shape, progress=progress)
         tiles = polygon_tiles(file.polygons, scheme, shape)
-        findings = (*file.findings, *outside_findings(file.polygons, shape, region=region))
+        findings = file.findings
+        if files.patch is None:
+            findings += tuple(outside_findings(file.polygons, shape, region=region))
         request = LoadRequest(shape=shape, region=region, team=team)
         return TiledMasks(
             replace(tiles.labels, known_scores=file.scores),
@@ -224,6 +256,7 @@ def outline_format(
         endings=endings,
         items=items,
         write=write,
+        write_all=write_all,
         losses=losses,
         companions=tables_beside if has_numbers else lambda path: (),  # noqa: ARG005
     )

@@ -68,6 +68,7 @@ def rasterize_polygons(
     *,
     region: str | None = None,
     team: str | None = None,
+    is_patch: bool = False,
 ) -> RasterizedAnnotation:
     """Fill polygons.
 
@@ -85,12 +86,15 @@ def rasterize_polygons(
         The classes.
     region, team
         Names, for the findings; None as team for the annotation.
+    is_patch
+        Whether polygons are those of a slide, so that those that reach beyond the image are
+        nothing to report.
     """
     labels = _drawn(polygons, shape, scheme)
     findings = (
         *vanished_findings(labels, region=region),
         *_overlapping(labels, region, team),
-        *outside_findings(polygons, shape, region=region),
+        *(() if is_patch else outside_findings(polygons, shape, region=region)),
     )
     return RasterizedAnnotation(labels, _ambiguous(polygons, shape), findings)
 

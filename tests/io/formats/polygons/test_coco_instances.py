@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,19 @@ from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.io.formats.polygons.coco_instances import instance_items, unpacked
+from napari_panoptic.io.formats.format import LoadedMasks, Objects
+from napari_panoptic.io.formats.polygons import coco_instances
+from napari_panoptic.io.formats.polygons.coco_instances import (
+    instance_items,
+    unpacked,
+    write_files,
+)
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.guard import VARIABLE
 from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
 
 DATA = Path(__file__).resolve().parents[3] / "data" / "formats"
 FROM_PYCOCOTOOLS = DATA / "coco_instances.json"
@@ -81,15 +88,35 @@ def packed(lengths: list[int]) -> str:
     return text
 
 
-def test_our_packing_is_that_of_pycocotools() -> None:
-    annotations = json.loads(FROM_PYCOCOTOOLS.read_text())["annotations"]
-    texts = [own["segmentation"]["counts"] for own in annotations[0:6:2]]
-    assert [packed(unpacked(text).tolist()) for text in texts] == texts
+def test_what_is_written_is_what_pycocotools_writes(tmp_path: Path) -> None:
+    """Run lengths, areas and boxes of the same labels; then ids, classes and pixels again."""
+    theirs = json.loads(FROM_PYCOCOTOOLS.read_text())["annotations"][:6]
+    ours = tmp_path / "ours.coco.json"
+    labels = replace(loaded(FROM_PYCOCOTOOLS, "7").labels, known_scores=None)
+    ambiguous = np.zeros(SHAPE, bool)
+    ambiguous[4:9, 20:] = ambiguous[0, 0] = True
+    objects = Objects(labels, Side.REFERENCE, "first", "", ambiguous, MONUSAC_CLASSES, None)
+    write_files(ours, objects)
+    written = json.loads(ours.read_text())["annotations"]
+    assert [own["iscrowd"] for own in written] == [0] * 6 + [1, 1]
+    for own, other in zip(written, theirs, strict=False):
+        assert (own["area"], own["bbox"]) == (other["area"], other["bbox"])
+        text = own["segmentation"]["counts"]
+        counts = other["segmentation"]["counts"]
+        assert text == (counts if isinstance(counts, str) else packed(counts))
+        assert text == packed(unpacked(text).tolist())
+    again = loaded(ours, None)
+    assert np.array_equal(again.labels.id_image(), labels.id_image())
+    assert np.array_equal(again.labels.class_index, labels.class_index)
+    assert again.ambiguous is not None
+    assert np.array_equal(again.ambiguous, ambiguous)
+    assert not again.findings
 
 
 @given(st.lists(st.integers(0, 2**31), max_size=20))
 def test_packed_lengths_come_back(lengths: list[int]) -> None:
     assert unpacked(packed(lengths)).tolist() == lengths
+    assert coco_instances.packed(lengths) == packed(lengths)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

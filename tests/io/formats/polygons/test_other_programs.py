@@ -35,7 +35,8 @@ def boxes(*filled: tuple[int, int, int, int, int]) -> NDArray[np.int64]:
 
 def saved(folder: Path, name: str, content: Any) -> Path:
     path = folder / name
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    text = content if isinstance(content, str) else json.dumps(content)
+    path.write_bytes(text.encode("latin-1"))
     return path
 
 
@@ -262,16 +263,32 @@ def test_files_are_recognised_by_their_content(
     [
         ("a.sqlite", "x", "SlideRunner"),
         ("a.qpdata", "x", "QuPath project"),
-        ("a_seg.npy", "x", "Cellpose"),
         ("a.json", {"shapes": [], "imagePath": "a.png"}, "labelme"),
         ("a.json", {"_via_img_metadata": {}}, "VGG Image Annotator"),
         ("a.json", {"images": [], "annotations": [{"segments_info": []}]}, "COCO panoptic"),
         ("a.xml", "<annotations>\n  <version>1.1</version></annotations>", "CVAT"),
         ("a.ndpa", "<annotations/>", "NDP"),
+        ("a.db", "SQLite format 3 CREATE TABLE `Annotations_coordinates`", "SlideRunner"),
+        ("a.qptiff", "x", "slide"),
+        ("a.label", "\x89HDF\r\n", "HDF5"),
+        ("a.json", {"annotations": [{"bbox": [], "category_id": 1}] * 2}, "cohort of detections"),
+        ("a.json", {"type": "Multiple points", "points": []}, "grand-challenge"),
+        ("a.xml", "<?xml version='1.0'?>\n<TrackMate version='7'/>", "TrackMate"),
+        ("a.txt", "Image\tName\tCentroid X \u00b5m\n", "QuPath"),
+        ("a.txt", "0 0.5 0.25 0.5 0.75 1 0.5\n", "YOLO"),
     ],
 )
 def test_files_of_other_programs_are_named(
     name: str, content: Any, tool: str, tmp_path: Path
 ) -> None:
+    path = saved(tmp_path, name, content)
     with pytest.raises(UnreadableFileError, match=tool):
-        format_of(saved(tmp_path, name, content))
+        format_of(path)
+    # So it is in a cohort that takes the file for something else.
+    with pytest.raises(UnreadableFileError, match=f"expected .* This is .*{tool}"):
+        loaded(path, Source.GEOJSON)
+
+
+def test_a_file_of_another_format_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFileError, match=r"as in predictions\.cellvit"):
+        loaded(saved(tmp_path, "a.json", CELLS), Source.HOVERNET)
