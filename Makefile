@@ -1,10 +1,11 @@
 # The commands of this repository. What they do is in scripts/.
 .POSIX:
-.PHONY: help demo test test-all docs audit faults fuzz bench bench-all clean environment
+.PHONY: help demo test test-long test-all docs audit faults fuzz bench bench-all clean environment
 
 help:
 	@echo "make demo    open the viewer on the sample cohort (no display: saves demo.png)"
 	@echo "make test    check formatting, lint, types and import rules, and run the tests"
+	@echo "make test-long  run all tests, also those marked as long (half an hour)"
 	@echo "make fuzz    feed damaged files to every reader, 200,000 each (hours; Linux)"
 	@echo "make docs    build the documentation into site/"
 	@echo "make audit   ask whether installed packages have known weaknesses (needs a network)"
@@ -22,6 +23,11 @@ demo: environment
 test:
 	@sh scripts/setup.sh test
 	@sh scripts/test.sh
+
+# The tests that `make test` leaves out are in it.
+test-long:
+	@sh scripts/setup.sh test
+	@sh scripts/pytest.sh
 
 fuzz:
 	@sh scripts/setup.sh test

@@ -27,6 +27,6 @@ step "kernels" .venv/bin/python -m napari_panoptic.viewer.warm || status=$?
 wait "$checks" || status=$?
 cat "$log"
 rm -f "$log"
-step "tests" sh scripts/pytest.sh || status=$?
+step "tests" sh scripts/pytest.sh -m "not long" || status=$?
 [ "$status" -eq 0 ] || exit "$status"
 printf '\nAll checks passed.\n'

@@ -462,11 +462,11 @@ def plan(options: argparse.Namespace) -> int:
 
 def estimate(options: argparse.Namespace) -> int:
     """Write what the verdicts of a plan say about a cohort."""
-    from napari_panoptic.cli.review_plan import write_estimates
+    from napari_panoptic.cli.review_plan import estimate_cohort
 
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     settings = EvaluationSettings().replaced(**_restoration_from(options))
-    return write_estimates(
+    return estimate_cohort(
         options, cohort, settings, source_from(options, cohort, cohort.team_names)
     )
 

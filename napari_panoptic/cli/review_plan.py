@@ -13,23 +13,19 @@ from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.report.nuclei.review import ReviewedPlan
-from napari_panoptic.report.writing import check_writable, provenance, write_bytes, write_set
+from napari_panoptic.report.nuclei.review import (
+    ESTIMATES_RECORD,
+    ESTIMATES_TABLE,
+    ReviewedPlan,
+    write_estimates,
+)
+from napari_panoptic.report.writing import check_writable, write_bytes
 from napari_panoptic.review.plan.conclusions import sentences
 from napari_panoptic.review.plan.corrected import ALL, QUANTITIES
 from napari_panoptic.review.plan.design import Plan, draw, extend, stratified, with_seed
 from napari_panoptic.review.plan.estimates import estimate, expected
-from napari_panoptic.review.plan.tables import (
-    estimates_frame,
-    estimates_record,
-    plan_frame,
-    read_plan,
-    read_verdicts,
-    teams_of,
-)
+from napari_panoptic.review.plan.tables import plan_frame, read_plan, read_verdicts, teams_of
 from napari_panoptic.review.plan.units import Units, population
-
-_TABLE, _RECORD = "estimates.csv", "estimates.json"
 
 
 def write_plan(
@@ -79,7 +75,7 @@ def _print_design(plan: Plan, units: Units) -> None:
     )
 
 
-def write_estimates(
+def estimate_cohort(
     options: argparse.Namespace,
     cohort: Cohort,
     settings: EvaluationSettings,
@@ -87,13 +83,11 @@ def write_estimates(
 ) -> int:
     """Write what the verdicts of a plan say about a cohort."""
     review, findings = _reviewed(options, cohort, settings, source)
-    report_findings(findings, _RECORD)
-    estimates = review.estimates
+    report_findings([*findings, *review.estimates.findings], ESTIMATES_RECORD)
     inputs = file_fingerprints([options.plan, options.verdicts], cohort.root)
-    record = estimates_record(estimates, review.plan, review.units) | provenance(findings, inputs)
-    with tables_in(options.output, (_TABLE, _RECORD), cohort.root):
-        write_set(options.output, {_TABLE: estimates_frame(estimates)}, (_RECORD, record))
-    for sentence in sentences(estimates):
+    with tables_in(options.output, (ESTIMATES_TABLE, ESTIMATES_RECORD), cohort.root):
+        write_estimates(options.output, review, findings, inputs)
+    for sentence in sentences(review.estimates):
         print(visible(sentence))
     print(visible(f"tables written to {options.output}"))
     return 0
@@ -102,7 +96,8 @@ def write_estimates(
 def reviewed(options: argparse.Namespace, cohort: Cohort, source: Source | None) -> ReviewedPlan:
     """Return a reviewed plan for a report, under the default settings of plans."""
     review, findings = _reviewed(options, cohort, EvaluationSettings(), source)
-    report_findings([f for f in findings if f not in cohort.findings], None)
+    told = [*findings, *review.estimates.findings]
+    report_findings([f for f in told if f not in cohort.findings], None)
     return review
 
 
@@ -120,5 +115,5 @@ def _reviewed(
         plan = with_seed(plan, found.units, seed)
     answers, of_verdicts = read_verdicts(options.verdicts, plan)
     estimates = estimate(plan, found.units, answers)
-    findings = [*found.findings, *of_plan, *of_verdicts, *estimates.findings]
+    findings = [*found.findings, *of_plan, *of_verdicts]
     return ReviewedPlan(plan, found.units, estimates), findings

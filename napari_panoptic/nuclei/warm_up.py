@@ -266,16 +266,16 @@ def has_compiled() -> bool:
 
 def kernels() -> dict[str, Any]:
     """List the compiled functions of this package, as far as imported, by module and name."""
-    modules = [m for name, m in list(sys.modules.items()) if name.startswith(_PACKAGE)]
+    modules = [m for name, m in list(sys.modules.items()) if name.startswith(_KERNELS)]
     return {
         f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}": kernel
         for module in modules
         for kernel in list(vars(module).values())
-        if is_jitted(kernel) and kernel.py_func.__module__.startswith(_PACKAGE)
+        if is_jitted(kernel) and kernel.py_func.__module__.startswith(_KERNELS)
     }
 
 
-_PACKAGE = "napari_panoptic"
+_KERNELS = "napari_panoptic.kernels."
 
 
 def write_tiny_cohort(folder: Path) -> Cohort:

@@ -22,6 +22,7 @@ from napari_panoptic.review.file import (
 )
 from napari_panoptic.review.identity import Subject
 from napari_panoptic.review.judged import Judged, Object, Subjects, judged_as_one
+from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import (
     HistoryEntry,
@@ -81,7 +82,7 @@ class Reviewing:
         self._path = path
         self._window = window or uuid4().hex
         self._adjudicates: tuple[str, str] | None = None
-        self._store: ReviewStore | None = None
+        self._store: PlannedReview | None = None
         self._problem: ReviewError | None = None
         self._judged: Judged | None = None
         self._subjects: Subjects | None = None
@@ -108,7 +109,7 @@ class Reviewing:
         return self._path
 
     @property
-    def store(self) -> ReviewStore | None:
+    def store(self) -> PlannedReview | None:
         """The open review file; None before the first verdict, or where it cannot be used."""
         return self._store
 
@@ -151,6 +152,10 @@ class Reviewing:
         self._reviewer = self._reviewer if reviewer is None else reviewer.strip()
         self._path = path or self._path
         self.begin()
+
+    def opened(self) -> PlannedReview | None:
+        """Return the review file, created if missing; None if that failed, which is reported."""
+        return self._store or self._open()
 
     def try_again(self) -> None:
         """Open a file that could not be used before."""
@@ -435,9 +440,9 @@ class Reviewing:
                 least, found = likeness, row
         return None if found is None else (side, found)
 
-    def _open(self) -> ReviewStore | None:
+    def _open(self) -> PlannedReview | None:
         try:
-            self._store = ReviewStore(
+            self._store = PlannedReview(
                 self._path,
                 reviewer=self._reviewer,
                 timeout_s=LONGEST_WAIT_S,

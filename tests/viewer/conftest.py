@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import napari
@@ -41,11 +42,11 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fewer_collections():
-    """Exclude what stays anyway, such as imported modules: napari collects for every layer."""
-    gc.collect()
-    gc.freeze()
+@pytest.fixture(scope="session", autouse=True)
+def no_collections():
+    """Leave garbage to Python: napari collects all of it whenever a layer is removed."""
+    with patch("napari._vispy.canvas.gc", SimpleNamespace(collect=int)):
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -187,13 +188,9 @@ def shared_viewer(qapp, napari_application):  # noqa: ARG001
     """Open a window once for all tests of a module; each leaves it as it was."""
     viewer = napari.Viewer()
     viewer.window.resize(1280, 800)
-    # napari collects garbage for every layer that is removed, and this need not be visited.
-    gc.collect()
-    gc.freeze()
     yield viewer
     close_viewer(viewer)
     qapp.processEvents()
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ def test_the_sample_opens_on_the_desk(close_desk, window, wait_until, monkeypatc
     close_desk(desk)
 
 
+@pytest.mark.long
 def test_samples_of_other_tasks_open_one_after_the_other(
     close_desk, window, wait_until, monkeypatch, cache, detection_sample
 ):
@@ -59,6 +60,7 @@ def test_samples_of_other_tasks_open_one_after_the_other(
     close_desk(again)
 
 
+@pytest.mark.long
 def test_a_cohort_folder_is_read_by_naming_the_plugin(
     close_desk, window, sample_folder, wait_until
 ):
@@ -80,6 +82,7 @@ def test_the_inspector_comes_from_the_plugins_menu(close_desk, window, wait_unti
     close_desk(widget.desk)
 
 
+@pytest.mark.long
 def test_open_cohort_asks_for_a_folder(close_desk, window, sample_folder, wait_until, monkeypatch):
     viewer = window
     monkeypatch.setattr(

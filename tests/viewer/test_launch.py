@@ -64,6 +64,7 @@ def test_a_folder_that_is_no_cohort_is_refused(tmp_path):
         launch.run_view(tmp_path, screenshot=tmp_path / "a.png")
 
 
+@pytest.mark.long
 def test_a_window_needs_nothing_that_takes_long_to_import():
     heavy = (
         *(f"scipy.{name}" for name in ("integrate", "interpolate", "io", "ndimage", "optimize")),
@@ -118,6 +119,7 @@ def test_a_window_is_painted_again_after_it_was_filled(make_napari_viewer):
     assert window.updatesEnabled()
 
 
+@pytest.mark.long
 def test_the_image_is_shown_while_kernels_are_compiled(
     make_napari_viewer, close_desk, cohort, wait_until, monkeypatch
 ):

@@ -114,6 +114,7 @@ sys.exit(bool(new))
 """
 
 
+@pytest.mark.long
 def test_nothing_is_compiled_after_the_warm_up(tmp_path):
     # In a process of its own: other tests have kernels compiled already.
     done = subprocess.run(
@@ -192,6 +193,7 @@ for name, kernel in warm.kernels().items():
 """
 
 
+@pytest.mark.long
 def test_the_process_beside_compiles_what_the_window_needs(tmp_path):
     """And nothing else: what it does is done for the window, kernel by kernel."""
     beside, here = (
@@ -250,6 +252,7 @@ print(*kinds)
 """
 
 
+@pytest.mark.long
 def test_units_are_defined_before_another_thread_creates_layers():
     """Defined in two threads at once, napari's units are incomplete for a moment."""
     done = subprocess.run([sys.executable, "-c", UNITS], capture_output=True, text=True, check=True)

@@ -1,12 +1,15 @@
-"""The section on a planned review: its design, its estimates, and the ranking of teams."""
+"""A planned review in a report, and as tables: its design, its estimates, the ranking of teams."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.report.columns import (
     bounds,
     name_column,
@@ -18,11 +21,19 @@ from napari_panoptic.report.columns import (
 )
 from napari_panoptic.report.page import Child, bullets, definitions, note, paragraph
 from napari_panoptic.report.text import counted
+from napari_panoptic.report.writing import own_tables, provenance, write_set
 from napari_panoptic.review.plan.conclusions import RANKED, ranking, sentences
 from napari_panoptic.review.plan.design import Plan, stratified
-from napari_panoptic.review.plan.estimates import Estimates
-from napari_panoptic.review.plan.tables import estimates_frame
+from napari_panoptic.review.plan.estimates import Answer, Estimates
+from napari_panoptic.review.plan.tables import (
+    estimates_frame,
+    estimates_record,
+    plan_frame,
+    verdicts_frame,
+)
 from napari_panoptic.review.plan.units import Units
+
+ESTIMATES_TABLE, ESTIMATES_RECORD = "estimates.csv", "estimates.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +53,85 @@ class ReviewedPlan:
     plan: Plan
     units: Units
     estimates: Estimates
+
+
+def write_estimates(
+    folder: Path,
+    review: ReviewedPlan,
+    findings: Iterable[Finding],
+    inputs: Mapping[str, str],
+    *,
+    others: Mapping[str, pd.DataFrame] | None = None,
+) -> list[Path]:
+    """Write the estimates of a planned review and the record of its design.
+
+    Parameters
+    ----------
+    folder
+        The folder; created if missing.
+    review
+        The reviewed plan.
+    findings
+        What the reader must know, besides what the estimates say themselves.
+    inputs
+        Fingerprints of the files that they were computed from.
+    others
+        File name -> further tables of the set.
+
+    Returns
+    -------
+    list of Path
+        The files, the record last.
+
+    Raises
+    ------
+    OSError
+        If they cannot be written.
+    """
+    estimates = review.estimates
+    told = [*findings, *estimates.findings]
+    record = estimates_record(estimates, review.plan, review.units) | provenance(told, inputs)
+    tables = {**(others or {}), ESTIMATES_TABLE: estimates_frame(estimates)}
+    return write_set(folder, tables, (ESTIMATES_RECORD, record))
+
+
+def write_reviewed_plan(
+    folder: Path,
+    review: ReviewedPlan,
+    answers: Sequence[Answer],
+    findings: Iterable[Finding],
+    cohort: Path,
+) -> list[Path]:
+    """Write a plan, its verdicts and its estimates: what `plan` and `estimate` read and write.
+
+    Parameters
+    ----------
+    folder
+        The folder; created if missing.
+    review
+        The reviewed plan.
+    answers
+        Its verdicts.
+    findings
+        What was odd about the population.
+    cohort
+        The folder of the cohort, in which only tables of this program are replaced.
+
+    Returns
+    -------
+    list of Path
+        The files, the record last.
+
+    Raises
+    ------
+    OSError, PanopticError
+        If they cannot be written.
+    """
+    others = {"plan.csv": plan_frame(review.plan), "verdicts.csv": verdicts_frame(answers)}
+    names = (*others, ESTIMATES_TABLE, ESTIMATES_RECORD)
+    own = own_tables(folder, names)
+    check_not_in_cohort([folder / name for name in names if name not in own], cohort)
+    return write_estimates(folder, review, findings, {}, others=others)
 
 
 def review_section(review: ReviewedPlan, teams: Sequence[str]) -> list[Child]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,11 +118,28 @@ def difference(estimates: Estimates, quantity: Quantity, first: str, second: str
 
 def sentences(estimates: Estimates) -> list[str]:
     """Describe the estimates over all classes, and the ranking of several teams by PQ."""
-    described = [_sentence(row) for row in estimates.rows if row.class_name == ALL]
-    return [*described, *_ranking_sentences(ranking(estimates, Quantity.PQ))]
+    described = [sentence(row) for row in estimates.rows if row.class_name == ALL]
+    return [*described, *ranking_sentences(estimates, Quantity.PQ)]
 
 
-def _sentence(row: Estimate) -> str:
+def difference_sentence(found: Difference, quantity: Quantity) -> str:
+    """Describe how far two teams are apart."""
+    name = _name(quantity)
+    if math.isnan(found.estimate):
+        return f"How far {found.first} and {found.second} differ in {name} cannot be told yet."
+    if found.low <= 0 <= found.high:
+        outcome = "which of them is better cannot be told"
+    else:
+        outcome = f"{found.first if found.estimate > 0 else found.second} is better"
+    return (
+        f"If the annotation were right, the {name} of {found.first} minus that of {found.second} "
+        f"would be {found.estimate:+.3f} (95 % interval: {found.low:+.3f} to {found.high:+.3f}): "
+        f"{outcome}."
+    )
+
+
+def sentence(row: Estimate) -> str:
+    """Describe an estimate over all classes."""
     if math.isnan(row.estimate):
         return f"The {_name(row.quantity)} of {row.team} cannot be estimated yet."
     if row.quantity is Quantity.ERROR_RATE:
@@ -137,12 +153,14 @@ def _sentence(row: Estimate) -> str:
     )
 
 
-def _ranking_sentences(ranked: Sequence[RankedTeam]) -> list[str]:
+def ranking_sentences(estimates: Estimates, quantity: Quantity) -> list[str]:
+    """Describe the ranks of several teams and how certain they are; nothing of one team."""
+    ranked = ranking(estimates, quantity)
     if len(ranked) < 2:
         return []
     return [
-        f"{own.team} has rank {own.rank} of {len(ranked)} by PQ, with a certainty of "
-        f"{own.certainty:.0%}{_range(own)}."
+        f"{own.team} has rank {own.rank} of {len(ranked)} by {_name(quantity)}, with a certainty "
+        f"of {own.certainty:.0%}{_range(own)}."
         for own in ranked
     ]
 

@@ -67,6 +67,7 @@ _TABLES = (
         withdrawn_at TEXT,
         writer TEXT NOT NULL)""",
     "CREATE INDEX IF NOT EXISTS plan_verdicts_by_item ON plan_verdicts (plan, reviewer, item)",
+    "CREATE INDEX IF NOT EXISTS plan_verdicts_by_replaced ON plan_verdicts (replaces)",
 )
 _STANDING = (
     "withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM plan_verdicts AS later "

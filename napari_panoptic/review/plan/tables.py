@@ -68,6 +68,19 @@ def plan_frame(plan: Plan) -> pd.DataFrame:
     )
 
 
+def verdicts_frame(answers: Sequence[Answer]) -> pd.DataFrame:
+    """Return verdicts with the columns `VERDICT_COLUMNS`; only tiles have a count."""
+    counts = np.array([-1 if a.count is None else a.count for a in answers], np.int64)
+    return pd.DataFrame(
+        {
+            "item": [answer.item for answer in answers],
+            "verdict": [str(answer.verdict) for answer in answers],
+            "count": pd.arrays.IntegerArray(counts, counts < 0),
+        },
+        columns=list(VERDICT_COLUMNS),
+    )
+
+
 def estimates_frame(estimates: Estimates) -> pd.DataFrame:
     """Return estimates with the columns `ESTIMATE_COLUMNS`; NaN where undefined."""
     rows = [

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.progress import UNWATCHED, Progress, StoppedError
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
@@ -166,6 +167,7 @@ def population(
     source: Source | None = None,
     *,
     held_up_to_px: int = HELD_UP_TO_PX,
+    progress: Progress = UNWATCHED,
 ) -> Population:
     """Evaluate teams over a cohort, and list every item that a review can be asked about.
 
@@ -182,11 +184,26 @@ def population(
         How to evaluate, and which format of the predictions; the defaults if None.
     held_up_to_px
         Number of pixels that a region may have.
+    progress
+        Where progress is reported.
+
+    Raises
+    ------
+    StoppedError
+        If the work is cancelled.
     """
     settings = (settings or EvaluationSettings()).replaced(distances=False)
     work = partial(_of_region, cohort, tuple(teams), settings, source, held_up_to_px)
+    found = []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        found = list(pool.map(work, cohort.regions))
+        try:
+            for region, own in zip(cohort.regions, pool.map(work, cohort.regions), strict=True):
+                found.append(own)
+                progress.tell(len(found) / len(cohort.regions), region.name)
+                progress.check()
+        except StoppedError:
+            pool.shutdown(cancel_futures=True)
+            raise
     units = [part for parts, _ in found for part in parts]
     findings = dict.fromkeys(finding for _, several in found for finding in several)
     return Population(_joined(cohort.scheme.names, units), (*cohort.findings, *findings))

@@ -14,7 +14,7 @@ from qtpy.QtCore import QTimer
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.display.definitions import absent_text
-from napari_panoptic.nuclei.display.describe import facts_of
+from napari_panoptic.nuclei.display.describe import ObjectFacts, facts_of
 from napari_panoptic.nuclei.display.failure_cells import SCALE_MEANING
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_layers import too_many_objects
@@ -34,6 +34,7 @@ from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.kit.curtain import Curtain
 from napari_panoptic.viewer.kit.key_bindings import bind_commands
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, EXPORT_OBJECTS, panel_shortcut
 from napari_panoptic.viewer.kit.napari_private import focus_canvas, window_check
@@ -70,6 +71,8 @@ FOLLOW_EDIT_MS = 33
 """How long after an edit lists follow it; colours and figures follow at once."""
 EDIT_REST_MS = 150
 """How long the hand rests before panels that compute something follow an edit."""
+BLIND = "team and status are hidden during this plan"
+"""Shown in place of figures and outcomes."""
 NEAR_A_SLIDE = "Zoom out to see where on the slide objects fail."
 """The line above a slide on which single objects can be distinguished."""
 
@@ -308,6 +311,7 @@ class Link:
             (self.slides.scale_changed, self._show_scale),
             (self.summary.progressed, panels.navigator.show_progress),
             (self.state.events.look, self._show_look),
+            (self.state.events.is_blind, self._show_blind),
             (self.state.events.object_filter, panels.objects.set_filter),
             (self.state.events.order, panels.objects.put_worst_first),
             (self.state.events.others, self._show_others),
@@ -387,6 +391,9 @@ class Link:
     def _show_state(self) -> None:
         """Show what the user chose before."""
         state, objects = self.state, self._panels.objects
+        if state.is_blind:  # for the cohort before
+            state.is_blind = False
+            self._show_blind(False)
         self.scene.set_look(state.look)
         objects.hide_columns(state.hidden_columns)
         objects.others.show_choice(state.others)
@@ -401,9 +408,36 @@ class Link:
         self._viewer.status = text
 
     def _show_look(self, look: Look) -> None:
-        self.scene.set_look(look)
+        self._show_colours()
         self._panels.legend.show_look(look)
         self._show_counts()
+
+    def _show_colours(self) -> None:
+        look = self.state.look
+        # Colours of statuses would tell the outcome.
+        self.scene.set_look(
+            replace(look, colour_by=ColourBy.CLASS) if self.state.is_blind else look
+        )
+
+    def _show_blind(self, is_blind: bool) -> None:
+        """Hide what tells the team and the status of objects, or show it again."""
+        panels = self._panels
+        own = [part.widget for part in self._parts if part.shows_outcomes]
+        text = f"{BLIND[:1].upper()}{BLIND[1:]}." if is_blind else ""
+        for widget in (panels.navigator, panels.metrics, panels.objects, *own):
+            Curtain.draw(widget, text)
+        self.pointer.is_silent = is_blind
+        panels.legend.show_instead(text)
+        self._show_colours()
+        self._show_headline()
+        panels.title.show_selected(self._facts())
+
+    def _facts(self) -> ObjectFacts | None:
+        """Return what the line above the image may tell about the selected object."""
+        chosen = self._session.selection
+        if chosen is None or self.state.is_blind:
+            return None
+        return facts_of(self._session, chosen.team, chosen.side, chosen.row)
 
     def _show_follow(self, follow: bool) -> None:
         self._panels.objects.follow.setChecked(follow)
@@ -563,7 +597,7 @@ class Link:
         panels.objects.select(None if chosen is None else (chosen.side, chosen.row))
         if chosen is not None:
             self.scene.emphasise(chosen)
-            panels.title.show_selected(facts_of(session, chosen.team, chosen.side, chosen.row))
+            panels.title.show_selected(self._facts())
 
     def _edited(self) -> list[tuple[Side, str | None]]:
         """List the sides, and teams, of the region that are working copies."""
@@ -585,7 +619,10 @@ class Link:
         self._show_counts()
 
     def _show_headline(self) -> None:
-        evaluation = self._session.shown
+        evaluation, snapshot = self._session.shown, self._session.snapshot
+        if self.state.is_blind and snapshot is not None:
+            self._panels.title.show_title([snapshot.region.name, BLIND], None)
+            return
         self._panels.title.show_title(
             title_parts(self._session, self._edited(), self.scene.listed),
             None if evaluation is None else evaluation.metrics.pq,
@@ -611,11 +648,9 @@ class Link:
     def _show_selection(self, selection: Selection | None) -> None:
         self.scene.emphasise(selection)
         self._panels.objects.select(None if selection is None else (selection.side, selection.row))
-        facts = None
         if selection is not None:
-            facts = facts_of(self._session, selection.team, selection.side, selection.row)
             self.scene.centre(selection, only_if_hidden=not self.slides.is_far)
-        self._panels.title.show_selected(facts)
+        self._panels.title.show_selected(self._facts())
 
     def _show_busy(self, busy: bool) -> None:
         self._panels.title.show_busy(busy)

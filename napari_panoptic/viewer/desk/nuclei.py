@@ -97,7 +97,7 @@ WORKSPACES = (
         "Review",
         "Judge failures one by one",
         Arrangement(
-            right=Column(0.36, (Stack(("Review",), 0.68), Stack(("Object", OBJECTS), 0.32)))
+            right=Column(0.36, (Stack(("Review", "Plan"), 0.68), Stack(("Object", OBJECTS), 0.32)))
         ),
         "Review",
     ),
@@ -150,7 +150,9 @@ class Desk(DeskShell):
             notes=NotesDialog(objects),
             keys=KeysDialog(objects),
         )
-        self.parts: list[DeskPart] = [made(kind) for kind in PARTS]
+        self.parts: list[DeskPart] = []
+        for part in map(made, PARTS):
+            self.parts += [part, *part.companions]
         self.panels.settings.open_wanted.connect(self.ask_for_cohort)
         self.panels.title.keys_clicked.connect(self._show_keys)
         self.overview: Overview | None = None

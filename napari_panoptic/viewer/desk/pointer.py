@@ -45,6 +45,8 @@ class Pointer:
         self._scene, self._slides = scene, slides
         self._pointed: list[Pointed] = []
         self._place = ""
+        self.is_silent = False
+        """Whether nothing is told about the objects under the mouse."""
         self._hover, self._zoomed = QTimer(owner), QTimer(owner)
         for timer, wait_ms, action in (
             (self._hover, HOVER_DELAY_MS, self._show_hover),
@@ -131,7 +133,7 @@ class Pointer:
     def _show_hover(self) -> None:
         if not self._viewer.mouse_over_canvas:
             return
-        text = self.hover_text(self._pointed) or self._place
+        text = "" if self.is_silent else self.hover_text(self._pointed) or self._place
         if text:
             QToolTip.showText(QCursor.pos(), text)
 

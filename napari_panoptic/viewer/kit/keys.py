@@ -141,7 +141,7 @@ SLIDER_KEYS: tuple[Shortcut, ...] = (
 """Keys of a slider of the settings."""
 
 FIELD_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("Enter", "save tag and note with the verdict"),
+    Shortcut("Enter", "save tag and note with the verdict, or the number of nuclei in a square"),
     Shortcut("Escape", "leave the field; its text stays as a draft"),
 )
 """Keys of the review's text fields."""

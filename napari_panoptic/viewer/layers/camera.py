@@ -17,6 +17,8 @@ SMALL_SHARE, COMFORTABLE_SHARE = 0.05, 0.1
 """Centring zooms in on an object below the first share of the canvas, to the second."""
 SMALLEST_ON_SCREEN_PX, AIM_ON_SCREEN_PX = 64, 80
 """An object to be judged is at least as large as the first; one that is not gets the second."""
+SEARCHED_SHARE = 0.4
+"""A place in which to look for something covers at least this share of the canvas."""
 LARGEST_SHARE, LARGEST_FOLLOWED_SHARE = 0.9, 0.35
 """The most of the canvas that such an object covers, and where an earlier one set the zoom."""
 RING_ON_SCREEN_PX = 3.5
@@ -77,8 +79,27 @@ class Follow:
     def __init__(self) -> None:
         self._own_zoom = self._followed_zoom = 0.0
 
-    def bring(self, viewer: ViewerModel, box: Sequence[float], pixels: PixelSize) -> None:
-        """Centre a box (y0, x0, y1, x1 in px) and zoom where it is too small or too large."""
+    def bring(
+        self,
+        viewer: ViewerModel,
+        box: Sequence[float],
+        pixels: PixelSize,
+        *,
+        least_share: float = 0.0,
+    ) -> None:
+        """Centre a box and zoom where it is too small or too large.
+
+        Parameters
+        ----------
+        viewer
+            Whose camera moves.
+        box
+            (y0, x0, y1, x1) in px.
+        pixels
+            How large pixels are.
+        least_share
+            The least of the canvas that it covers.
+        """
         y0, x0, y1, x1 = (float(value) for value in box)
         camera, canvas = viewer.scene.camera, canvas_size(viewer)
         extent = np.array(pixels.extent((y1 - y0, x1 - x0)))
@@ -91,6 +112,7 @@ class Follow:
             zoom = min(zoom, self._own_zoom)
         if larger * zoom < SMALLEST_ON_SCREEN_PX:
             zoom = AIM_ON_SCREEN_PX / larger
+        zoom = max(zoom, least_share * float(canvas.min()) / larger)
         zoom = min(zoom, LARGEST_SHARE * float((canvas / extent).min()))
         self._followed_zoom = zoom
         with moved_once(viewer):

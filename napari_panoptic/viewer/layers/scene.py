@@ -436,6 +436,11 @@ class Scene:
         """Bring a box (y0, x0, y1, x1 in px) to the middle of the canvas, as `centre` does."""
         camera.centre(self._viewer, box, self._pixels, only_if_hidden=only_if_hidden)
 
+    def bring_box_into_view(self, box: Sequence[float]) -> None:
+        """Centre a box (y0, x0, y1, x1 in px), large enough to look for something in it."""
+        least = camera.SEARCHED_SHARE
+        self._follow.bring(self._viewer, box, self._pixels, least_share=least)
+
     def follow_zoom(self) -> None:
         """Draw outlines and rings as heavy as they are well seen at the present zoom."""
         if self._snapshot is None:

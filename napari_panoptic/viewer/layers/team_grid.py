@@ -68,6 +68,8 @@ PX_PER_LETTER_AND_POINT = 1.1
 FLAT_ONLY = "Side by side is 2-D only: the display was switched to 2-D."
 _NO_RING = np.zeros((4, 4), np.uint8)
 RING_ON_SCREEN_PX = 3.0
+REMOVED_AT_ONCE = 6
+"""Layers: napari collects garbage once for all of them, which takes longer than removing one."""
 OBJECTS, RING = "objects", "ring"
 """Parts of a cell beside its image, from below."""
 
@@ -334,7 +336,7 @@ class TeamGrid:
             show_info(FLAT_ONLY)
 
     def _build(self) -> None:
-        """Make a layer, or arrange the cells when all are made, or fill one, or remove a layer."""
+        """Make a layer, or arrange the cells when all are made, or fill one, or remove some."""
         if not self.is_busy:
             return  # left meanwhile
         self._stay_flat()
@@ -349,7 +351,9 @@ class TeamGrid:
         elif self._shown is not None and self._unfilled:
             self._fill_next(self._shown)
         else:
-            self._own.remove(self._leftovers()[0])
+            with self._viewer.layers.batched_update():
+                for role in self._leftovers()[:REMOVED_AT_ONCE]:
+                    self._own.remove(role)
         self._tell_progress()
         if self.is_busy:
             self._builder.start()

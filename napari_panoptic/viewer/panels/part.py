@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -30,6 +30,10 @@ class DeskPart(ABC):
     """Key that brings the panel to the front."""
     follows_table = False
     """Whether the panel shows what the object table lists."""
+    shows_outcomes = True
+    """Whether the panel tells team or status of objects, which a blind reviewer must not see."""
+    companions: Sequence[DeskPart] = ()
+    """Parts with a panel of their own that belong to this one; attached after it."""
 
     def __init__(self) -> None:
         self._connected: Connections = []
@@ -159,6 +163,10 @@ class PanelPart(DeskPart, Generic[PresenterT]):
         """The panel."""
         return self._panel
 
+    def make(self, around: Surroundings) -> PresenterT:
+        """Return the presenter of a cohort."""
+        return self._kind(around, self._panel)
+
     def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
         """Return the keys of the presenter."""
         return tuple((key, partial(self._call, action)) for key, action in self._kind.shortcuts())
@@ -182,7 +190,7 @@ class PanelPart(DeskPart, Generic[PresenterT]):
 
     def attach(self, around: Surroundings) -> None:
         """Present a cohort."""
-        self.presenter = self._kind(around, self._panel)
+        self.presenter = self.make(around)
         super().attach(around)
         self.presenter.begin()
 

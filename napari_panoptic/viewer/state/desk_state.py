@@ -42,6 +42,8 @@ class DeskState:
         What the mouse does on points.
     mode
         What the canvas shows now; follows the workspace, and is not restored.
+    is_blind
+        Whether teams and statuses are hidden from a reviewer; not restored.
     others
         How the image shows objects that are not listed.
     queue
@@ -66,6 +68,7 @@ class DeskState:
     versions: VersionChoice = field(default_factory=VersionChoice)
     tool: ToolInHand = field(default_factory=ToolInHand)
     mode: ViewMode = field(default=ViewMode.ONE, metadata={"is_kept": False})
+    is_blind: bool = field(default=False, metadata={"is_kept": False})
 
     @classmethod
     def restored(cls, preferences: Preferences) -> DeskState:

@@ -31,6 +31,7 @@ def judge_all(review):
     return last
 
 
+@pytest.mark.long
 def test_defect_01_nothing_is_stored_when_nothing_is_left_to_judge(review):
     last = judge_all(review)
     stored = review.stored()
@@ -54,6 +55,7 @@ def test_defect_01_the_buttons_wait_for_another_object(review):
     assert review.end_text() == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", list(Queue))
 def test_defect_01_every_failure_of_the_cohort_comes_once(review, queue, order):
     queue(order)
@@ -107,6 +109,7 @@ def test_defect_01_failures_that_were_left_out_come_at_the_end(review):
     assert review.left_in_cohort() == 0
 
 
+@pytest.mark.long
 def test_defect_01_what_was_reviewed_before_is_not_gone_to(review):
     review.settle()
     review.press(Qt.Key.Key_N)

@@ -1,8 +1,10 @@
 """After a restart, verdicts were stored under the name of whoever reviewed before."""
 
+import pytest
 from qtpy.QtCore import Qt
 
 
+@pytest.mark.long
 def test_defect_02_the_name_is_asked_for_at_each_start(review):
     review.press(Qt.Key.Key_N)
     review.give(1)
@@ -17,6 +19,7 @@ def test_defect_02_the_name_is_asked_for_at_each_start(review):
     assert review.panel.window().focusWidget() is review.name
 
 
+@pytest.mark.long
 def test_defect_02_one_click_continues_as_the_previous_reviewer(review):
     review.start_again()
     review.button("Continue as Ada").click()
@@ -27,6 +30,7 @@ def test_defect_02_one_click_continues_as_the_previous_reviewer(review):
     assert len(review.stored("Ada")) == 1
 
 
+@pytest.mark.long
 def test_defect_02_another_person_reviews_under_another_name(review):
     review.press(Qt.Key.Key_N)
     review.give(1)

@@ -1,5 +1,6 @@
 """The keyboard stayed with the note after a verdict, and a note without a verdict was lost."""
 
+import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
@@ -11,6 +12,7 @@ def type_note(review, text):
     QTest.keyClicks(review.note, text)
 
 
+@pytest.mark.long
 def test_defect_03_after_a_verdict_the_keys_are_those_of_the_image(review):
     review.press(Qt.Key.Key_N)
     type_note(review, "pale")
@@ -59,6 +61,7 @@ def test_defect_03_a_note_without_a_verdict_is_kept_for_its_object(review):
     assert "draft" not in review.texts()
 
 
+@pytest.mark.long
 def test_defect_03_such_a_note_outlives_the_window(review):
     review.press(Qt.Key.Key_N)
     first = review.session.selection
@@ -73,6 +76,7 @@ def test_defect_03_such_a_note_outlives_the_window(review):
     assert [record.note for record in review.stored()] == ["out of focus"]
 
 
+@pytest.mark.long
 def test_defect_03_a_note_typed_before_the_name_becomes_the_reviewer_s(review):
     review.start_again()
     review.press(Qt.Key.Key_N)

@@ -41,6 +41,7 @@ def own_copy(desk):
     return duplicate(viewer, viewer.layers[desk.session.team], "my backup")
 
 
+@pytest.mark.long
 def test_defect_04_a_copy_is_not_overwritten_where_the_original_was_deleted(
     desk, own_copy, wait_until
 ):
@@ -53,6 +54,7 @@ def test_defect_04_a_copy_is_not_overwritten_where_the_original_was_deleted(
     assert viewer.layers[team].visible
 
 
+@pytest.mark.long
 def test_defect_04_a_copy_stays_where_the_cohort_lacks_the_team(desk, own_copy, cohort, wait_until):
     before, team = state(own_copy), desk.session.team
     others = tuple(each for each in cohort.teams if each.name != team)
@@ -63,6 +65,7 @@ def test_defect_04_a_copy_stays_where_the_cohort_lacks_the_team(desk, own_copy, 
     assert same(state(own_copy), before)
 
 
+@pytest.mark.long
 def test_defect_04_a_copy_keeps_its_colours(desk, own_copy, wait_until):
     before = state(own_copy)
     desk.panels.legend.look_chosen.emit(Look(ColourBy.CLASS))
@@ -70,6 +73,7 @@ def test_defect_04_a_copy_keeps_its_colours(desk, own_copy, wait_until):
     assert same(state(own_copy), before)
 
 
+@pytest.mark.long
 def test_defect_04_a_copy_that_shares_its_pixels_keeps_them(desk, cohort, wait_until):
     """As with `Layer.create(*layer.as_layer_data_tuple())`."""
     viewer, team = desk._viewer, desk.session.team
@@ -84,6 +88,7 @@ def test_defect_04_a_copy_that_shares_its_pixels_keeps_them(desk, cohort, wait_u
         assert same(state(copy), before)
 
 
+@pytest.mark.long
 def test_defect_04_a_copy_stays_seen_when_another_desk_opens(
     desk, own_copy, wait_until, detection_sample, close_desk
 ):
@@ -103,6 +108,7 @@ def test_defect_04_a_copy_stays_seen_when_another_desk_opens(
     close_desk(other)
 
 
+@pytest.mark.long
 def test_defect_04_a_slide_that_the_user_opened_is_not_taken_over(
     window, cohort, wait_until, close_desk
 ):

@@ -136,6 +136,7 @@ def test_defect_05_edits_of_a_killed_window_are_offered_and_restored(
     assert files_in(cache_folder) == []
 
 
+@pytest.mark.long
 def test_defect_05_left_edits_are_discarded_and_changed_files_are_noticed(
     open_window, close_desk, folder, cache_folder, wait_until
 ):
@@ -161,6 +162,7 @@ def test_defect_05_left_edits_are_discarded_and_changed_files_are_noticed(
     assert files_in(cache_folder) == []
 
 
+@pytest.mark.long
 def test_defect_05_edits_of_another_region_are_led_to(open_window, close_desk, wait_until):
     desk, part = open_window()
     first, second = (region.name for region in desk.session.cohort.regions[:2])
@@ -183,6 +185,7 @@ def test_defect_05_edits_of_another_region_are_led_to(open_window, close_desk, w
     np.testing.assert_array_equal(shown_ids(desk, Side.PREDICTION), erased)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("regions", [1, 2])
 def test_defect_05_the_closing_dialog_saves(
     open_window, cache_folder, wait_until, tmp_path, regions
@@ -211,6 +214,7 @@ def test_defect_05_the_closing_dialog_saves(
     assert files_in(cache_folder) == []
 
 
+@pytest.mark.long
 def test_defect_05_discarding_when_closing_leaves_nothing_to_restore(
     open_window, close_desk, cache_folder, wait_until
 ):

@@ -43,6 +43,7 @@ def folder(request, tmp_path, sample_folder):
     return write_raters_sample(tmp_path / "raters")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("qtbot")
 @pytest.mark.parametrize("kind", ["nuclei", "detections"])
 def test_defect_07_a_desk_closes_after_another_dock_was_floated_or_moved(
@@ -52,6 +53,7 @@ def test_defect_07_a_desk_closes_after_another_dock_was_floated_or_moved(
     assert "closed" in run_in_process(MOVED_MEANWHILE, folder, tmp_path / "around")
 
 
+@pytest.mark.long
 def test_defect_07_docks_that_the_user_hid_or_moved_stay_so(
     make_napari_viewer, folder, close_desk, wait_until, qtbot
 ):
@@ -75,6 +77,7 @@ def test_defect_07_docks_that_the_user_hid_or_moved_stay_so(
     assert window.dockWidgetArea(kept) == RIGHT
 
 
+@pytest.mark.long
 def test_defect_07_layer_controls_that_the_user_moved_stay_there(
     make_napari_viewer, folder, close_desk, wait_until, qtbot
 ):

@@ -20,6 +20,7 @@ def desk(make_napari_viewer, cohort, close_desk, wait_until):
     close_desk(desk)
 
 
+@pytest.mark.long
 def test_defect_08_side_by_side_switches_the_display_to_2d(desk, wait_until):
     viewer, teams = desk.viewer, desk.presenter(TeamsPresenter)
     before = list(viewer.layers)

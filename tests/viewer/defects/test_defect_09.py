@@ -30,6 +30,7 @@ print("drawn")
 """
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("qtbot")
 def test_defect_09_closing_a_window_leaves_the_textures_of_another_alone(sample_folder, tmp_path):
     assert "drawn" in run_in_process(ONE_CLOSED, sample_folder, tmp_path / "around")

@@ -36,6 +36,7 @@ print("ended")
 """
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("qtbot")
 def test_defect_10_a_window_closed_at_its_start_ends_the_program_quietly(sample_folder, tmp_path):
     assert "ended" in run_in_process(CLOSED_EARLY, sample_folder, tmp_path / "around")

@@ -77,6 +77,7 @@ def compiled_by_napari():
     return {(k.py_func.__name__, str(s)) for k in kernels.values() for s in k.signatures}
 
 
+@pytest.mark.long
 def test_defect_12_the_window_stays_alive_while_shapes_are_prepared(desk, part, canvas, wait_until):
     go_on = Event()
     with (
@@ -93,6 +94,7 @@ def test_defect_12_the_window_stays_alive_while_shapes_are_prepared(desk, part, 
     assert part.shapes.layer.nshapes == 2  # no click has begun another one
 
 
+@pytest.mark.long
 def test_defect_12_drawing_and_undo_compile_nothing_and_paint_nothing_white(
     desk, part, canvas, wait_until
 ):

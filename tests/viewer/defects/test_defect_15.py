@@ -36,6 +36,7 @@ def points(make_napari_viewer, detection_sample, wait_until, close_desk):
     close_desk(desk)
 
 
+@pytest.mark.long
 def test_defect_15_only_a_plain_click_selects(points):
     desk, canvas, place, row = points
     QTest.mouseClick(canvas, RIGHT, NO_KEY, place)

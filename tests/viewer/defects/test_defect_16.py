@@ -36,6 +36,7 @@ def _arrangement(window):
     }
 
 
+@pytest.mark.long
 def test_defect_16_a_closed_desk_leaves_the_window_as_it_was(
     make_napari_viewer, folder, close_desk, wait_until, qtbot
 ):
@@ -78,6 +79,7 @@ def test_defect_16_a_copy_that_the_user_made_stays_and_can_be_moved(
     assert copy.mode == "transform"
 
 
+@pytest.mark.long
 def test_defect_16_the_slice_is_right_beside_a_layer_with_more_axes(
     make_napari_viewer, close_desk, wait_until, tmp_path
 ):
@@ -95,6 +97,7 @@ def test_defect_16_the_slice_is_right_beside_a_layer_with_more_axes(
     close_desk(desk)
 
 
+@pytest.mark.long
 def test_defect_16_the_image_of_the_desk_is_active_when_editing_ends(
     make_napari_viewer, cohort, close_desk, wait_until
 ):

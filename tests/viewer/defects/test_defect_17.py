@@ -18,6 +18,7 @@ def fitted(review):
     return review
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("modifier", [Qt.KeyboardModifier.NoModifier, SHIFT])
 def test_defect_17_n_brings_every_failure_into_view(fitted, modifier):
     for _ in range(fitted.failures()):

@@ -69,6 +69,7 @@ def test_defect_18_nothing_is_said_where_nothing_differs(panel):
     assert panel.definitions_text() == ""
 
 
+@pytest.mark.long
 def test_defect_18_the_title_says_that_absent_classes_count(qtbot, desk):
     figures = desk.panels.title.figure_text()
     counts = desk.session.shown.counts

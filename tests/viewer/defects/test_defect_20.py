@@ -80,6 +80,7 @@ def test_defect_20_the_list_of_keys_is_there_without_a_cohort(
 
 
 class TestClosedPanels:
+    @pytest.mark.long
     def test_defect_20_the_window_menu_lists_panels_and_brings_them_back(self, open_desk):
         menu = open_desk._viewer.window.window_menu
         for title, widget in panels_of(open_desk).items():

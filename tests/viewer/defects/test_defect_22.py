@@ -2,12 +2,14 @@
 
 import gc
 
+import pytest
 from qtpy.QtCore import QTimer
 
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.state.modes import ViewMode
 
 
+@pytest.mark.long
 def test_defect_22_no_timer_of_the_review_outlives_its_cohort(desk):
     review = next(part for part in desk.parts if part.title == "Review")
     timers = review.widget.findChildren(QTimer)
@@ -16,6 +18,7 @@ def test_defect_22_no_timer_of_the_review_outlives_its_cohort(desk):
     assert not any(timer.isActive() for timer in timers)
 
 
+@pytest.mark.long
 def test_defect_22_side_by_side_leaves_the_garbage_collector_alone(desk, wait_until):
     gc.freeze()
     try:

@@ -33,6 +33,7 @@ def free_pixel(desk):
     )
 
 
+@pytest.mark.long
 def test_defect_25_undo_and_redo_bring_back_the_class_of_the_time(desk, painted):
     layer, part = painted
     y, x = free_pixel(desk)
@@ -52,6 +53,7 @@ def test_defect_25_undo_and_redo_bring_back_the_class_of_the_time(desk, painted)
     assert not desk.session.is_edited(Side.PREDICTION)
 
 
+@pytest.mark.long
 def test_defect_25_objects_of_the_files_keep_their_class(desk, painted):
     layer, part = painted
     labels = desk.session.edited_labels(Side.PREDICTION)

@@ -1,11 +1,13 @@
 """Edits that were undone under another restoration stayed, in a real window."""
 
 import numpy as np
+import pytest
 
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 
+@pytest.mark.long
 def test_defect_26_an_undone_edit_shows_the_files_as_they_are_restored_now(desk, wait_until):
     part = desk.presenter(EditsPresenter)
     part.edits.set_on(True)

@@ -1,10 +1,13 @@
 """A deeply nested table of class names does not keep a region from being shown."""
 
+import pytest
+
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from tests.defects.test_defect_40 import cohort_with_type_info
 
 
+@pytest.mark.long
 def test_defect_40_a_region_beside_a_deeply_nested_table_is_shown(
     close_desk, make_napari_viewer, wait_until, tmp_path
 ):

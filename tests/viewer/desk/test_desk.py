@@ -38,6 +38,7 @@ def canvas(viewer):
 
 
 class TestChanging:
+    @pytest.mark.long
     def test_restoration_changes_the_masks_shown(self, desk, viewer, wait_until):
         team = desk.session.team
         before = np.count_nonzero(viewer.layers[team].data)
@@ -45,6 +46,7 @@ class TestChanging:
         wait_until(lambda: desk.is_settled)
         assert np.count_nonzero(viewer.layers[team].data) > before
 
+    @pytest.mark.long
     def test_layers_are_reused_for_another_region(self, desk, viewer, wait_until):
         before = list(viewer.layers)
         desk.panels.navigator.choose_region(SECOND)
@@ -54,6 +56,7 @@ class TestChanging:
         # Layers out of sight follow when nothing else is to be done.
         wait_until(lambda: all(layer.data.shape[:2] == shape for layer in viewer.layers))
 
+    @pytest.mark.long
     def test_only_the_newest_of_many_requests_is_shown(self, desk, wait_until):
         shown = []
         desk.session.region_changed.connect(lambda snapshot: shown.append(snapshot.region.name))
@@ -64,6 +67,7 @@ class TestChanging:
         last = desk.session.cohort.regions[4].name
         assert shown in ([last], [last, last])
 
+    @pytest.mark.long
     def test_an_outlined_region_that_cannot_be_read_is_told(self, desk, wait_until, monkeypatch):
         from napari_panoptic.common.errors import PanopticError
         from napari_panoptic.viewer.desk import link
@@ -82,6 +86,7 @@ class TestChanging:
 
 
 class TestManners:
+    @pytest.mark.long
     def test_layers_of_others_are_left_alone(self, desk, viewer, wait_until):
         mine = viewer.add_points([[1, 2]], name="reference")
         desk.panels.navigator.choose_region(SECOND)
@@ -90,6 +95,7 @@ class TestManners:
         assert mine.data.tolist() == [[1, 2]]
         assert mine.visible
 
+    @pytest.mark.long
     def test_a_deleted_layer_comes_back_with_the_next_region(self, desk, viewer, wait_until):
         viewer.layers.remove("reference")
         desk.session.select_row(Side.REFERENCE, 0)
@@ -98,6 +104,7 @@ class TestManners:
         names = [layer.name for layer in viewer.layers]
         assert names.index("image") < names.index("reference") < names.index("merger")
 
+    @pytest.mark.long
     def test_a_closed_eye_stays_closed_until_the_display_changes(
         self, desk, viewer, canvas, wait_until
     ):
@@ -108,11 +115,13 @@ class TestManners:
         QTest.keyClick(canvas, Qt.Key.Key_H)
         assert viewer.layers["reference"].visible
 
+    @pytest.mark.long
     def test_masks_cannot_be_painted_by_accident(self, desk, viewer, wait_until):
         desk.panels.navigator.choose_region(SECOND)
         wait_until(lambda: desk.is_settled)
         assert not any(viewer.layers[name].editable for name in ("reference", "merger"))
 
+    @pytest.mark.long
     def test_closing_the_desk_undoes_everything(self, desk, viewer):
         session = desk.session
         before = len(viewer.mouse_drag_callbacks), len(viewer.mouse_move_callbacks)
@@ -125,6 +134,7 @@ class TestManners:
         assert not viewer.window.dock_widgets
         assert list(viewer.layers) == []
 
+    @pytest.mark.long
     def test_closing_the_desk_puts_the_docks_of_napari_back(self, desk):
         window = desk.strip.window()
         layer_list = next(
@@ -134,12 +144,14 @@ class TestManners:
         desk.close()
         assert window.tabifiedDockWidgets(layer_list) == []
 
+    @pytest.mark.long
     def test_the_desk_closes_with_its_main_dock(self, desk, viewer):
         session = desk.session
         viewer.window.remove_dock_widget(desk.strip)
         assert len(session.region_changed) == 0
         assert not viewer.window.dock_widgets
 
+    @pytest.mark.long
     def test_a_desk_opened_again_makes_the_same_layers(
         self, close_desk, desk, viewer, cohort, wait_until
     ):
@@ -151,6 +163,7 @@ class TestManners:
         assert [layer.name for layer in viewer.layers] == names
         close_desk(again)
 
+    @pytest.mark.long
     def test_another_cohort_replaces_the_first(self, desk, viewer, cohort, wait_until, monkeypatch):
         from dataclasses import replace
 
@@ -175,6 +188,7 @@ class TestManners:
         assert warned == []
 
 
+@pytest.mark.long
 def test_a_folder_is_opened_in_the_background(
     close_desk, window, sample_folder, wait_until, monkeypatch, tmp_path
 ):
@@ -190,6 +204,7 @@ def test_a_folder_is_opened_in_the_background(
     close_desk(desk)
 
 
+@pytest.mark.long
 def test_a_region_without_image_or_annotation_is_still_shown(
     close_desk, window, cohort, wait_until
 ):
@@ -231,6 +246,7 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     close_desk(desk)
 
 
+@pytest.mark.long
 def test_columns_have_their_widths_again_when_the_window_has(desk, viewer, wait_until):
     window = viewer.window._qt_window
     own, cohort = desk.dock("Objects"), desk.dock("Regions")
@@ -254,6 +270,7 @@ def test_columns_have_their_widths_again_when_the_window_has(desk, viewer, wait_
     assert resize(1280, 800) == wider
 
 
+@pytest.mark.long
 def test_loading_again_reads_only_what_changed(cohort, desk):
     snapshot = desk.session.snapshot
     again = load_region(
@@ -299,11 +316,13 @@ class TestCrosses:
         assert bool(len(desk.session.region_changed)) is stays
         assert (desk.link is not None and bool(edits.edits.unsaved)) is stays
 
+    @pytest.mark.long
     def test_without_edits_the_desk_closes_at_once(self, desk, viewer, question):
         click_close(desk)
         assert question["asked"] == 0
         assert not viewer.window.dock_widgets
 
+    @pytest.mark.long
     def test_a_floating_desk_that_is_closed_is_only_hidden(self, desk, edits, question, wait_until):
         dock = dock_around(desk.strip)
         dock.setFloating(True)
@@ -319,6 +338,7 @@ class TestCrosses:
         assert question["asked"] == 1
         assert desk.link is None
 
+    @pytest.mark.long
     def test_a_panel_is_only_hidden_and_comes_back_with_its_key(
         self, desk, canvas, edits, question, wait_until
     ):
@@ -347,6 +367,7 @@ def click_cross(dock):
     QTest.mouseClick(dock.titleBarWidget().close_button, Qt.MouseButton.LeftButton)
 
 
+@pytest.mark.long
 def test_a_new_window_looks_as_the_last_one(
     desk, viewer, canvas, close_desk, cohort, preferences, wait_until
 ):

@@ -326,6 +326,7 @@ class TestChanging:
         assert "IoU > 0.95" in desk.panels.title.title()
         assert desk.panels.settings.label_text("iou_threshold").startswith("●")
 
+    @pytest.mark.long
     def test_layers_out_of_sight_are_right_once_they_are_looked_at(self, desk, viewer, wait_until):
         """By their eye, or because their team was chosen."""
 
@@ -379,6 +380,7 @@ def autosave_once(desk, wait_until):
     edits.discard()
 
 
+@pytest.mark.long
 def test_switches_and_strokes_leave_nothing_behind(desk, wait_until):
     """The short form of ``benchmarks.long_use``."""
     regions = len(desk.session.cohort.regions)

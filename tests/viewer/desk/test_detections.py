@@ -624,6 +624,7 @@ def test_unsaved_edits_are_asked_for(desk, layers, monkeypatch):
     assert "A01_00a: careful" in asked[0]
 
 
+@pytest.mark.long
 def test_another_kind_of_cohort_closes_this_desk_and_back(
     desk, viewer, detection_sample, wait_until, tmp_path
 ):

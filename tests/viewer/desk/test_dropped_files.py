@@ -38,6 +38,7 @@ def drop(viewer: Any, paths: list[Path]) -> None:
     assert event.isAccepted()
 
 
+@pytest.mark.long
 def test_two_label_files_are_compared(viewer: Any, tmp_path: Path, qtbot: Any) -> None:
     files = [labels(tmp_path / "model.tif", 2), labels(tmp_path / "ground_truth.tif")]
     drop(viewer, files)

@@ -133,7 +133,7 @@ def problems_of(panels, workspace, seen):
     return problems
 
 
-@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("theme", ["dark", pytest.param("light", marks=pytest.mark.long)])
 def test_nothing_is_cut_off(desk, viewer, theme, wait_until):
     viewer.theme = theme
     viewer.window.resize(*SIZE)

@@ -76,6 +76,7 @@ def _layer(desk, name):
     return next(layer for layer in desk._viewer.layers if layer.name == name)
 
 
+@pytest.mark.long
 def test_the_cases_are_listed_worst_first_with_the_figures_of_the_tables(desk, show, expected):
     show(FLAT, "shifted")
     rows = desk.cases.places.table.texts()
@@ -501,6 +502,7 @@ def test_an_undefined_slice_is_drawn(qtbot):
     assert not strip.grab().isNull()
 
 
+@pytest.mark.long
 def test_between_flat_and_deep_images_no_layer_is_left_behind(
     qapp,
     folder,

@@ -72,6 +72,7 @@ def test_a_cohort_that_vanished_since_is_explained(empty_desk: Any, tmp_path: Pa
     assert not panel.continue_button.isVisible()
 
 
+@pytest.mark.long
 def test_the_other_buttons_lead_to_folder_sample_and_layers(
     empty_desk: Any,
     sample_folder: Path,

@@ -62,6 +62,7 @@ def test_ctrl_and_a_number_show_a_workspace(desk, wait_until, number):
     assert canvas.isVisible() is workspace.arrangement.has_image
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_a_workspace_gives_its_panels_the_room_that_it_declares(desk, wait_until, name):
     desk.show_workspace(name)
@@ -79,6 +80,7 @@ def test_a_workspace_gives_its_panels_the_room_that_it_declares(desk, wait_until
         assert share == pytest.approx(column.share, abs=0.1), side
 
 
+@pytest.mark.long
 def test_a_panel_is_found_in_the_workspace_that_is_for_it(desk, wait_until):
     for title, workspace in (("Review", "Review"), ("Ranking", "Cohort"), ("Metrics", "Inspect")):
         desk.reveal(title)
@@ -87,6 +89,7 @@ def test_a_panel_is_found_in_the_workspace_that_is_for_it(desk, wait_until):
         assert is_in_sight(desk.dock(title).widget())
 
 
+@pytest.mark.long
 def test_settings_are_shown_beside_any_workspace_and_hidden_again(desk, wait_until):
     for name in ("Review", "Teams", "Cohort"):
         desk.show_workspace(name)
@@ -103,6 +106,7 @@ def test_settings_are_shown_beside_any_workspace_and_hidden_again(desk, wait_unt
         rest(desk, wait_until)
 
 
+@pytest.mark.long
 def test_the_users_own_arrangement_comes_back_and_can_be_reset(desk, wait_until):
     window, objects = window_of(desk), desk.dock("Objects")
     wide = objects.width()
@@ -124,6 +128,7 @@ def test_the_users_own_arrangement_comes_back_and_can_be_reset(desk, wait_until)
     assert not desk.dock("Metrics").isHidden()
 
 
+@pytest.mark.long
 def test_docks_of_others_stay_where_they_are(desk, wait_until):
     window = window_of(desk)
     others = QDockWidget("mine", window)
@@ -155,6 +160,7 @@ class TestGoTo:
         reference = desk.session.evaluation.outcomes.reference
         return int(reference.ids[reference.status == STATUS_CODE[Status.FN]][0])
 
+    @pytest.mark.long
     def test_an_object_of_another_region_and_team(self, desk, wait_until):
         desk.link.go_to(SECOND, team="merger")
         rest(desk, wait_until)

@@ -312,12 +312,14 @@ class TestStrokes:
             move(canvas, place)
         return y, x
 
+    @pytest.mark.long
     def test_an_object_is_encircled(self, desk, canvas, follows):
         y, x = self.encircle(desk, canvas, closed=True)
         follows()
         row = desk.session.snapshot.row_at(Side.PREDICTION, desk.session.team, y, x)
         assert row is not None
 
+    @pytest.mark.long
     def test_escape_in_mid_stroke_takes_it_back(self, desk, canvas, follows):
         before = desk.session.evaluation.objects
         self.encircle(desk, canvas, closed=False)
@@ -358,6 +360,7 @@ class TestOtherWays:
         follows()
         assert not desk.session.edited_labels(Side.PREDICTION).index[20:40, 20:40].any()
 
+    @pytest.mark.long
     @pytest.mark.parametrize("kind", [np.uint16, np.int32, np.int64])
     def test_data_are_replaced(self, desk, layer, follows, kind):
         data = np.array(layer.data, kind)
@@ -398,6 +401,7 @@ class TestOtherWays:
         assert layer.name == "mine"
         layer.name = "careful (edited)"
 
+    @pytest.mark.long
     def test_a_deleted_layer_comes_back_with_what_was_drawn(
         self, desk, viewer, layer, follows, wait_until, capture_warnings
     ):
@@ -479,6 +483,7 @@ def class_of(desk, side, id_):
 
 
 class TestClasses:
+    @pytest.mark.long
     def test_strokes_and_classes_are_undone_in_the_order_in_which_they_were_made(
         self, desk, layer, canvas, follows
     ):
@@ -514,6 +519,7 @@ class TestClasses:
                 assert bool(part_of(desk).edits.unsaved) is (at > 0)
                 assert layer.name == ("careful (edited)" if at else "careful")
 
+    @pytest.mark.long
     def test_the_panel_shows_the_class_that_is_there_again(self, desk, follows):
         panel = part_of(desk).panel
         row = row_of_status(desk, Side.REFERENCE, Status.TP)
@@ -563,6 +569,7 @@ class TestClasses:
         follows()
         assert not session.is_edited(Side.REFERENCE)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("is_on", [True, False])
     def test_a_class_outlives_other_regions_and_its_undo_does_not(
         self, desk, follows, wait_until, is_on
@@ -580,6 +587,7 @@ class TestClasses:
                 assert desk.session.evaluation.objects.equals(before)
         assert class_of(desk, side, id_) == after
 
+    @pytest.mark.long
     @pytest.mark.parametrize("is_on", [True, False])
     def test_what_was_done_beside_another_team_is_not_undone(self, desk, follows, is_on):
         part, side = part_of(desk), Side.REFERENCE
@@ -617,6 +625,7 @@ class TestClasses:
 
 
 class TestAround:
+    @pytest.mark.long
     def test_edits_outlive_other_regions_and_settings(self, desk, canvas, follows, wait_until):
         y, x = free_place(desk)
         part_of(desk).edits.start_new_object()
@@ -643,6 +652,7 @@ class TestAround:
         follows()
         assert desk.session.evaluation.objects.equals(before)
 
+    @pytest.mark.long
     def test_new_objects_get_the_class_asked_for(self, desk, canvas, follows):
         part = part_of(desk)
         panel = part.panel
@@ -655,6 +665,7 @@ class TestAround:
         number = desk.session.evaluation.outcomes.prediction.class_index[row]
         assert desk.session.cohort.scheme.names[number - 1] == "Macrophage"
 
+    @pytest.mark.long
     @pytest.mark.parametrize("goes_away", [False, True])
     @pytest.mark.parametrize("by_key", [False, True], ids=["by button", "by key"])
     def test_a_new_object_has_its_own_class_after_another_was_undone(
@@ -750,6 +761,7 @@ class TestAround:
         assert layer.name == "careful"
         assert not panel.differences.isVisible()
 
+    @pytest.mark.long
     @pytest.mark.parametrize("ending", [".tif", ".geojson", ".xml", ".ome.zarr"])
     def test_a_copy_is_saved(self, desk, layer, follows, tmp_path, ending, wait_until):
         part = part_of(desk)
@@ -764,6 +776,7 @@ class TestAround:
         assert not part.edits.unsaved
         assert "careful (saved)" in part.panel.state.text()
 
+    @pytest.mark.long
     @pytest.mark.parametrize("ending", [form.endings[0] for form in writable_forms()])
     def test_what_a_form_cannot_hold_is_said_when_it_is_saved(
         self, desk, follows, tmp_path, ending, wait_until, capture_warnings
@@ -838,7 +851,17 @@ class TestAround:
         assert part.edits.unsaved
 
     @pytest.mark.parametrize("side", Side)
-    @pytest.mark.parametrize("ending", [".tif", ".geojson", ".xml", ".hovernet.json", ".roi.zip"])
+    @pytest.mark.parametrize(
+        "ending",
+        [
+            ".tif",
+            ".xml",
+            *(
+                pytest.param(ending, marks=pytest.mark.long)
+                for ending in (".geojson", ".hovernet.json", ".roi.zip")
+            ),
+        ],
+    )
     def test_what_was_saved_can_be_opened_again(
         self, desk, viewer, follows, tmp_path, side, ending, wait_until
     ):
@@ -877,6 +900,7 @@ class TestAround:
         follows()
         assert session.evaluation.metrics.pq == pq
 
+    @pytest.mark.long
     def test_strokes_of_before_cannot_be_undone_on_what_was_opened(
         self, desk, canvas, follows, tmp_path, wait_until
     ):
@@ -992,6 +1016,7 @@ class TestAround:
         assert "ambiguous areas" in asked.call_args[0][2]
         np.testing.assert_array_equal(desk.session.snapshot.ambiguous, drawn)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("answer", ["Yes", "No"])
     def test_what_is_not_saved_is_replaced_only_when_allowed(
         self, desk, layer, follows, tmp_path, answer, wait_until
@@ -1165,6 +1190,7 @@ class TestAmbiguousAreas:
         assert shapes not in viewer.layers
         assert is_hatched(viewer) == (before is not None)
 
+    @pytest.mark.long
     def test_what_was_done_to_areas_is_undone_and_done_again(self, desk, canvas, follows):
         part = part_of(desk)
         files = desk.session.snapshot.ambiguous
@@ -1241,6 +1267,7 @@ class TestSliders:
         session.region_changed.disconnect(shown.append)
         follows()
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("name", "values"),
         [

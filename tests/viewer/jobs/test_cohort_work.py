@@ -74,6 +74,7 @@ def same(found, wanted):
     )
 
 
+@pytest.mark.long
 def test_it_goes_on_where_another_stopped_and_leaves_nothing(request_, finish, taken_over, cache):
     kept = leave_some(request_)
     (found,), failed, steps = finish(request_)
@@ -86,6 +87,7 @@ def test_it_goes_on_where_another_stopped_and_leaves_nothing(request_, finish, t
     assert list((cache / "cohorts").iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [b"", b"garbage", None], ids=["empty", "garbage", "cut off"])
 def test_what_is_damaged_in_the_cache_is_done_again(request_, finish, taken_over, damage):
     leave_some(request_)
@@ -97,6 +99,7 @@ def test_what_is_damaged_in_the_cache_is_done_again(request_, finish, taken_over
     assert same(found, cohort_report(request_, jobs=1))
 
 
+@pytest.mark.long
 def test_two_windows_that_evaluate_the_same_cohort_both_end(request_, wait_until):
     """They share what is kept, and the first that ends removes it."""
     works, found, failed = [CohortWork(), CohortWork()], [], []
@@ -186,6 +189,7 @@ def test_of_few_cohorts_is_something_kept(request_, finish, cache):
     assert kept == [f"cohort {number}" for number in range(3, KEPT_COHORTS + 2)]
 
 
+@pytest.mark.long
 def test_a_cache_that_cannot_be_written_is_no_error(request_, finish, cache):
     cache.write_text("a file where the folder should be", encoding="utf-8")
     (found,), failed, _ = finish(request_)
@@ -193,6 +197,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(request_, finish, cache):
     assert same(found, cohort_report(request_, jobs=1))
 
 
+@pytest.mark.long
 def test_a_cache_that_is_full_in_the_middle_is_no_error(request_, finish, monkeypatch):
     real, written = PartStore.write, []
 
@@ -217,6 +222,7 @@ def test_nothing_to_evaluate_is_still_told(request_, finish, cache):
     assert list((cache / "cohorts").iterdir()) == []
 
 
+@pytest.mark.long
 def test_after_a_closed_window_another_goes_on(
     desk, close_desk, wait_until, cohort, cache, finish, taken_over
 ):

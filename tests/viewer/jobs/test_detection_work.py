@@ -47,6 +47,7 @@ class Picture:
         self.is_closed = True
 
 
+@pytest.mark.long
 def test_the_image_of_a_frame_that_comes_too_late_is_closed(
     cohort, reader, shown, wait_until, monkeypatch
 ):

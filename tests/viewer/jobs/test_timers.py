@@ -39,6 +39,7 @@ class TestSingleShot:
         stop_timers(timer)  # is gone, which is no error
 
 
+@pytest.mark.long
 def test_no_timer_runs_on_where_a_layer_is_not_watched_any_more(desk, close_desk):
     edits = desk.presenter(EditsPresenter).edits
     edits.set_on(True)

@@ -81,6 +81,7 @@ def test_messages(monkeypatch):
     assert not looks_rich(told[0])
 
 
+@pytest.mark.long
 def test_links_out_of_a_cohort_are_asked_about(
     make_napari_viewer, close_desk, sample_folder, tmp_path, wait_until, monkeypatch
 ):
@@ -185,6 +186,7 @@ def texts_of(widget):
                 yield item.toolTip(column), True
 
 
+@pytest.mark.long
 def test_nothing_in_the_window_takes_a_name_for_markup(
     make_napari_viewer, close_desk, hostile, wait_until
 ):

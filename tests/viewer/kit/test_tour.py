@@ -108,6 +108,7 @@ def test_the_key_list_begins_it(qtbot: Any) -> None:
     assert not dialog.isVisible()
 
 
+@pytest.mark.long
 def test_it_works_before_a_cohort_is_open_and_after(
     make_napari_viewer: Any, close_desk: Any, cohort: Any, wait_until: Any
 ) -> None:

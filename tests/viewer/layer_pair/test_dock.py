@@ -159,6 +159,7 @@ def test_results_lie_on_the_layers(window, placed):
     assert np.allclose(camera, middle)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -236,6 +237,7 @@ def test_random_edits_from_both_sides(pair):
         assert np.array_equal(values.ids(layer.data), np.asarray(teams[team].data))
 
 
+@pytest.mark.long
 def test_mirrored_edits_are_not_unsaved(pair, monkeypatch):
     pair.compare()
     monkeypatch.setattr(QMessageBox, "exec", lambda _box: pytest.fail("asked"))
@@ -249,6 +251,7 @@ def test_mirrored_edits_are_not_unsaved(pair, monkeypatch):
     assert not any("edited" in layer.name for layer in pair.viewer.layers)
 
 
+@pytest.mark.long
 def test_edits_on_the_desk_are_unsaved_and_stay(pair, monkeypatch):
     pair.compare()
     part = pair.desk.presenter(EditsPresenter)
@@ -270,6 +273,7 @@ def test_edits_on_the_desk_are_unsaved_and_stay(pair, monkeypatch):
     pair.assert_equal(pair.reference, {"one": pair.one})
 
 
+@pytest.mark.long
 def test_renaming_keeps_settings_team_and_view(pair):
     pair.compare()
     settings = pair.session.settings.replaced(iou_threshold=0.7)
@@ -285,6 +289,7 @@ def test_renaming_keeps_settings_team_and_view(pair):
     assert "version 2" in [name for name, _ in pair.dock._objects()]
 
 
+@pytest.mark.long
 def test_data_of_another_shape(pair):
     pair.compare()
     pair.one.data = blobs(1, (60, 70))
@@ -297,6 +302,7 @@ def test_data_of_another_shape(pair):
     pair.assert_equal(pair.reference, {"one": pair.one})
 
 
+@pytest.mark.long
 def test_the_slider_of_a_stack(window):
     stack = np.stack([blobs(n) for n in range(3)])
     truth = window.viewer.add_labels(stack, name="truth")
@@ -315,6 +321,7 @@ def test_the_slider_of_a_stack(window):
     assert window.session.shown.metrics.pq == expected.metrics.pq
 
 
+@pytest.mark.long
 def test_another_prediction_is_added(pair):
     pair.compare()
     pair.session.set_team("two_ v1")
@@ -326,6 +333,7 @@ def test_another_prediction_is_added(pair):
     pair.assert_equal(pair.reference, {"one": pair.one, "third": third})
 
 
+@pytest.mark.long
 def test_removing_layers_is_a_notice(pair):
     pair.compare()
     pair.viewer.layers.remove(pair.other)
@@ -339,6 +347,7 @@ def test_removing_layers_is_a_notice(pair):
     assert pair.session.shown.metrics == figures
 
 
+@pytest.mark.long
 def test_removing_everything(pair):
     pair.compare()
     pair.viewer.layers.clear()
@@ -349,6 +358,7 @@ def test_removing_everything(pair):
 # --- the user's layers ---
 
 
+@pytest.mark.long
 def test_the_layers_of_the_user_stay_as_they_are(pair):
     pair.one.paint((3, 3), 77)
     before = [
@@ -372,6 +382,7 @@ def test_the_layers_of_the_user_stay_as_they_are(pair):
     assert pair.one.data[3, 3] == 0
 
 
+@pytest.mark.long
 def test_results_are_written_to_the_features(pair):
     pair.one.features = pd.DataFrame({"index": [3, 1], "class": ["x", "y"], "note": ["a", "b"]})
     calls = []
@@ -404,6 +415,7 @@ def _napari_features_table(viewer):
 # --- classes, areas, shapes, points ---
 
 
+@pytest.mark.long
 def test_classes_and_scores_of_columns(pair):
     for layer in (pair.reference, pair.one):
         layer.features = pd.DataFrame({"index": range(13), "kind": ["", *(["round", "long"] * 6)]})
@@ -433,6 +445,7 @@ def test_classes_and_scores_of_columns(pair):
     assert set(own.loc[own["side"] == "prediction", "score"]) == {0.5}
 
 
+@pytest.mark.long
 def test_classes_of_a_table(pair, tmp_path):
     path = tmp_path / "classes.csv"
     path.write_text("id,class\n1,round\n2,long\n")
@@ -444,6 +457,7 @@ def test_classes_of_a_table(pair, tmp_path):
     assert {"round", "long", "Nucleus"} <= set(pair.session.cohort.scheme.names)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["labels", "shapes"])
 def test_an_ambiguous_area(pair, kind):
     mask = np.zeros(SHAPE, np.uint8)
@@ -472,6 +486,7 @@ def test_an_ambiguous_area(pair, kind):
     assert not pair.desk.presenter(EditsPresenter).edits.unsaved
 
 
+@pytest.mark.long
 def test_shapes_as_reference(window):
     squares = [(y, x) for y in (10, 40) for x in (10, 50, 90)]
     drawn = np.zeros(SHAPE, np.int32)
@@ -493,6 +508,7 @@ def test_shapes_as_reference(window):
     assert window.session.shown.metrics.pq == evaluate_pair(drawn, model.data).metrics.pq
 
 
+@pytest.mark.long
 def test_points_open_the_desk_of_detections(window):
     placed = {"scale": (0.5, 0.5), "translate": (4, 6), "units": ("micrometer", "micrometer")}
     viewer = window.viewer
@@ -523,6 +539,7 @@ def test_points_and_labels_are_not_mixed(pair):
 # --- lazy layers ---
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["dask", "zarr"])
 def test_lazy_layers(window, tmp_path, kind):
     truth, model = blobs(1), blobs(2)
@@ -536,6 +553,7 @@ def test_lazy_layers(window, tmp_path, kind):
     assert window.session.shown.metrics.pq == evaluate_pair(truth, model).metrics.pq
 
 
+@pytest.mark.long
 def test_large_lazy_layers_are_slides(window, monkeypatch):
     for module in ("viewer.layer_pair.sources", "nuclei.session"):
         monkeypatch.setattr(f"napari_panoptic.{module}.HELD_UP_TO_PX", 1000)
@@ -567,6 +585,7 @@ def test_the_comparison_is_saved_as_a_cohort(pair, tmp_path):
     }
 
 
+@pytest.mark.long
 def test_the_dock_lists_the_layers_of_the_user_only(pair):
     pair.compare()
     names = {name for name, _ in pair.dock._objects()}
@@ -589,6 +608,7 @@ def test_layers_that_are_opened_later_are_chosen(window):
 # --- closing ---
 
 
+@pytest.mark.long
 def test_nothing_stays_alive_after_closing(pair):
     pair.compare()
     pair.one.paint((40, 40), 99)
@@ -616,6 +636,7 @@ def test_nothing_stays_alive_after_closing(pair):
     QCoreApplication.processEvents()
 
 
+@pytest.mark.long
 def test_the_folder_is_removed_with_the_window(qapp, napari_application, wait_until):  # noqa: ARG001
     viewer = napari.Viewer()
     opened = Window(viewer, wait_until)
@@ -628,6 +649,7 @@ def test_the_folder_is_removed_with_the_window(qapp, napari_application, wait_un
     wait_until(lambda: not folder.exists())
 
 
+@pytest.mark.long
 def test_the_files_of_the_comparison_follow(pair):
     pair.compare()
     pair.one.paint((40, 40), 99)

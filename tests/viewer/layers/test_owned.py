@@ -50,6 +50,7 @@ def test_the_tool_that_moves_a_layer_is_put_down_and_its_button_with_it(
     assert told == [STAYS]
 
 
+@pytest.mark.long
 def test_every_layer_of_the_desk_stays_in_place(desk, told):
     viewer = desk._viewer
     desk.presenter(EditsPresenter).edits.set_on(True)

@@ -74,6 +74,7 @@ print("all closed")
 """
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("qtbot")
 def test_ten_windows_closed_while_a_slide_is_read_or_evaluated_end_cleanly(tmp_path):
     # In a process of its own, whose end is part of it: threads that outlive what

@@ -261,6 +261,7 @@ def test_other_settings_and_teams(desk, viewer, wait_until, slide_cohort):
     assert len(desk.session.shown.outcomes.prediction) == len(pair.prediction)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("_time", [1, 2])  # with layers that are new, and with those put away
 def test_from_slide_to_region_and_back(desk, viewer, wait_until, _time):
     desk.panels.navigator.choose_region(SMALL)

@@ -533,6 +533,7 @@ class TestQueue:
         """Keep the walk through all regions short."""
         table.set_filter(FEW)
 
+    @pytest.mark.long
     @pytest.mark.usefixtures("few")
     @pytest.mark.parametrize("queue", list(Queue))
     def test_n_reaches_every_listed_failure_once_and_says_where_it_ends(
@@ -554,6 +555,7 @@ class TestQueue:
         assert self.walk(desk, wait_until, -1) == walked[-2::-1]
         assert desk.panels.title.selected_text() == FIRST_OF_ALL
 
+    @pytest.mark.long
     def test_region_by_region_it_follows_the_table_and_goes_on(self, desk, table, wait_until):
         own = [table.model.rows.object_of(int(row)) for row in table.model.failures()]
         for side, row in own:
@@ -580,6 +582,7 @@ class TestQueue:
             areas.append(int(side.area_px[chosen.row]))
         assert areas == sorted(failures.failures.columns["area_px"].tolist())[::-1][:5]
 
+    @pytest.mark.long
     def test_regions_that_are_not_evaluated_yet_are_gone_to(self, desk, wait_until, table):
         desk.link.summary.stop()
         desk.session.clear_summaries()
@@ -622,6 +625,7 @@ class TestQueue:
         assert set(found) == wanted
         assert len(found) == len(wanted)
 
+    @pytest.mark.long
     def test_going_on_looks_into_each_region_that_is_not_evaluated_once(self, desk, wait_until):
         desk.link.summary.stop()
         desk.session.clear_summaries()

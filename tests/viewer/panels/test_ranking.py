@@ -77,6 +77,7 @@ class TestFigures:
         assert not part.panel.tables.isEnabled()
         assert {pane.note_text() for pane in part.panel.plots_in_sight()} == {NOT_EVALUATED}
 
+    @pytest.mark.long
     def test_protocols_are_scored_as_by_themselves(self, evaluated, open_desk):
         cohort = open_desk.session.cohort
         teams = tuple(team.name for team in cohort.competing_teams)
@@ -140,6 +141,7 @@ class TestFigures:
         wait_until(lambda: open_desk.is_settled)
         assert computed == [first, second]
 
+    @pytest.mark.long
     def test_other_settings_leave_no_figure_of_the_old_ones(self, evaluated, open_desk, wait_until):
         open_desk.panels.settings.threshold.setValue(0.6)
         wait_until(lambda: open_desk.is_settled)
@@ -155,6 +157,7 @@ class TestFigures:
         assert part.panel.compute.isVisible()
         assert part.panel.note_text() == HINT
 
+    @pytest.mark.long
     def test_while_it_goes_on_it_says_how_far(self, part, open_desk, wait_until):
         total = n_passes() * len(open_desk.session.cohort.regions)
         QTest.mouseClick(part.panel.compute, LEFT)
@@ -180,6 +183,7 @@ class TestFigures:
         assert told == ["nothing to report"]
         assert part.panel.note_text() == HINT
 
+    @pytest.mark.long
     def test_stopped_it_goes_on_from_there(self, part, open_desk, wait_until, monkeypatch, cache):
         taken_over = []
         report = cohort_work.cohort_report
@@ -208,6 +212,7 @@ class TestFigures:
 
 
 class TestWhatIsBehind:
+    @pytest.mark.long
     def test_a_score_lists_what_differs_and_a_row_goes_there(
         self, evaluated, open_desk, wait_until
     ):
@@ -260,6 +265,7 @@ class TestWhatIsBehind:
         assert session.snapshot.region.patient == point.patient
         assert open_desk.workspace.arrangement.has_image
 
+    @pytest.mark.long
     @pytest.mark.parametrize("by_key", [False, True])
     def test_a_cell_of_a_patient_opens_its_worst_region(self, part, open_desk, wait_until, by_key):
         session, names = open_desk.session, part.panel.patients
@@ -305,6 +311,7 @@ class TestRoom:
 
 
 class TestReport:
+    @pytest.mark.long
     def test_it_is_saved_where_somebody_says(
         self, evaluated, open_desk, wait_until, tmp_path, monkeypatch
     ):
@@ -319,6 +326,7 @@ class TestReport:
         assert text.lower().startswith("<!doctype html>")
         assert "merger" in text
 
+    @pytest.mark.long
     @pytest.mark.parametrize("ending", [".svg", ".png"])
     def test_a_plot_is_saved_by_itself(
         self, part, open_desk, wait_until, tmp_path, monkeypatch, ending
@@ -367,6 +375,7 @@ class TestReport:
         evaluated.save_tables(tmp_path / "nowhere")
         assert "nowhere" in told[-1]
 
+    @pytest.mark.long
     def test_a_place_that_cannot_be_written_is_told(
         self, evaluated, open_desk, wait_until, tmp_path, monkeypatch
     ):
@@ -394,6 +403,7 @@ class TestReport:
         assert part.found is not None  # the rest goes on without it
 
 
+@pytest.mark.long
 def test_averages_by_group_come_from_the_table(part, open_desk, wait_until):
     cohort = open_desk.session.cohort
     patients = sorted({region.patient for region in cohort.regions})

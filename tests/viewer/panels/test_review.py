@@ -559,6 +559,7 @@ class TestFailuresOfTheGallery:
         assert stored(desk) == []
         assert all(map(part.presenter.verdicts.is_open, three))
 
+    @pytest.mark.long
     def test_the_verdict_is_found_where_the_object_is(self, desk, part, canvas, three, wait_until):
         press(canvas, Qt.Key.Key_2, ALT)
         for name in three:
@@ -696,6 +697,7 @@ class TestAdjudication:
         assert dialog.decide.toolTip() == THIRD_NEEDED
         dialog.close()
 
+    @pytest.mark.long
     def test_disagreements_are_gone_through_across_regions(
         self, desk, part, panel, canvas, disagreed, wait_until
     ):
@@ -1055,6 +1057,7 @@ class TestKeyList:
             desk.panels.keys.close()
 
 
+@pytest.mark.long
 def test_leaving_a_cohort_lets_go_of_everything(desk, part, canvas, wait_until):
     desk.session.select_row(Side.REFERENCE, 0)
     press(canvas, Qt.Key.Key_1, ALT)

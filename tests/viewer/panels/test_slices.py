@@ -151,6 +151,7 @@ class TestStale:
         search(part, wait_until)
         assert part.slices.request.team == BETTER
 
+    @pytest.mark.long
     def test_with_unsaved_edits_it_says_that_they_are_not_included(
         self, part, open_desk, wait_until
     ):

@@ -305,6 +305,7 @@ class TestSideBySide:
         assert list(viewer.layers) == layers
         viewer.layers["merger"].visible = False
 
+    @pytest.mark.long
     def test_the_view_of_before_stays_in_use_until_all_cells_are_there(
         self, viewer, desk, teams, wait_until
     ):
@@ -327,6 +328,7 @@ class TestSideBySide:
             assert teams.grid.layer(team, "objects").visible
             assert not teams.grid.layer(team, "ring").data.any()
 
+    @pytest.mark.long
     def test_it_can_be_given_up_half_way(self, viewer, desk, teams, wait_until):
         press(teams.panel.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
@@ -340,6 +342,7 @@ class TestSideBySide:
         assert not teams.grid.is_on
         assert not viewer.canvas.grid.enabled
 
+    @pytest.mark.long
     def test_cells_in_the_making_follow_what_changes_meanwhile(self, desk, teams, wait_until):
         press(teams.panel.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
@@ -351,6 +354,7 @@ class TestSideBySide:
         for team in teams.grid.teams:
             assert f"{evaluations[team].metrics.pq:.3f}" in teams.grid.layer(team, "image").name
 
+    @pytest.mark.long
     def test_other_teams_get_cells_of_their_own(
         self, viewer, canvas, desk, teams, grid, wait_until
     ):
@@ -388,6 +392,7 @@ class TestSideBySide:
         assert grid.layer(team, "image").name.startswith("▶")
         assert all(grid.layer(name, "ring").data.any() for name in grid.teams)
 
+    @pytest.mark.long
     def test_another_region_and_other_settings_are_followed(self, desk, grid, wait_until):
         desk.link._on_next_region()
         wait_until(lambda: desk.is_settled)
@@ -401,6 +406,7 @@ class TestSideBySide:
         pq = desk.session.snapshot.evaluations["merger"].metrics.pq
         assert f"{pq:.3f}" in grid.layer("merger", "image").name
 
+    @pytest.mark.long
     def test_layers_of_others_are_hidden_meanwhile_and_cells_stay(
         self, viewer, teams, grid, wait_until
     ):
@@ -412,6 +418,7 @@ class TestSideBySide:
         assert points.visible
         viewer.layers.remove(points)
 
+    @pytest.mark.long
     def test_deleting_a_layer_of_a_cell_goes_back_to_one_team(
         self, viewer, teams, grid, wait_until
     ):
@@ -420,6 +427,7 @@ class TestSideBySide:
         assert not any(grid.owns(layer) for layer in viewer.layers)
         assert names_of_visible(viewer)[:2] == ["image", "reference"]
 
+    @pytest.mark.long
     def test_shift_u_goes_from_view_to_view(self, desk, canvas, teams, wait_until):
         press(teams.panel.button(ViewMode.ONE))
         seen = []
@@ -445,6 +453,7 @@ def test_the_workspace_for_teams_shows_the_view_that_was_chosen_last(desk, wait_
     wait_until(lambda: desk.is_settled)
 
 
+@pytest.mark.long
 def test_a_cohort_that_is_opened_in_the_workspace_for_teams_has_its_view(desk, wait_until):
     desk.show_workspace("Teams")
     wait_until(lambda: desk.is_settled)
@@ -475,6 +484,7 @@ class TestConsensus:
         assert names_of_visible(viewer)[-2:] == [INVENTED_LAYER, CONSENSUS_LAYER]
         assert ">&nbsp;4&nbsp;<" in teams.panel.legend_text()
 
+    @pytest.mark.long
     def test_the_strip_below_the_image_says_what_they_mean(self, desk, teams, view, wait_until):
         legend = desk.link.panels.legend
         wait_until(lambda: legend.instead_text() == teams.panel.legend_text())
@@ -543,6 +553,7 @@ class TestAudit:
         assert "keep: " in panel.sentence_text()
         assert "judged whole" in panel.sentence_text()
 
+    @pytest.mark.long
     def test_spill_is_listed_and_marked_only_while_in_sight(
         self, desk, viewer, ambiguous, wait_until
     ):

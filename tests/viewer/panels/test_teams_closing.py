@@ -36,6 +36,7 @@ def test_closing_the_desk_brings_the_view_of_one_team_back(desk, qtbot):
     assert list(viewer.layers) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", [ViewMode.ONE, ViewMode.CONSENSUS])
 def test_closing_the_desk_leaves_no_layer_of_a_cell_that_was_left(desk, qtbot, mode):
     viewer, teams = desk._viewer, desk.presenter(TeamsPresenter)
@@ -46,6 +47,7 @@ def test_closing_the_desk_leaves_no_layer_of_a_cell_that_was_left(desk, qtbot, m
     assert not any(layer in viewer.layers for layer in cells)
 
 
+@pytest.mark.long
 def test_closing_the_window_touches_nothing_that_is_gone(desk, qtbot):
     """What is left behind, and warnings, make the window's fixture fail."""
     grid = desk.presenter(TeamsPresenter).grid
@@ -55,6 +57,7 @@ def test_closing_the_window_touches_nothing_that_is_gone(desk, qtbot):
     assert not grid.is_on
 
 
+@pytest.mark.long
 def test_a_desk_does_not_keep_its_window_alive(make_napari_viewer, cohort, wait_until):
     """A window that only the end of the interpreter destroys makes PyQt crash there."""
     viewer = make_napari_viewer(show=True)

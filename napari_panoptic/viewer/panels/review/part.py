@@ -17,6 +17,7 @@ from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections, DeskPart
 from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
 from napari_panoptic.viewer.panels.review.panel import UNDO_KEY, ReviewPanel
+from napari_panoptic.viewer.panels.review.plan.part import PlanPart
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.review.verdict_buttons import VERDICT_KEYS
 from napari_panoptic.viewer.panels.seen_part import Sight
@@ -38,6 +39,8 @@ class ReviewPart(DeskPart):
         self.panel = ReviewPanel()
         self.compare_dialog = CompareDialog(self.panel)
         self.presenter: ReviewPresenter | None = None
+        self.plan = PlanPart(self._presented)
+        self.companions = (self.plan,)
         self._window = uuid4().hex
         self._reviewer = ""  # asked for at each start
         self._sight = Sight(self.panel, self._on_sight)
@@ -82,13 +85,17 @@ class ReviewPart(DeskPart):
         )
 
     def give(self, verdict: Verdict) -> None:
-        """Save a verdict on the selected objects."""
-        if self.presenter is not None:
+        """Save a verdict on the selected objects, or on the item of the plan."""
+        if self.plan.takes_verdicts and self.plan.presenter is not None:
+            self.plan.presenter.give(verdict)
+        elif self.presenter is not None:
             self.presenter.give(verdict)
 
     def undo(self) -> None:
-        """Withdraw the last verdict of this window."""
-        if self.presenter is not None:
+        """Withdraw the last verdict of this window, on an item if a plan is reviewed."""
+        if self.plan.takes_verdicts and self.plan.presenter is not None:
+            self.plan.presenter.undo()
+        elif self.presenter is not None:
             self.presenter.undo()
 
     def connections(self, around: Surroundings) -> Connections:  # noqa: ARG002 - the presenter knows
@@ -122,6 +129,11 @@ class ReviewPart(DeskPart):
         """Show verdicts as they are now."""
         if self.presenter is not None:
             self.presenter.refresh()
+
+    def _presented(self) -> ReviewPresenter:
+        if self.presenter is None:
+            raise LookupError("no cohort is shown")
+        return self.presenter
 
     def _on_sight(self, seen: bool) -> None:
         if seen and self.presenter is not None:

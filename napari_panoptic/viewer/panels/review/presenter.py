@@ -253,6 +253,11 @@ class ReviewPresenter:
         self._going_on.go_on()
         self._return_keys()
 
+    def ask_for_name(self) -> None:
+        """Put the cursor where the reviewer's name is to be entered."""
+        self._come_forward()
+        self._panel.ask_for_name()
+
     def say(self, text: str, *, saved: bool | None = None) -> None:
         """Show the state of a verdict in the panel; no verdict is then shown as saved."""
         self._saved = None
@@ -292,8 +297,7 @@ class ReviewPresenter:
         self._panel.finish_name()
         if not self.reviewing.reviewer:
             show_info(ASK_FOR_NAME)
-            self._come_forward()
-            self._panel.ask_for_name()
+            self.ask_for_name()
             return False
         if not self._chosen.names():
             self.say(NO_OBJECT)

@@ -1,0 +1,149 @@
+"""What a planned review is to find out, how precisely, and in what time; and the plan for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.review.plan.conclusions import difference
+from napari_panoptic.review.plan.corrected import ALL, Quantity
+from napari_panoptic.review.plan.design import LEAST_PER_STRATUM, Level, Plan, draw, stratified
+from napari_panoptic.review.plan.estimates import Estimates, Expected, expected, items_needed
+from napari_panoptic.review.plan.units import Units
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a planned review is to find out.
+
+    Parameters
+    ----------
+    quantity
+        The figure of interest, over all classes.
+    teams
+        The team; two teams for the difference of their figures.
+    half_width
+        Half of the width that the 95 % interval is to have, above 0.
+    minutes
+        The time available, above 0.
+    seconds_per_item
+        How long a verdict takes, above 0.
+    """
+
+    quantity: Quantity
+    teams: tuple[str, ...]
+    half_width: float
+    minutes: float
+    seconds_per_item: float
+
+    def __post_init__(self) -> None:
+        """Check the numbers and the number of teams."""
+        numbers = (self.half_width, self.minutes, self.seconds_per_item)
+        if not all(math.isfinite(number) and number > 0 for number in numbers):
+            raise SettingsError("expected a precision, a time and seconds per item above 0")
+        if len(set(self.teams)) != len(self.teams) or len(self.teams) not in (1, 2):
+            raise SettingsError("expected one team, or two teams to compare; choose another team")
+
+    @property
+    def affordable(self) -> int:
+        """Number of items that can be reviewed in the time."""
+        return int(60 * self.minutes // self.seconds_per_item)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % interval; NaN if undefined."""
+
+    estimate: float
+    low: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        """Half of the width of the interval."""
+        return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """The plan that a goal leads to.
+
+    Parameters
+    ----------
+    plan
+        The smallest plan that is precise enough, or as many items as the time allows.
+    needed
+        Items that are needed for the precision.
+    least
+        Items that any plan needs: some for each outcome of each team.
+    half_width
+        Half of the expected width of the interval with this plan; NaN if undefined.
+    """
+
+    plan: Plan
+    needed: int
+    least: int
+    half_width: float
+
+
+def offer(units: Units, goal: Goal, seed: int) -> Offer:
+    """Draw the plan for a goal.
+
+    Parameters
+    ----------
+    units
+        The population of the teams.
+    goal
+        What to find out.
+    seed
+        The seed of the plan.
+
+    Raises
+    ------
+    SettingsError
+        If there is nothing to review.
+    """
+    # The intervals of two independent figures, each this wide, give the difference the width.
+    own_width = goal.half_width / math.sqrt(len(goal.teams))
+    needed = items_needed(units, goal.quantity, own_width, seed=seed)
+    least = min(len(units), LEAST_PER_STRATUM * len(stratified(units, Level.STATUS).names))
+    plan = draw(units, max(least, min(needed, goal.affordable)), seed)
+    return Offer(plan, needed, least, expected_half_width(goal, expected(plan, units)))
+
+
+def expected_half_width(goal: Goal, rows: tuple[Expected, ...]) -> float:
+    """Return half of the expected width of the interval that a goal asks for.
+
+    Parameters
+    ----------
+    goal
+        What to find out.
+    rows
+        What is expected of the figures of its teams.
+    """
+    widths = [
+        row.half_width
+        for row in rows
+        if (row.quantity, row.class_name) == (goal.quantity, ALL) and row.team in goal.teams
+    ]
+    return math.hypot(*widths) if len(widths) == len(goal.teams) else math.nan
+
+
+def reached(goal: Goal, estimates: Estimates) -> Interval:
+    """Return the figure, or the difference, that a goal asks for, as far as it is reviewed.
+
+    Parameters
+    ----------
+    goal
+        What to find out.
+    estimates
+        Of its teams.
+    """
+    if len(goal.teams) == 2:
+        found = difference(estimates, goal.quantity, *goal.teams)
+        return Interval(found.estimate, found.low, found.high)
+    for row in estimates.rows:
+        if (row.quantity, row.team, row.class_name) == (goal.quantity, goal.teams[0], ALL):
+            return Interval(row.estimate, row.low, row.high)
+    return Interval(math.nan, math.nan, math.nan)

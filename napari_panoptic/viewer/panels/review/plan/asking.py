@@ -1,0 +1,192 @@
+"""What a plan is asked for: the figure, how precise, and in what time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psygnal import Signal
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QDoubleSpinBox,
+    QGridLayout,
+    QProgressBar,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_panoptic.review.plan.corrected import Quantity
+from napari_panoptic.review.plan.goal import Goal
+from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.flow_bar import FlowBar
+from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.panels.review.plan import words
+
+PRECISION, MINUTES, SECONDS = 0.05, 60, 20
+"""What is asked for at first."""
+_PARTS_OF_BAR = 1000
+_ALONE = Choice(None, "no other team", "The figure of one team.")
+
+
+class AskPage(QWidget):
+    """The form of a plan, and the plan that it leads to."""
+
+    changed = Signal()  # anything that decides the plan
+    draw_wanted = Signal()
+    count_wanted = Signal()
+    stop_wanted = Signal()
+    back_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.quantity = ChoiceBox(words.QUESTIONS, "The figure that the review estimates.")
+        self.quantity.shrinkable().show_choice(Quantity.F1)
+        self.team = ChoiceBox(meaning="Whose predictions are reviewed.").shrinkable()
+        self.other = ChoiceBox(
+            meaning="Estimate the difference of two teams. Each has a sample of its own."
+        ).shrinkable()
+        self.precision = QDoubleSpinBox()
+        self.minutes, self.seconds, self.seed = QSpinBox(), QSpinBox(), QSpinBox()
+        self.is_blind = QCheckBox("Hide team and status")
+        self.is_shared = QCheckBox("Share with other reviewers")
+        self.offer = PlainLabel()
+        self.bar = QProgressBar()
+        self.count, self.stop = QPushButton("Count the items"), QPushButton("Stop")
+        self.draw, self.back = QPushButton("Draw the plan"), QPushButton("Back to the plan")
+        self._set_numbers()
+        self._explain()
+        self._lay_out()
+        self._wire()
+        self.show_progress(None)
+
+    @property
+    def goal(self) -> Goal | None:
+        """What is asked for; None without a team."""
+        if self.team.choice is None:
+            return None
+        others = [self.other.choice] if self.other.choice not in (None, self.team.choice) else []
+        if self.quantity.choice is Quantity.ERROR_RATE:
+            others = []
+        return Goal(
+            self.quantity.choice,
+            (self.team.choice, *others),
+            self.precision.value(),
+            float(self.minutes.value()),
+            float(self.seconds.value()),
+        )
+
+    def offer_teams(self, teams: Sequence[str], team: str | None) -> None:
+        """Offer the teams of a cohort."""
+        self.team.offer([Choice(name, name) for name in teams])
+        if team in teams:
+            self.team.show_choice(team)
+        self.other.offer([_ALONE, *(Choice(name, name) for name in teams)])
+        self._show_others()
+
+    def show_offer(self, text: str, *, may_draw: bool) -> None:
+        """Show the plan that the goal leads to, or why there is none."""
+        self.offer.setText(text)
+        self.draw.setEnabled(may_draw)
+
+    def show_progress(
+        self, share: float | None, doing: str = "", *, may_count: bool = False
+    ) -> None:
+        """Show the share of the cohort that is evaluated; None if nothing is being done."""
+        is_running = share is not None
+        self.bar.setVisible(is_running)
+        self.stop.setVisible(is_running)
+        self.count.setVisible(may_count and not is_running)
+        self.bar.setValue(round(_PARTS_OF_BAR * (share or 0.0)))
+        self.bar.setToolTip(shown(doing))
+
+    def _show_others(self) -> None:
+        is_difference = self.quantity.choice is not Quantity.ERROR_RATE and self.other.count() > 2
+        self.other.setEnabled(is_difference)
+
+    def _on_change(self, _value: object = None) -> None:
+        self._show_others()
+        self.changed.emit()
+
+    def _set_numbers(self) -> None:
+        self.precision.setRange(0.005, 0.5)
+        self.precision.setSingleStep(0.01)
+        self.precision.setDecimals(3)
+        self.precision.setPrefix("± ")
+        self.precision.setValue(PRECISION)
+        for box, low, high, value, suffix in (
+            (self.minutes, 1, 6000, MINUTES, " min"),
+            (self.seconds, 1, 3600, SECONDS, " s"),
+            (self.seed, 0, 2**31 - 1, 1, ""),
+        ):
+            box.setRange(low, high)
+            box.setValue(value)
+            box.setSuffix(suffix)
+        for number in (self.precision, self.minutes, self.seconds, self.seed):
+            number.setKeyboardTracking(False)
+            number.setAlignment(Qt.AlignmentFlag.AlignLeft)
+        self.bar.setRange(0, _PARTS_OF_BAR)
+        self.bar.setTextVisible(False)
+        self.bar.setFixedHeight(10)
+
+    def _explain(self) -> None:
+        tooltips: dict[QWidget, str] = {
+            self.precision: "Half of the width of the 95 % interval: 0.05 are 5 percentage points.",
+            self.minutes: "The time that you have for the whole review.",
+            self.seconds: "How long a verdict takes on average.",
+            self.seed: "The same seed and cohort give the same plan.",
+            self.is_blind: "The names of teams, the colours of statuses and the lists of objects "
+            "are hidden while you review the plan.",
+            self.is_shared: "One verdict per item is enough, by any reviewer. Otherwise each "
+            "reviewer completes the plan, and their agreement is shown.",
+            self.count: "Evaluate the team in all regions, to count what can be reviewed.",
+            self.draw: "Draw the items at random, and keep the plan with the verdicts.",
+            self.back: "Return to the plan that was drawn before.",
+        }
+        for widget, text in tooltips.items():
+            widget.setToolTip(text)
+
+    def _lay_out(self) -> None:
+        about = PlainLabel(words.ABOUT)
+        for label in (about, self.offer):
+            label.setWordWrap(True)
+        self.offer.setStyleSheet("font-weight: bold")
+        grid = QGridLayout()
+        grid.setSpacing(4)
+        rows = (
+            ("I want to know", self.quantity),
+            ("Team", self.team),
+            ("compared with", self.other),
+            ("Precision", self.precision),
+            ("Time I have", self.minutes),
+            ("Time per item", self.seconds),
+            ("Seed", self.seed),
+        )
+        for number, (text, widget) in enumerate(rows):
+            grid.addWidget(PlainLabel(text), number, 0)
+            grid.addWidget(widget, number, 1)
+        grid.setColumnStretch(1, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(5)
+        layout.addWidget(about)
+        layout.addLayout(grid)
+        layout.addWidget(FlowBar(self.is_shared, self.is_blind))
+        layout.addWidget(self.offer)
+        layout.addWidget(self.bar)
+        layout.addWidget(FlowBar(self.draw, self.count, self.stop, self.back))
+        layout.addStretch(1)
+
+    def _wire(self) -> None:
+        for box in (self.quantity, self.team, self.other):
+            box.chosen.connect(self._on_change)
+        for number in (self.precision, self.minutes, self.seconds, self.seed):
+            number.valueChanged.connect(self._on_change)
+        for button, signal in (
+            (self.draw, self.draw_wanted),
+            (self.count, self.count_wanted),
+            (self.stop, self.stop_wanted),
+            (self.back, self.back_wanted),
+        ):
+            button.clicked.connect(lambda _=False, s=signal: s.emit())

@@ -1,0 +1,251 @@
+"""The panel of a planned review: the form of a plan, or its items and estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psygnal import Signal, SignalInstance
+from qtpy.QtWidgets import (
+    QAbstractButton,
+    QFrame,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_panoptic.review.plan.corrected import ALL
+from napari_panoptic.review.verdicts import Share
+from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.flow_bar import FlowBar
+from napari_panoptic.viewer.kit.keys import key_text
+from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, FigureTable, heading
+from napari_panoptic.viewer.panels.review.panel import UNDO_KEY
+from napari_panoptic.viewer.panels.review.plan import words
+from napari_panoptic.viewer.panels.review.plan.asking import AskPage
+from napari_panoptic.viewer.panels.review.plan.item_box import ItemBox
+
+MORE_ITEMS = 50
+"""Items that are added to a plan at first."""
+
+
+class PlanPanel(QScrollArea):
+    """Plans a review and leads through it; shows and reports, and decides nothing."""
+
+    name_wanted = Signal()
+    begin_wanted = Signal()
+    pause_wanted = Signal()
+    undo_wanted = Signal()
+    previous_wanted = Signal()
+    next_wanted = Signal()
+    again_wanted = Signal()
+    class_chosen = Signal(str)
+    export_wanted = Signal()
+    extension_wanted = Signal(int)
+    new_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.ask, self.item = AskPage(), ItemBox()
+        self.enter_name = QPushButton("Enter your name…")
+        self.begin, self.pause = QPushButton("Begin the review"), QPushButton("Pause")
+        self.undo = QPushButton(f"Undo   {key_text(UNDO_KEY)}")
+        self.previous, self.following = QPushButton("Item before"), QPushButton("Next open")
+        self.again = QPushButton("Show the item")
+        self.of_class = ChoiceBox(meaning="The class of the figures.")
+        self.export, self.extension = QPushButton("Export estimates…"), QPushButton("Add items")
+        self.more, self.new = QSpinBox(), QPushButton("New plan…")
+        self.bar, self.headline = QProgressBar(), PlainLabel()
+        self._hint, self._problem = PlainLabel(), PlainLabel()
+        self._name, self._state, self._precision = ElidedLabel(""), PlainLabel(), PlainLabel()
+        self._sentences, self._design, self._notes = PlainLabel(), PlainLabel(), PlainLabel()
+        self._table, self._review, self._going = FigureTable(), QWidget(), QWidget()
+        self._explain()
+        self._lay_out()
+        self._wire()
+        self.show_problem("")
+        self.show_results(None, (), ())
+
+    def show_hint(self, text: str, *, wants_name: bool = False) -> None:
+        """Show only a sentence, with a button for the name if that is missing."""
+        self._hint.setText(text)
+        self._hint.setVisible(bool(text))
+        self.enter_name.setVisible(wants_name)
+        if text:
+            self.ask.hide()
+            self._review.hide()
+
+    def show_asking(self, *, has_plan: bool) -> None:
+        """Show the form; with a way back to the plan if there is one."""
+        self.show_hint("")
+        self.ask.back.setVisible(has_plan)
+        self.ask.show()
+        self._review.hide()
+
+    def show_plan(self, name: str, *, is_on: bool, is_begun: bool) -> None:
+        """Show a plan, and whether its items are being reviewed."""
+        self.show_hint("")
+        self.ask.hide()
+        self._review.show()
+        self._name.set_text(name)
+        self.begin.setText("Continue the review" if is_begun else "Begin the review")
+        self.begin.setVisible(not is_on)
+        self._going.setVisible(is_on)
+
+    def show_progress(self, share: Share, headline: str, precision: str) -> None:
+        """Show how much is reviewed, and the figure so far."""
+        self.bar.setRange(0, max(share.total, 1))
+        self.bar.setValue(share.done)
+        self.headline.setText(headline)
+        self._precision.setText(precision)
+        self._precision.setVisible(bool(precision))
+
+    def show_state(self, text: str, *, saved: bool | None = None) -> None:
+        """Show the outcome of the last action; `saved` only for a verdict that is on disk."""
+        sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
+        self._state.setText(f"{sign}{text}")
+        self._state.setVisible(bool(text))
+
+    def show_problem(self, text: str) -> None:
+        """Show why there are no figures; nothing if there are."""
+        self._problem.setText(text[:1].upper() + text[1:])
+        self._problem.setVisible(bool(text))
+
+    def show_results(
+        self, sentences: str | None, rows: Sequence[words.Row], classes: Sequence[str]
+    ) -> None:
+        """Show the estimates in words and as a table; None if there are none yet."""
+        self._sentences.setText(sentences or "There is no figure before the first verdicts.")
+        choices = [Choice(name, "all classes" if name == ALL else name) for name in classes]
+        self.of_class.show_among(choices, self.of_class.choice if choices else None)
+        if choices and self.of_class.choice is None:
+            self.of_class.show_choice(ALL)
+        self.of_class.setVisible(len(choices) > 1)
+        self._table.fill(*words.cells(rows))
+        self._table.setVisible(bool(rows))
+        self.export.setEnabled(sentences is not None)
+
+    def show_design(self, design: str, notes: str) -> None:
+        """State the design, and what else there is to know."""
+        self._design.setText(design)
+        self._notes.setText(notes)
+        self._design.setVisible(bool(design))
+        self._notes.setVisible(bool(notes))
+
+    # Texts, for tests and screen readers.
+
+    def hint_text(self) -> str:
+        """Return the sentence that is shown in place of everything else; empty if none is."""
+        return "" if self._hint.isHidden() else self._hint.text()
+
+    def name_text(self) -> str:
+        """Return the name of the plan."""
+        return self._name.text()
+
+    def state_text(self) -> str:
+        """Return the outcome of the last action."""
+        return self._state.text()
+
+    def problem_text(self) -> str:
+        """Return why there are no figures; empty if there are."""
+        return "" if self._problem.isHidden() else self._problem.text()
+
+    def result_text(self) -> str:
+        """Return the estimates in words, the design, and the notes."""
+        return "\n".join(at.text() for at in (self._sentences, self._design, self._notes))
+
+    def result_cells(self) -> list[list[str]]:
+        """Return the table of estimates."""
+        return self._table.texts()
+
+    # How it is made.
+
+    def _explain(self) -> None:
+        tooltips: dict[QWidget, str] = {
+            self.begin: "Go to the first item without a verdict. Each verdict leads to the next.",
+            self.pause: "Stop for now; the plan goes on where you left it, also after a restart.",
+            self.undo: "Withdraw your last verdict on an item, given in this window.",
+            self.previous: "Look at the item before again, and change its verdict.",
+            self.following: "The first item without a verdict.",
+            self.again: "Go back to the item after looking elsewhere.",
+            self.export: "Write plan, verdicts and estimates, as the command line does.",
+            self.extension: "Draw further items for this plan; verdicts stay.",
+            self.more: "Number of items to add.",
+            self.new: "Ask for another plan. This one and its verdicts stay in the review file.",
+            self.enter_name: "Go to the reviewer's name in the Review panel.",
+        }
+        for widget, text in tooltips.items():
+            widget.setToolTip(text)
+
+    def _lay_out(self) -> None:
+        wrapped = (self._hint, self._problem, self._state, self._precision, self.headline)
+        for label in (*wrapped, self._sentences, self._design, self._notes):
+            label.setWordWrap(True)
+        self.headline.setStyleSheet("font-weight: bold")
+        self.bar.setTextVisible(False)
+        self.bar.setFixedHeight(10)
+        self.more.setRange(1, 10_000)
+        self.more.setValue(MORE_ITEMS)
+        _stacked(
+            self._going,
+            self.item,
+            FlowBar(self.undo, self.previous, self.following, self.again, self.pause),
+        )
+        _stacked(
+            self._review,
+            self._name,
+            self.bar,
+            self.headline,
+            self._precision,
+            FlowBar(self.begin),
+            self._going,
+            self._state,
+            self._problem,
+            heading("Results for the whole cohort"),
+            self._sentences,
+            self.of_class,
+            self._table,
+            self._design,
+            self._notes,
+            FlowBar(self.export, self.more, self.extension, self.new),
+        )
+        body = QWidget()
+        layout = QVBoxLayout(body)
+        layout.setContentsMargins(8, 4, 8, 4)
+        layout.setSpacing(5)
+        for widget in (self._hint, FlowBar(self.enter_name), self.ask, self._review):
+            layout.addWidget(widget)
+        layout.addStretch(1)
+        self.setWidget(body)
+
+    def _wire(self) -> None:
+        pushed: tuple[tuple[QAbstractButton, SignalInstance], ...] = (
+            (self.enter_name, self.name_wanted),
+            (self.begin, self.begin_wanted),
+            (self.pause, self.pause_wanted),
+            (self.undo, self.undo_wanted),
+            (self.previous, self.previous_wanted),
+            (self.following, self.next_wanted),
+            (self.again, self.again_wanted),
+            (self.export, self.export_wanted),
+            (self.new, self.new_wanted),
+        )
+        for button, signal in pushed:
+            button.clicked.connect(lambda _=False, s=signal: s.emit())
+        self.extension.clicked.connect(
+            lambda _=False: self.extension_wanted.emit(self.more.value())
+        )
+        self.of_class.chosen.connect(self.class_chosen.emit)
+
+
+def _stacked(box: QWidget, *widgets: QWidget) -> None:
+    layout = QVBoxLayout(box)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(5)
+    for widget in widgets:
+        layout.addWidget(widget)

@@ -1,0 +1,613 @@
+"""A planned review of the cohort that is shown: drawn, led through, and estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from qtpy.QtWidgets import QFileDialog
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.values.vocabulary import Verdict
+from napari_panoptic.review.file import ReviewError
+from napari_panoptic.review.identity import one_spelling
+from napari_panoptic.review.plan.corrected import ALL
+from napari_panoptic.review.plan.design import Plan, extend
+from napari_panoptic.review.plan.estimates import Answer
+from napari_panoptic.review.plan.goal import Offer, offer, reached
+from napari_panoptic.review.plan.items import PlanItem, item_at
+from napari_panoptic.review.plan.setup import PlanSetup
+from napari_panoptic.review.plan.store import PlannedReview
+from napari_panoptic.review.plan.units import Population
+from napari_panoptic.review.reviewing import Reviewing
+from napari_panoptic.review.verdicts import Share
+from napari_panoptic.viewer.jobs.jobs import Latest, Several, Stream, show_failure
+from napari_panoptic.viewer.kit.napari_private import focus_canvas
+from napari_panoptic.viewer.kit.shown import show_error, show_info
+from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.review.plan import words
+from napari_panoptic.viewer.panels.review.plan.leading import Leading
+from napari_panoptic.viewer.panels.review.plan.panel import PlanPanel
+from napari_panoptic.viewer.panels.review.plan.work import (
+    CurrentPlan,
+    Found,
+    Wanted,
+    counted,
+    estimated,
+    spelt,
+    written,
+)
+from napari_panoptic.viewer.panels.seen_part import SeenPresenter
+
+if TYPE_CHECKING:
+    from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
+
+T = TypeVar("T")
+NOTHING_TO_UNDO = "Nothing to undo: no verdict on an item was given in this window."
+
+
+class PlanPresenter(SeenPresenter[PlanPanel]):
+    """Plans a review of the cohort, leads through its items, and shows the estimates.
+
+    Parameters
+    ----------
+    around
+        Session, viewer and the other panels.
+    panel
+        The panel.
+    review
+        The review without a plan: its reviewer and its file are used.
+    """
+
+    title = "Plan"
+    key = "Alt-b"  # P is the mnemonic of napari's menu Plugins
+    panel_type = PlanPanel
+
+    def __init__(self, around: Surroundings, panel: PlanPanel, review: ReviewPresenter) -> None:
+        super().__init__(around, panel)
+        self._review = review
+        self._counting: Stream[Population] = Stream(
+            self._on_population,
+            ended=self._on_counted,
+            failed=self._on_failed,
+            progressed=panel.ask.show_progress,
+        )
+        self._offering: Latest[Offer] = Latest(self._on_offer, failed=self._on_failed)
+        self._estimating: Latest[Found] = Latest(self._on_found, failed=self._on_failed)
+        self._others = Several()
+        self._leading = Leading(around)
+        self._known: tuple[Wanted, Population] | None = None
+        self._asked: Wanted | None = None
+        self._offer: Offer | None = None
+        self._reviewed_by: tuple[PlannedReview | None, str] = (None, "")
+        self._asks_anew = self._is_stopped = self._is_closed = False
+        self._current: CurrentPlan | None = None
+        self._found: Found | None = None
+        self.item: PlanItem | None = None
+        """The item that is reviewed; None if the review is paused or all items are reviewed."""
+        self.is_on = False
+        """Whether items are being reviewed: verdicts then apply to them."""
+        cohort = self.session.cohort
+        names = [team.name for team in (*cohort.competing_teams, *cohort.teams)]
+        panel.ask.offer_teams(list(dict.fromkeys(names)), self.session.team)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being computed or written."""
+        work = (self._counting, self._offering, self._estimating, self._others)
+        return any(each.is_busy for each in work)
+
+    def connections(self) -> Connections:
+        """Listen to session, review and panel."""
+        session, panel, ask = self.session, self.panel, self.panel.ask
+        return [
+            (session.region_changed, self._on_region),
+            (session.settings_changed, self.refresh),
+            (session.copies_changed, self._show_notes),
+            (self.link.panels.settings.source_chosen, self.refresh),
+            (self._reviewing.changed, self._on_review),
+            (self._sight.changed, self._on_sight),
+            (ask.changed, self.refresh),
+            (ask.draw_wanted, self.draw),
+            (ask.count_wanted, self._on_count),
+            (ask.stop_wanted, self._on_stop),
+            (ask.back_wanted, self._on_back),
+            (panel.name_wanted, self._on_name),
+            (panel.begin_wanted, self.begin_review),
+            (panel.pause_wanted, self.pause),
+            (panel.item.verdict_given, self.give),
+            (panel.undo_wanted, self.undo),
+            (panel.previous_wanted, self._on_previous),
+            (panel.next_wanted, self._go_on),
+            (panel.again_wanted, self._go_again),
+            (panel.class_chosen, self._show_found),
+            (panel.export_wanted, self._on_export),
+            (panel.extension_wanted, self.extend),
+            (panel.new_wanted, self._on_new),
+        ]
+
+    def close(self) -> None:
+        """Stop all work, and take the square away."""
+        for each in (self._counting, self._offering, self._estimating):
+            each.close()
+        self.is_on, self._is_closed = False, True
+        self._leading.close(is_window_gone=self.is_window_gone)
+
+    # What is shown.
+
+    def compute_now(self) -> None:
+        """Show the plan, or the form of one, and compute what belongs to it."""
+        panel, reviewing = self.panel, self._reviewing
+        self._current = self._read_plan()
+        if not reviewing.reviewer:
+            panel.show_hint(words.ASK_FOR_NAME, wants_name=True)
+        elif not panel.ask.team.values:
+            panel.show_hint(words.NO_TEAM)
+        elif self._current is None or self._asks_anew:
+            panel.show_asking(has_plan=self._current is not None)
+            self._plan_for_goal()
+        else:
+            self._show_plan()
+            self._show_found()
+            self._compute_estimates()
+
+    def _read_plan(self) -> CurrentPlan | None:
+        """Return the plan in the review file, or None."""
+        store = self._reviewing.store
+        self._reviewed_by = store, self._reviewing.reviewer
+        try:
+            stored = None if store is None else store.stored_plan()
+            if stored is None:
+                return None
+            setup = PlanSetup.of(stored.settings)
+        except PanopticError as error:
+            show_error(str(error))
+            return None
+        return CurrentPlan(replace(stored, plan=spelt(stored.plan, self.session.cohort)), setup)
+
+    def _plan_for_goal(self) -> None:
+        """Compute the plan that the form leads to."""
+        ask, session = self.panel.ask, self.session
+        goal = ask.goal
+        if goal is None:
+            return
+        self._offer = None
+        wanted = Wanted(goal.teams, session.settings, session.source)
+        known = self._population(wanted)
+        if known is None:
+            ask.show_offer(words.COUNTING if self._counting.is_busy else "", may_draw=False)
+            return
+        ask.show_progress(None)
+        ask.draw.setEnabled(False)
+        self._offering.start(partial(offer, known.units, goal, ask.seed.value()))
+
+    def _population(self, wanted: Wanted) -> Population | None:
+        """Return the items of teams; None if they are being counted first."""
+        if self._known is not None and self._known[0] == wanted:
+            return self._known[1]
+        if self._counting.is_busy and self._asked == wanted:
+            return None
+        if self._is_stopped and self._asked == wanted:
+            self.panel.ask.show_progress(None, may_count=True)
+            return None
+        self._asked, self._is_stopped = wanted, False
+        self.panel.ask.show_progress(0.0)
+        self._counting.start(
+            partial(counted, self.session.cohort, wanted, self.session.held_up_to_px)
+        )
+        return None
+
+    def _show_plan(self) -> None:
+        """Show the plan, and whether its items are being reviewed."""
+        current = self._current
+        if current is None:
+            return
+        name = f"{words.goal_words(current.goal)} · {len(current.plan)} items"
+        name += f" · seed {current.plan.seed}"
+        is_begun = self.is_on or bool(self._answers())
+        self.panel.show_plan(name, is_on=self.is_on, is_begun=is_begun)
+
+    def _compute_estimates(self) -> None:
+        """Compute what the verdicts say, once the population is known."""
+        current = self._current
+        if current is None:
+            return
+        setup = current.setup
+        known = self._population(Wanted(current.plan.teams, setup.settings, setup.source))
+        answers = self._answers()
+        if known is not None and answers is not None:
+            self._estimating.start(
+                partial(estimated, current.plan, known.units, answers, current.goal)
+            )
+
+    def _show_progress(self) -> None:
+        """Show how much is reviewed, and the figure as far as it is known."""
+        current, found, answers = self._current, self._found, self._answers()
+        if current is None or answers is None:
+            return
+        share = Share(len(answers), len(current.plan))
+        estimates = None if found is None else found.estimates
+        interval = None if estimates is None else reached(current.goal, estimates)
+        precision = "The cohort is being evaluated for the figures …"
+        if found is not None:
+            precision = words.precision_text(current.goal, interval, found.at_end)
+        elif self.panel.problem_text():
+            precision = ""
+        self.panel.show_progress(
+            share, words.progress_text(share, current.goal, interval), precision
+        )
+
+    def _show_found(self, _class: object = None) -> None:
+        """Show progress, and the estimates as far as they are known."""
+        current = self._current
+        if current is None:
+            return
+        self._show_progress()
+        estimates = None if self._found is None else self._found.estimates
+        if estimates is None:
+            self.panel.show_results(None, (), ())
+        else:
+            class_name = self.panel.of_class.choice or ALL
+            rows = words.result_rows(estimates, class_name)
+            if class_name == ALL:
+                rows += words.cause_rows(estimates)
+            told = words.result_sentences(current.goal, estimates)
+            self.panel.show_results(told, rows, [ALL, *current.plan.units.class_names])
+        self._show_notes()
+
+    def _show_notes(self) -> None:
+        """Show the design, the agreement, and what is not part of the estimates."""
+        current = self._current
+        if current is None:
+            return
+        estimates = None if self._found is None else self._found.estimates
+        n_units = None if self._known is None else len(self._known[1].units)
+        design = "" if n_units is None else words.design_text(current.plan, n_units, estimates)
+        copies, regions = self.session.copies, self.session.cohort.regions
+        notes = [] if estimates is None else [words.note(at) for at in estimates.findings]
+        notes += self._agreement()
+        if any(copies.has_edits(region.name) for region in regions):
+            notes.append(words.NOT_EDITED)
+        self.panel.show_design(design, "\n".join([*notes, self._outside()]))
+
+    def _outside(self) -> str:
+        """Describe the verdicts that were given without a plan."""
+        store, current = self._reviewing.store, self._current
+        shared = current is not None and current.setup.is_shared
+        records = self._read(lambda at: at.verdicts(include_others=shared))
+        if store is None or not records:
+            return words.OUTSIDE
+        wrong = (Verdict.PREDICTION_RIGHT, Verdict.BOTH_WRONG)
+        errors = sum(record.verdict in wrong for record in records)
+        return f"{words.OUTSIDE} Here: {len(records)}, among them {errors} found errors."
+
+    def _agreement(self) -> list[str]:
+        """Describe how far this reviewer agrees with the others who reviewed the plan."""
+        own = self._reviewing.reviewer
+        lines = []
+        others = self._read(PlannedReview.plan_reviewers) or []
+        for other in (name for name in others if name != one_spelling(own)):
+            found = self._read(partial(PlannedReview.plan_agreement, first=own, second=other))
+            if found is not None and found.n:
+                lines.append(
+                    f"{own} and {other} agree on {found.observed:.0%} of {found.n} items that both "
+                    f"have judged (Cohen's kappa {found.kappa:.2f})."
+                )
+        return lines
+
+    def _answers(self) -> list[Answer] | None:
+        """Return the verdicts that count."""
+        shared = self._current is not None and self._current.setup.is_shared
+        return self._read(lambda at: at.pooled_answers() if shared else at.answers())
+
+    def _read(self, question: Callable[[PlannedReview], T]) -> T | None:
+        """Ask the review file; None where that failed, which is reported."""
+        store = self._reviewing.store
+        if store is None:
+            return None
+        try:
+            return question(store)
+        except ReviewError as error:
+            self._tell(error)
+            return None
+
+    def _tell(self, error: PanopticError) -> None:
+        self.panel.show_state(str(error), saved=False)
+        show_error(str(error))
+
+    # What was computed.
+
+    def _on_population(self, found: Population) -> None:
+        if self._asked is not None:
+            self._known = self._asked, found
+
+    def _on_counted(self) -> None:
+        self.panel.ask.show_progress(None)
+        if self._known is not None and self._known[0] == self._asked:
+            self.refresh()
+
+    def _on_offer(self, found: Offer) -> None:
+        goal = self.panel.ask.goal
+        if goal is None or self._known is None:
+            return
+        self._offer = found
+        text = words.offer_text(goal, found, len(self._known[1].units))
+        self.panel.ask.show_offer(text, may_draw=True)
+
+    def _on_found(self, found: Found) -> None:
+        self._found = found
+        self.panel.show_problem("")
+        self._show_found()
+
+    def _on_failed(self, error: PanopticError) -> None:
+        show_failure(error)
+        self._is_stopped = True
+        self.panel.ask.show_progress(None, may_count=True)
+        self.panel.ask.show_offer(str(error), may_draw=False)
+        self.panel.show_problem(str(error))
+        self._show_found()
+
+    # User actions.
+
+    def draw(self) -> None:
+        """Keep the plan that the form leads to; the older one stays in the file."""
+        ask, session, found = self.panel.ask, self.session, self._offer
+        store = self._reviewing.opened()
+        if store is None or found is None:
+            return  # why not was reported
+        setup = PlanSetup(
+            ask.goal,
+            session.settings,
+            session.source,
+            is_shared=ask.is_shared.isChecked(),
+            is_blind=ask.is_blind.isChecked(),
+        )
+        try:
+            store.save_plan(found.plan, setup.as_record())
+        except ReviewError as error:
+            self._tell(error)
+            return
+        self._forget()
+        self._asks_anew = False
+        self.refresh()
+        self.panel.show_state(f"The plan is kept in {store.path.name}.")
+
+    def begin_review(self) -> None:
+        """Go to the first item without a verdict; verdicts apply to items from now on."""
+        current = self._current
+        if current is None:
+            return
+        self._set_on(True)
+        self._take_settings(current.setup)
+        self._go_on()
+
+    def pause(self) -> None:
+        """Let verdicts apply to any object again."""
+        self.item = None
+        self._set_on(False)
+        self._leading.leave()
+        self._show_plan()
+
+    def give(self, verdict: Verdict) -> None:
+        """Save a verdict on the item that is shown, and go to the next one without a verdict."""
+        store, item = self._reviewing.store, self.item
+        if store is None or item is None:
+            self.panel.show_state(words.WHAT_NEXT)
+            return
+        if not self._leading.is_shown(item, verdict):
+            self._go(item)
+            self._say(words.SHOWN_AGAIN.format(item.number))
+            return
+        count = None
+        if item.tile_yx_px is not None and verdict is not Verdict.CANNOT_TELL:
+            if verdict is not Verdict.ANNOTATION_RIGHT:
+                self._say(words.COUNT_NEEDED)
+                return
+            count = self.panel.item.nuclei.value()
+        try:
+            store.answer(item.number, verdict, count=count)
+        except ReviewError as error:
+            self._tell(error)
+            return
+        self.panel.show_state(f"Item {item.number} saved.", saved=True)
+        self._after_verdict()
+        self._go_on()
+
+    def undo(self) -> None:
+        """Withdraw the last verdict on an item that this window gave, and show the item."""
+        undone = self._read(PlannedReview.undo_answer)
+        if undone is None:
+            self._say(NOTHING_TO_UNDO)
+            return
+        self.panel.show_state(f"Item {undone}: verdict withdrawn.")
+        self._after_verdict()
+        self._go_to(undone)
+
+    def extend(self, items: int) -> None:
+        """Draw further items for the plan."""
+        current, known = self._current, self._known
+        if current is None or known is None:
+            self._say("Wait until the cohort is evaluated.")
+            return
+        plan, units = current.plan, known[1].units
+        self._others.start(partial(extend, plan, units, len(plan) + items), self._on_extended)
+
+    def _on_extended(self, plan: Plan) -> None:
+        store, current = self._reviewing.store, self._current
+        if self._is_closed or store is None or current is None:
+            return
+        added = len(plan) - len(current.plan)
+        try:
+            if added:
+                store.extend_plan(plan)
+        except ReviewError as error:
+            self._tell(error)
+            return
+        self.refresh()
+        if self.is_on and self.item is None:
+            self._go_on()
+        why = f"{added} items added." if added else "There are no further items in this cohort."
+        self.panel.show_state(why)
+
+    def _on_export(self) -> None:
+        root = str(self.session.cohort.root)
+        chosen = QFileDialog.getExistingDirectory(self.panel, "Folder for the CSV files", root)
+        if chosen:
+            self.export(Path(chosen))
+
+    def export(self, folder: Path) -> None:
+        """Write plan, verdicts and estimates, as the commands of the command line do."""
+        current, known, found = self._current, self._known, self._found
+        answers = self._answers()
+        if current is None or known is None or found is None or found.estimates is None:
+            return
+        self._others.start(
+            partial(
+                written,
+                folder,
+                self.session.cohort,
+                current.plan,
+                known[1],
+                found.estimates,
+                answers or [],
+            ),
+            self._on_exported,
+        )
+
+    def _on_exported(self, paths: Sequence[Path]) -> None:
+        if not self._is_closed:
+            self.panel.show_state(f"{len(paths)} files are in {paths[0].parent}.")
+
+    def _on_new(self) -> None:
+        self.pause()
+        self._asks_anew = True
+        self.refresh()
+
+    def _on_back(self) -> None:
+        self._asks_anew = self._is_stopped = False
+        self.refresh()
+
+    def _on_name(self) -> None:
+        self._review.ask_for_name()
+
+    def _on_count(self) -> None:
+        self._is_stopped, self._asked = False, None
+        self.refresh()
+
+    def _on_stop(self) -> None:
+        self._counting.stop()
+        self._is_stopped = True
+        self.panel.ask.show_progress(None, may_count=True)
+        self.panel.ask.show_offer(words.STOPPED, may_draw=False)
+
+    # From item to item.
+
+    def _set_on(self, is_on: bool) -> None:
+        self.is_on = is_on
+        is_blind = self._current is not None and self._current.setup.is_blind
+        self.link.state.is_blind = is_on and is_blind
+
+    def _go_on(self) -> None:
+        """Go to the first item without a verdict."""
+        current, answers = self._current, self._answers()
+        if current is None or answers is None:
+            return
+        done = {answer.item for answer in answers}
+        numbers = range(1, len(current.plan) + 1)
+        if (number := next((n for n in numbers if n not in done), None)) is not None:
+            self._go_to(number)
+        else:
+            self.item = None
+            self._leading.leave()
+            self._show_plan()
+            self.panel.item.show_end(words.ALL_DONE, words.WHAT_NEXT)
+
+    def _on_previous(self) -> None:
+        last = len(self._current.plan) if self._current is not None else 0
+        number = last if self.item is None else self.item.number - 1
+        if number >= 1:
+            self._go_to(number)
+
+    def _go_again(self) -> None:
+        if self.item is not None:
+            self._go(self.item)
+
+    def _go_to(self, number: int) -> None:
+        if self._current is not None:
+            self._go(item_at(self._current.plan, number))
+
+    def _go(self, item: PlanItem) -> None:
+        """Show an item, with the verdict that it has."""
+        current = self._current
+        if current is None:
+            return
+        self.item = item
+        self._set_on(True)
+        self._show_plan()
+        title = f"Item {item.number} of {len(current.plan)}"
+        if not current.setup.is_blind:
+            title += f": {item.words}"
+        own = self._read(PlannedReview.answers) or []
+        given = next((answer for answer in own if answer.item == item.number), None)
+        verdict = None if given is None else given.verdict
+        self._leading.go_to(item)
+        if item.tile_yx_px is None:
+            self.panel.item.show_object(title, verdict)
+            self._return_keys()
+        else:
+            self.panel.item.show_tile(title, verdict, None if given is None else given.count)
+
+    def _take_settings(self, setup: PlanSetup) -> None:
+        """Evaluate as the plan was, so that its items are those that are shown."""
+        settings = self.link.panels.settings
+        now, before = self.session.settings, setup.settings
+        if now.replaced(distances=before.distances) != before:
+            show_info("The settings are now those of the plan.")
+            settings.settings_chosen.emit(before.replaced(distances=now.distances))
+        if self.session.source != setup.source:
+            settings.source_chosen.emit(setup.source)
+
+    def _after_verdict(self) -> None:
+        self._show_progress()
+        self._compute_estimates()
+
+    def _return_keys(self) -> None:
+        """Return the keyboard focus from the panel to the image."""
+        window = self.panel.window()
+        focused = None if window is None else window.focusWidget()
+        if focused is not None and self.panel.isAncestorOf(focused):
+            focused.clearFocus()
+            focus_canvas(self.around.viewer)
+
+    def _say(self, text: str) -> None:
+        self.panel.show_state(text)
+        show_info(text)
+
+    # What happens elsewhere.
+
+    def _on_region(self, _snapshot: object) -> None:
+        self._leading.follow_region()
+
+    def _on_review(self) -> None:
+        """Follow another reviewer or another file; verdicts without a plan are no matter."""
+        if self._reviewed_by != (self._reviewing.store, self._reviewing.reviewer):
+            self._reviewed_by = self._reviewing.store, self._reviewing.reviewer
+            self._forget()
+            self.refresh()
+
+    def _forget(self) -> None:
+        """Forget what belonged to another plan."""
+        self._estimating.drop()
+        self._found, self.item = None, None
+        self._set_on(False)
+        self._leading.leave()
+        self.panel.show_problem("")
+        self.panel.show_state("")
+
+    @property
+    def _reviewing(self) -> Reviewing:
+        return self._review.reviewing

@@ -1,0 +1,228 @@
+"""The plan of a review in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text
+from napari_panoptic.review.plan.conclusions import (
+    RANKED,
+    difference,
+    difference_sentence,
+    ranking_sentences,
+    sentence,
+)
+from napari_panoptic.review.plan.corrected import ALL, QUANTITIES, Quantity
+from napari_panoptic.review.plan.design import Level, Plan
+from napari_panoptic.review.plan.estimates import Estimates
+from napari_panoptic.review.plan.goal import Goal, Interval, Offer
+from napari_panoptic.review.verdicts import Share
+from napari_panoptic.viewer.kit.choice_box import Choice
+from napari_panoptic.viewer.kit.widgets import Cell
+
+QUANTITY_WORDS: Mapping[Quantity, str] = {
+    Quantity.ERROR_RATE: "Annotation errors",
+    Quantity.PRECISION: "Precision",
+    Quantity.RECALL: "Recall",
+    Quantity.F1: "F1",
+    Quantity.PQ: "PQ",
+}
+_MEANINGS: Mapping[Quantity, str] = {
+    Quantity.ERROR_RATE: "Share of the annotated nuclei whose annotation is wrong: there is no "
+    "nucleus, or its class or outline is wrong.",
+    Quantity.PRECISION: "Share of the team's predictions that are right, if the annotation were.",
+    Quantity.RECALL: "Share of the nuclei that the team finds, if the annotation were right.",
+    Quantity.F1: "Precision and recall in one figure, if the annotation were right.",
+    Quantity.PQ: "Panoptic quality, the mean over the classes, if the annotation were right.",
+}
+_QUESTIONS: Mapping[Quantity, str] = {
+    Quantity.ERROR_RATE: "how often the annotation is wrong",
+    **{q: f"{QUANTITY_WORDS[q]} if the annotation were right" for q in QUANTITIES[1:]},
+}
+QUESTIONS = tuple(Choice(q, _QUESTIONS[q], _MEANINGS[q]) for q in QUANTITIES)
+
+ABOUT = (
+    "Verdicts on a random sample estimate a figure of the whole cohort, and how certain it is. "
+    "The sample includes matched nuclei and squares of background."
+)
+ASK_FOR_NAME = "Enter your name first: verdicts are kept under it, and a plan begun before goes on."
+NO_TEAM = "Choose a cohort with predictions of a team."
+COUNTING = "The items of the cohort are being counted …"
+STOPPED = "Stopped. Press “Count the items” to go on."
+TILE_QUESTION = (
+    "How many nuclei with their middle in the square have neither an annotation nor a prediction?"
+)
+COUNT_NEEDED = "Enter the number of nuclei without any outline, or choose “cannot tell”."
+SHOWN_AGAIN = "Item {} was not what is shown; it is now. Give the verdict again."
+ALL_DONE = "All items reviewed"
+WHAT_NEXT = "The figures are below. Add items to make them more precise."
+OUTSIDE = (
+    "Verdicts given without a plan are never part of these figures: their objects were chosen by "
+    "hand, not drawn with a known probability."
+)
+NOT_EDITED = "Unsaved edits are not included: the figures are those of the files."
+_METHOD = (
+    "Simple random samples without replacement in each stratum; sums are Horvitz-Thompson "
+    "estimates, variances are linearised, intervals are Wilson's."
+)
+_LEVELS = {
+    Level.CAUSE: "team, status, cause and class",
+    Level.CLASS: "team, status and class",
+    Level.STATUS: "team and status",
+}
+
+
+def figure_text(quantity: Quantity, value: float) -> str:
+    """Write a figure of a quantity: errors in percent, all others as a ratio."""
+    if math.isnan(value):
+        return UNDEFINED
+    return f"{100 * value:.1f} %" if quantity is Quantity.ERROR_RATE else f"{value:.2f}"
+
+
+def goal_words(goal: Goal) -> str:
+    """Name the figure that a goal asks for."""
+    name = QUANTITY_WORDS[goal.quantity]
+    if len(goal.teams) == 2:
+        return f"{name} of {goal.teams[0]} minus {goal.teams[1]}"
+    return f"{name} of {goal.teams[0]}"
+
+
+def duration(items: int, seconds_per_item: float) -> str:
+    """Return how long a number of items takes."""
+    minutes = math.ceil(items * seconds_per_item / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def offer_text(goal: Goal, found: Offer, n_units: int) -> str:
+    """Describe the plan for a goal, and how precise it is expected to be."""
+    n = len(found.plan)
+    needed, width = count_text(found.needed), figure_text(goal.quantity, found.half_width)
+    plan = f"{count_text(n)} items, about {duration(n, goal.seconds_per_item)}"
+    wanted = figure_text(goal.quantity, goal.half_width)
+    if n == n_units:
+        return f"All {plan}: the cohort has no more, and the figure will be exact."
+    expects = f"{goal_words(goal)} will be known to about ± {width} (95 % interval)"
+    if found.needed <= goal.affordable:
+        return f"{plan}: {expects}."
+    time = duration(found.needed, goal.seconds_per_item)
+    why = f"± {wanted} would take {needed} items ({time})"
+    if n > goal.affordable:
+        return f"{plan}, the least for a valid figure: {expects}. {why}."
+    return f"{plan}: {expects}. {why}."
+
+
+def progress_text(share: Share, goal: Goal, found: Interval | None) -> str:
+    """Return the progress of a review and the figure so far, such as 34 of 200 · F1 0.71 ± 0.05."""
+    done = f"{count_text(share.done)} of {count_text(share.total)}"
+    if found is None or math.isnan(found.estimate):
+        return done
+    width, q = figure_text(goal.quantity, found.half_width), goal.quantity
+    if len(goal.teams) == 2:
+        return f"{done} · difference in {QUANTITY_WORDS[q]} {found.estimate:+.2f} ± {width}"
+    return f"{done} · {QUANTITY_WORDS[q]} {figure_text(q, found.estimate)} ± {width}"
+
+
+def precision_text(goal: Goal, found: Interval | None, at_end: float) -> str:
+    """Describe whether a review is precise enough, and how precise it will be."""
+    if found is not None and found.half_width <= goal.half_width:
+        wanted = figure_text(goal.quantity, goal.half_width)
+        return f"Precise enough: ± {wanted} was wanted. You can stop here."
+    if math.isnan(at_end):
+        return ""
+    return f"At the end of the plan, ± {figure_text(goal.quantity, at_end)} is expected."
+
+
+def result_sentences(goal: Goal, estimates: Estimates) -> str:
+    """Describe the figure that was asked for, and the ranks of teams by it."""
+    lines = []
+    if len(goal.teams) == 2:
+        found = difference(estimates, goal.quantity, *goal.teams)
+        lines.append(difference_sentence(found, goal.quantity))
+    wanted = (goal.quantity, ALL)
+    lines += [sentence(row) for row in estimates.rows if (row.quantity, row.class_name) == wanted]
+    if goal.quantity in RANKED:
+        lines += ranking_sentences(estimates, goal.quantity)
+    return "\n".join(lines)
+
+
+def note(finding: Finding) -> str:
+    """Return what a finding says as a sentence."""
+    return f"{finding.message[:1].upper()}{finding.message[1:]}."
+
+
+def design_text(plan: Plan, n_units: int, estimates: Estimates | None) -> str:
+    """State the design of a plan."""
+    strata = len(set(plan.stratum))
+    given = ""
+    if estimates is not None:
+        given = f" {estimates.given} have a verdict, {estimates.unclear} cannot be told."
+    return (
+        f"Design: {count_text(len(plan))} of {count_text(n_units)} items from {strata} strata "
+        f"({_LEVELS[plan.level]}), seed {plan.seed}.{given} {_METHOD}"
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table of results."""
+
+    name: str
+    found: Interval
+    items: int
+    quantity: Quantity
+
+
+def result_rows(estimates: Estimates, class_name: str) -> list[Row]:
+    """Return the figures of a class, with the causes of FNs among those of all classes."""
+    teams = list(dict.fromkeys(row.team for row in estimates.rows))
+    rows = []
+    for team in teams:
+        name = f" ({team})" if len(teams) > 1 else ""
+        for at in estimates.rows:
+            if (at.team, at.class_name) == (team, class_name):
+                found = Interval(at.estimate, at.low, at.high)
+                rows.append(Row(QUANTITY_WORDS[at.quantity] + name, found, at.items, at.quantity))
+    return rows
+
+
+def cause_rows(estimates: Estimates) -> list[Row]:
+    """Return the share of annotation errors among the FNs of each cause."""
+    teams = {row.team for row in estimates.rows}
+    return [
+        Row(
+            f"Errors, FN {at.cause}" + (f" ({at.team})" if len(teams) > 1 else ""),
+            Interval(at.estimate, at.low, at.high),
+            at.items,
+            Quantity.ERROR_RATE,
+        )
+        for at in estimates.by_cause
+    ]
+
+
+def cells(rows: Sequence[Row]) -> tuple[list[Cell], list[list[Cell]]]:
+    """Return rows of results as header and cells."""
+    header = [
+        Cell("", "The figure, if the annotation were right."),
+        Cell("estimate", "The estimate for the whole cohort."),
+        Cell("95 % interval", "Holds the true figure of the cohort in 95 of 100 reviews."),
+        Cell("items", "Reviewed items behind the figure."),
+    ]
+    return header, [
+        [
+            Cell(row.name, _MEANINGS[row.quantity]),
+            Cell(figure_text(row.quantity, row.found.estimate), bold=True),
+            Cell(_interval(row)),
+            Cell(count_text(row.items)),
+        ]
+        for row in rows
+    ]
+
+
+def _interval(row: Row) -> str:
+    if math.isnan(row.found.estimate):
+        return UNDEFINED
+    low, high = (figure_text(row.quantity, end) for end in (row.found.low, row.found.high))
+    return f"{low} – {high}"

@@ -1,0 +1,133 @@
+"""What the panel of a plan computes and writes in other threads, and what that depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from napari_panoptic.common.progress import Progress, StoppedError
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Verdict
+from napari_panoptic.review.identity import one_spelling
+from napari_panoptic.review.plan.corrected import Quantity
+from napari_panoptic.review.plan.design import Plan
+from napari_panoptic.review.plan.estimates import Answer, Estimates, estimate, expected
+from napari_panoptic.review.plan.goal import Goal, expected_half_width
+from napari_panoptic.review.plan.setup import PlanSetup
+from napari_panoptic.review.plan.store import StoredPlan
+from napari_panoptic.review.plan.units import Population, StrArray, Units, population
+from napari_panoptic.viewer.jobs.jobs import Job
+from napari_panoptic.viewer.panels.review.plan.asking import MINUTES, PRECISION, SECONDS
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a population depends on, besides the files."""
+
+    teams: tuple[str, ...]
+    settings: EvaluationSettings
+    source: Source | None
+
+
+@dataclass(frozen=True, eq=False)
+class CurrentPlan:
+    """The plan that is reviewed.
+
+    Parameters
+    ----------
+    stored
+        The plan in the review file, with team names as this cohort spells them.
+    setup
+        How it was set up.
+    """
+
+    stored: StoredPlan
+    setup: PlanSetup
+
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+        return self.stored.plan
+
+    @property
+    def goal(self) -> Goal:
+        """What to find out; F1 of the first team if the plan does not say."""
+        usual = Goal(Quantity.F1, self.plan.teams[:1], PRECISION, MINUTES, SECONDS)
+        return self.setup.goal or usual
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the verdicts say so far.
+
+    Parameters
+    ----------
+    estimates
+        The figures; None before a verdict that decides an item.
+    at_end
+        Half of the expected width of the interval after the last item.
+    """
+
+    estimates: Estimates | None
+    at_end: float
+
+
+def counted(
+    cohort: Cohort, wanted: Wanted, held_up_to_px: int, job: Job[Population]
+) -> Iterator[Population]:
+    """Evaluate teams over the cohort; for workers."""
+    progress = Progress(lambda: job.is_wanted, job.report)
+    try:
+        yield population(
+            cohort,
+            wanted.teams,
+            wanted.settings,
+            wanted.source,
+            held_up_to_px=held_up_to_px,
+            progress=progress,
+        )
+    except StoppedError:
+        return
+
+
+def estimated(plan: Plan, units: Units, answers: Sequence[Answer], goal: Goal) -> Found:
+    """Estimate the figures so far, and how precise they will be at the end; for workers."""
+    decides = any(answer.verdict is not Verdict.CANNOT_TELL for answer in answers)
+    estimates = estimate(plan, units, answers) if decides else None
+    return Found(estimates, expected_half_width(goal, expected(plan, units, answers)))
+
+
+def written(
+    folder: Path,
+    cohort: Cohort,
+    plan: Plan,
+    found: Population,
+    estimates: Estimates,
+    answers: Sequence[Answer],
+) -> list[Path]:
+    """Write the files of a reviewed plan."""
+    from napari_panoptic.report.nuclei.review import ReviewedPlan, write_reviewed_plan
+
+    review = ReviewedPlan(plan, found.units, estimates)
+    return write_reviewed_plan(folder, review, answers, found.findings, cohort.root)
+
+
+def spelt(plan: Plan, cohort: Cohort) -> Plan:
+    """Return a plan with the names of teams and regions as a cohort spells them."""
+    teams = {one_spelling(team.name): team.name for team in cohort.teams}
+    regions = {one_spelling(region.name): region.name for region in cohort.regions}
+    units = plan.units
+    return replace(
+        plan,
+        units=replace(
+            units, team=_renamed(units.team, teams), region=_renamed(units.region, regions)
+        ),
+    )
+
+
+def _renamed(names: StrArray, spelt: Mapping[str, str]) -> StrArray:
+    return np.array([*(spelt.get(name, name) for name in names), None], object)[:-1]

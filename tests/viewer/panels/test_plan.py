@@ -1,0 +1,302 @@
+"""A planned review in a real window: from the question to the estimate, by keys and mouse."""
+
+import shutil
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+
+from napari_panoptic.cli.main import main
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
+from napari_panoptic.review.file import REVIEW_FILE
+from napari_panoptic.review.plan.corrected import ALL, Quantity
+from napari_panoptic.review.plan.design import draw
+from napari_panoptic.review.plan.estimates import estimate
+from napari_panoptic.review.plan.items import item_at
+from napari_panoptic.review.plan.store import PlannedReview
+from napari_panoptic.review.plan.units import Kind, population
+from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.kit.curtain import Curtain
+from napari_panoptic.viewer.kit.widgets import is_in_sight
+from napari_panoptic.viewer.panels.review.part import ReviewPart
+from napari_panoptic.viewer.panels.review.plan import words
+from napari_panoptic.viewer.panels.review.verdict_buttons import VERDICT_KEYS
+
+ALT, LEFT = Qt.KeyboardModifier.AltModifier, Qt.MouseButton.LeftButton
+TEAM = "merger"
+KEYS = {verdict: getattr(Qt.Key, f"Key_{key[-1]}") for verdict, key in VERDICT_KEYS.items()}
+
+
+@pytest.fixture(scope="module")
+def shown_parts():
+    return (ReviewPart,) if ReviewPart in PARTS else ()
+
+
+@pytest.fixture(scope="module")
+def shown_cohort(nuclei_sample, tmp_path_factory):
+    """Open two regions and two teams of a cohort of this module's own, which keeps a review."""
+    folder = shutil.copytree(nuclei_sample, tmp_path_factory.mktemp("plan") / "cohort")
+    for patient in sorted(folder.glob("MoNuSAC Testing Data and Annotations/*"))[1:]:
+        shutil.rmtree(patient)
+    cohort = open_cohort(folder)
+    return replace(cohort, teams=tuple(t for t in cohort.teams if t.name in ("careful", TEAM)))
+
+
+@pytest.fixture(scope="module")
+def units(shown_cohort):
+    """List the items of the team, apart from the window."""
+    return population(shown_cohort, (TEAM,)).units
+
+
+class PlanWindow:
+    """The panel of a plan, used as a reviewer uses it."""
+
+    def __init__(self, desk, wait_until):
+        self.desk, self._wait_until = desk, wait_until
+        self.review = next(part for part in desk.parts if isinstance(part, ReviewPart))
+
+    @property
+    def part(self):
+        return self.review.plan
+
+    @property
+    def presenter(self):
+        return self.part.presenter
+
+    @property
+    def panel(self):
+        return self.part.widget
+
+    def settle(self):
+        self._wait_until(lambda: self.desk.is_settled)
+
+    def bring_to_front(self):
+        self.desk.show_workspace("Review")
+        self.desk.raise_part(self.part)
+        self._wait_until(lambda: self.presenter.is_in_sight)
+        self.settle()
+
+    def start_again(self):
+        """Show the cohort again, as on the next day."""
+        self.desk.show_cohort(self.desk.session.cohort)
+        self.settle()
+        self.bring_to_front()
+
+    def press(self, key):
+        QTest.keyClick(self.desk._viewer.window._qt_viewer.canvas.native, key, ALT)
+
+    def click(self, button):
+        QTest.mouseClick(button, LEFT)
+        self.settle()
+
+    def draw(self, precision=0.2, **ticked):
+        """Ask for the F1 of the team, and draw the plan."""
+        ask = self.panel.ask
+        ask.team.choose(TEAM)
+        ask.quantity.choose(Quantity.F1)
+        ask.precision.setValue(precision)
+        for name in ("is_blind", "is_shared"):
+            getattr(ask, name).setChecked(ticked.get(name, False))
+        self.settle()
+        assert ask.draw.isEnabled()
+        self.click(ask.draw)
+
+    def judge(self, verdict, count=0):
+        """Press the key of a verdict on the item that is shown."""
+        self.settle()
+        if self.presenter.item.kind is Kind.BACKGROUND:
+            self.panel.item.nuclei.setValue(count)
+            verdict = Verdict.ANNOTATION_RIGHT
+        self.press(KEYS[verdict])
+        self.settle()
+
+
+@pytest.fixture
+def window(open_desk, shown_cohort, wait_until):
+    """Bring the panel to the front, with Ada as reviewer and no plan yet."""
+    window = PlanWindow(open_desk, wait_until)
+    window.review.reviewing.close()
+    for path in shown_cohort.root.glob("panoptic-review*"):
+        path.unlink()
+    window.review.reviewing.use(reviewer="Ada", path=shown_cohort.root / REVIEW_FILE)
+    window.bring_to_front()
+    yield window
+    window.presenter.pause()
+
+
+def planted(item):
+    """Return the truth about an item: verdict and number of nuclei."""
+    if item.kind is Kind.BACKGROUND:
+        return Verdict.ANNOTATION_RIGHT, item.number % 3 == 0
+    if item.kind in (Kind.FN, Kind.FP) and item.number % 2:
+        return Verdict.PREDICTION_RIGHT, None
+    return Verdict.ANNOTATION_RIGHT, None
+
+
+def stored(window, reviewer="Ada"):
+    with PlannedReview(window.review.reviewing.path, reviewer=reviewer) as review:
+        return review.stored_plan().plan, review.answers()
+
+
+def test_a_name_is_asked_for_first(window):
+    window.review.reviewing.use(reviewer="")
+    assert window.panel.hint_text() == words.ASK_FOR_NAME
+    assert is_in_sight(window.panel.enter_name)
+    assert not window.panel.ask.isVisible()
+
+
+def test_from_the_question_to_the_estimate(window, units, shown_cohort, tmp_path):
+    window.draw()
+    drawn, _ = stored(window)
+    n = len(drawn)
+    assert drawn.units.keys == draw(units, n, seed=1).units.keys
+    window.click(window.panel.begin)
+    kinds = set()
+    for number in range(1, n + 1):
+        item = window.presenter.item
+        assert item == item_at(drawn, number)
+        kinds.add(item.kind)
+        session = window.desk.session
+        assert (session.snapshot.region.name, session.team) == (item.region, TEAM)
+        if item.kind is not Kind.BACKGROUND:
+            assert (session.selection.side, session.selection.id) == (item.side, item.object_id)
+        verdict, count = planted(item)
+        window.judge(verdict, count or 0)
+    assert {Kind.TP, Kind.BACKGROUND} < kinds
+    assert window.panel.item.verdicts.end_text() == words.ALL_DONE
+
+    plan, answers = stored(window)
+    assert [(a.verdict, a.count) for a in answers] == [
+        planted(item_at(plan, number)) for number in range(1, n + 1)
+    ]
+    found = estimate(plan, units, answers)
+    (f1,) = (r for r in found.rows if (r.quantity, r.class_name) == (Quantity.F1, ALL))
+    assert window.panel.headline.text() == (
+        f"{n} of {n} · F1 {f1.estimate:.2f} ± {f1.half_width:.2f}"
+    )
+    assert f"{f1.estimate:.3f}" in window.panel.result_text()
+    assert "seed 1" in window.panel.result_text()
+    shown = {name: figure for name, figure, *_ in window.panel.result_cells()}
+    assert shown["F1"] == f"{f1.estimate:.2f}"
+
+    folder = tmp_path / "window"
+    window.presenter.export(folder)
+    window.settle()
+    arguments = ["--plan", folder / "plan.csv", "--verdicts", folder / "verdicts.csv"]
+    told = ["estimate", shown_cohort.root, *arguments, "-o", tmp_path / "told"]
+    assert main([str(argument) for argument in told]) == 0
+    own = (folder / "estimates.csv").read_bytes()
+    assert own == (tmp_path / "told" / "estimates.csv").read_bytes()
+    assert len(pd.read_csv(folder / "verdicts.csv")) == n
+
+
+def test_a_plan_goes_on_after_a_restart_and_can_be_extended(window, units):
+    window.draw()
+    window.click(window.panel.begin)
+    for _ in range(3):
+        window.judge(*planted(window.presenter.item))
+    window.press(Qt.Key.Key_5)  # undo
+    window.settle()
+    plan, answers = stored(window)
+    assert [answer.item for answer in answers] == [1, 2]
+    window.start_again()
+    assert window.panel.begin.text() == "Continue the review"
+    session = window.desk.session
+    others = session.protocol.replaced(iou_threshold=0.7)
+    window.desk.panels.settings.settings_chosen.emit(others)
+    window.settle()
+    assert session.settings == others
+    window.click(window.panel.begin)
+    assert session.settings == session.protocol  # those of the plan
+    assert window.presenter.item == item_at(plan, 3)
+    window.panel.more.setValue(7)
+    window.click(window.panel.extension)
+    extended, answers = stored(window)
+    assert extended.units.keys == draw_extended(plan, units, 7)
+    assert [answer.item for answer in answers] == [1, 2]
+
+
+def draw_extended(plan, units, more):
+    """Return what identifies the items of the plan with further items."""
+    larger = set(draw(units, len(plan) + more, plan.seed).units.keys)
+    keys = plan.units.keys
+    assert set(keys) <= larger
+    with_more = [key for key in larger if key not in keys]
+    assert len(with_more) == more
+    return (*keys, *sorted(with_more, key=lambda key: order_of(key, plan.seed)))
+
+
+def order_of(key, seed):
+    """Return the random number that decides the order, as the documents describe it."""
+    from hashlib import blake2b
+
+    digest = blake2b(key.encode(), digest_size=8, key=f"order {seed}".encode()).digest()
+    return int.from_bytes(digest, "little")
+
+
+def test_no_verdict_is_taken_on_anything_but_the_item(window):
+    window.draw()
+    window.click(window.panel.begin)
+    while window.presenter.item.kind is Kind.BACKGROUND:
+        window.judge(Verdict.ANNOTATION_RIGHT)
+    item, session = window.presenter.item, window.desk.session
+    _, before = stored(window)
+    ids = session.evaluation.outcomes.side(Side.REFERENCE).ids
+    row = int(ids[0] == item.object_id) if item.side is Side.REFERENCE else 0
+    session.select_row(Side.REFERENCE, row)
+    window.press(Qt.Key.Key_1)
+    window.settle()
+    assert stored(window)[1] == before
+    assert window.panel.state_text() == words.SHOWN_AGAIN.format(item.number)
+    assert (session.selection.side, session.selection.id) == (item.side, item.object_id)
+    window.press(Qt.Key.Key_1)
+    window.settle()
+    assert stored(window)[1][-1].item == item.number
+
+
+def test_verdicts_without_a_plan_are_no_part_of_the_estimate(window):
+    window.draw()
+    window.desk.session.select_row(Side.REFERENCE, 0)
+    window.press(Qt.Key.Key_2)  # the review of the plan has not begun
+    window.presenter.refresh()
+    window.settle()
+    assert stored(window)[1] == []
+    assert f"{words.OUTSIDE} Here: 1, among them 1 found errors." in window.panel.result_text()
+
+
+def test_a_blind_reviewer_sees_neither_team_nor_status(window):
+    window.draw(is_blind=True)
+    title, objects = window.desk.panels.title, window.desk.panels.objects
+    assert TEAM in title.title()
+    window.click(window.panel.begin)
+    item = window.presenter.item
+    assert window.panel.item.title() == f"Item 1 of {len(stored(window)[0])}"
+    window.desk.session.select_row(Side.REFERENCE, 0)
+    for text in (title.title(), title.figure_text(), title.selected_text()):
+        assert TEAM not in text
+        assert "PQ" not in text
+        assert str(item.kind) not in text
+    assert [curtain.isHidden() for curtain in objects.findChildren(Curtain)] == [False]
+    window.click(window.panel.pause)
+    assert TEAM in title.title()
+    assert all(curtain.isHidden() for curtain in objects.findChildren(Curtain))
+
+
+def test_two_reviewers_share_a_plan_and_agree(window):
+    window.draw(is_shared=True)
+    window.click(window.panel.begin)
+    while window.presenter.item.number <= 2:
+        window.judge(Verdict.ANNOTATION_RIGHT)
+    with PlannedReview(window.review.reviewing.path, reviewer="Bo") as other:
+        first = item_at(other.stored_plan().plan, 1)
+        count = 0 if first.kind is Kind.BACKGROUND else None
+        other.answer(1, Verdict.ANNOTATION_RIGHT, count=count)
+    window.review.reviewing.use(reviewer="Bo")
+    window.settle()
+    window.click(window.panel.begin)
+    assert window.presenter.item.number == 3  # Ada's verdicts count
+    objects = first.kind is not Kind.BACKGROUND
+    assert ("Bo and Ada agree on 100% of 1 items" in window.panel.result_text()) is objects
