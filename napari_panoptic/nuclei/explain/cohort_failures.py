@@ -186,6 +186,7 @@ def _side_columns(outcomes: Outcomes, side: Side, rows: NDArray[np.int64]) -> Co
         "area_px": own.area_px[rows],
         "centroid_yx_px": own.centroid_yx_px[rows],
         "bbox": own.bbox[rows],
+        "score": own.score[rows],
     }
 
 
@@ -367,6 +368,7 @@ class CohortFailures:
                 "area_px": values["area_px"],
                 "centroid_y_px": values["centroid_yx_px"][:, 0],
                 "centroid_x_px": values["centroid_yx_px"][:, 1],
+                "score": values["score"],
             },
             columns=[*PLACE_COLUMNS, *OBJECT_COLUMNS],
         )
@@ -386,4 +388,5 @@ _EMPTY: Columns = {
     "area_px": np.zeros(0, np.int64),
     "centroid_yx_px": np.zeros((0, 2)),
     "bbox": np.zeros((0, 4), np.int32),
+    "score": np.zeros(0),
 }
