@@ -56,7 +56,7 @@ REGION_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
 CLASS_FIGURES = (*REGION_FIGURES, "precision", "recall", "f1", "mean_iou", "mean_hausdorff_px")
 OBJECT_CELLS = (
     *("side", "id", "class", "status", "cause", "partner_id", "partner_class", "iou"),
-    *("hausdorff_px", "hausdorff_um", "area_px", "centroid_y_px", "centroid_x_px"),
+    *("hausdorff_px", "hausdorff_um", "area_px", "centroid_y_px", "centroid_x_px", "score"),
 )
 
 Labels = np.ndarray

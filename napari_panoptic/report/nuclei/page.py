@@ -32,6 +32,7 @@ from napari_panoptic.report.nuclei.ranking import (
     statistics_section,
 )
 from napari_panoptic.report.nuclei.review import ReviewedPlan, review_section
+from napari_panoptic.report.nuclei.scored_teams import scores_section
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.teams import (
     all_teams,
@@ -157,6 +158,8 @@ def report_page(
         ("gallery", "Worst failures", partial(gallery_section, pictures=pictures)),
         ("methods", "Methods, for a paper", _methods),
     ]
+    if report.scores:
+        contents.insert(-2, ("scores", "Scores and thresholds", scores_section))
     if review is not None:
         reviewed = review_section(review, all_teams(report))
         contents.insert(-1, ("review", "Planned review", lambda _: reviewed))
