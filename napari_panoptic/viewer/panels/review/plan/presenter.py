@@ -176,7 +176,8 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if goal is None:
             return
         self._offer = None
-        wanted = Wanted(goal.teams, session.settings, session.source)
+        has_suspects = ask.has_suspects.isEnabled() and ask.has_suspects.isChecked()
+        wanted = Wanted(goal.teams, session.settings, session.source, has_suspects)
         known = self._population(wanted)
         if known is None:
             ask.show_offer(words.COUNTING if self._counting.is_busy else "", may_draw=False)
@@ -216,8 +217,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         current = self._current
         if current is None:
             return
-        setup = current.setup
-        known = self._population(Wanted(current.plan.teams, setup.settings, setup.source))
+        known = self._population(current.wanted)
         answers = self._answers()
         if known is not None and answers is not None:
             self._estimating.start(
