@@ -22,6 +22,7 @@ from napari_panoptic.cli import (
     sample,
     slices,
     suspects,
+    sweep,
     view,
 )
 from napari_panoptic.cli.output import readers_may_end
@@ -40,6 +41,7 @@ COMMANDS = {
     "compare": compare,
     "slices": slices,
     "suspects": suspects,
+    "sweep": sweep,
     "dump": dump,
     "convert": convert,
     "init": init,
