@@ -79,6 +79,7 @@ def _side(
         area_px=rng.integers(80, 3000, n),
         centroid_yx_px=corner + 12.5,
         bbox=np.concatenate([corner, corner + 25], axis=1).astype(np.int32),
+        score=np.full(n, np.nan),
         **shared,  # type: ignore[arg-type]
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -21,8 +21,14 @@ from numpy.typing import ArrayLike
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.nuclei import evaluate as engine
 from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.scores.objects import scored_region
+from napari_panoptic.nuclei.scores.thresholds import Thresholded, at_threshold
 from napari_panoptic.nuclei.values.cohort import ONLY_CLASS, Cohort, Task
+from napari_panoptic.nuclei.values.labels import Scores
 from napari_panoptic.nuclei.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
+
+if TYPE_CHECKING:
+    from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
 
 WORST = 8
 """Number of failures that a notebook shows by default."""
@@ -30,6 +36,7 @@ _SHOWN = ("pq", "sq", "dq", "detection_f1", "detection_precision", "detection_re
 _FAILED = ("FN", "FP", "misclassified")
 
 Classes = Mapping[int, str] | str | None
+ObjectScores = Mapping[int, float] | ArrayLike | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +50,17 @@ class PairResult(Evaluation):
     """
 
     image: Any = None
+
+    @cached_property
+    def scores(self) -> CohortScores:
+        """What the scores of the predictions are worth: see `OpenedCohort.scores`."""
+        from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
+
+        return CohortScores("", [scored_region(self, "", "")])
+
+    def at_threshold(self, threshold: float) -> Thresholded:
+        """Return outcomes, counts and metrics without the predictions of a lower score."""
+        return at_threshold(self, threshold)
 
     def worst(self, n: int = WORST) -> pd.DataFrame:
         """Return the largest failures: rows of `objects` that are FN, FP or misclassified.
@@ -218,6 +236,32 @@ class OpenedCohort:
             findings=_findings_table(evaluation.findings),
         )
 
+    def scores(self, team: str, *, settings: EvaluationSettings | None = None) -> CohortScores:
+        """Evaluate a team, and return what the scores of its predictions are worth.
+
+        Parameters
+        ----------
+        team
+            Its name.
+        settings
+            How to match objects; the defaults if None.
+
+        Returns
+        -------
+        CohortScores
+            With ``.average_precisions``, ``.reliability``, ``.failures``, ``.curve`` and
+            ``.best()``.
+
+        Raises
+        ------
+        CohortError
+            For an unknown team.
+        """
+        from napari_panoptic.nuclei.scores.cohort_scores import cohort_scores
+
+        name = self.cohort.checked_team(team)
+        return cohort_scores(self.cohort, (name,), settings or EvaluationSettings())[name]
+
 
 def evaluate_pair(
     reference: ArrayLike,
@@ -230,6 +274,7 @@ def evaluate_pair(
     mpp: float | None = None,
     class_names: Sequence[str] | None = None,
     image: ArrayLike | None = None,
+    scores: ObjectScores = None,
 ) -> PairResult:
     """Evaluate a predicted label image against a reference label image.
 
@@ -252,6 +297,10 @@ def evaluate_pair(
         the mappings.
     image
         Grey or RGB image (y, x[, channel]) for the pictures in a notebook.
+    scores
+        The model's confidence in each predicted object: id -> score, or an array
+        with one per id, the lowest id first, such as StarDist's
+        ``details["prob"]``. Objects may lack one.
 
     Returns
     -------
@@ -283,6 +332,7 @@ def evaluate_pair(
         settings=settings,
         mpp=mpp,
         class_names=class_names,
+        scores=_scores_of(scores, prediction),
     )
     parts = {field.name: getattr(found, field.name) for field in fields(Evaluation)}
     return PairResult(**parts, image=image)
@@ -299,6 +349,7 @@ def compare(
     mpp: float | None = None,
     class_names: Sequence[str] | None = None,
     image: ArrayLike | None = None,
+    scores: Mapping[str, ObjectScores] | None = None,
 ) -> Comparison:
     """Evaluate several predictions against one reference.
 
@@ -308,12 +359,14 @@ def compare(
         Name -> label image.
     prediction_classes
         Name of the prediction -> its classes.
+    scores
+        Name of the prediction -> its scores.
     reference, reference_classes, ambiguous, settings, mpp, class_names, image
         As for :func:`evaluate_pair`.
     """
     if not predictions:
         raise PanopticError("there is nothing to compare with: give at least one prediction")
-    known = prediction_classes or {}
+    known, scored = prediction_classes or {}, scores or {}
     return Comparison(
         {
             name: evaluate_pair(
@@ -326,6 +379,7 @@ def compare(
                 mpp=mpp,
                 class_names=class_names,
                 image=image,
+                scores=scored.get(name),
             )
             for name, labels in predictions.items()
         }
@@ -361,6 +415,7 @@ def view(
     prediction_classes: Mapping[str, Classes] | None = None,
     ambiguous: ArrayLike | None = None,
     mpp: float | None = None,
+    scores: Mapping[str, ObjectScores] | None = None,
 ) -> Any:
     """Open the window on arrays, or on a cohort folder.
 
@@ -373,7 +428,7 @@ def view(
         The annotation as a label image, or the path of a cohort folder.
     predictions
         Name -> label image.
-    image, reference_classes, prediction_classes, ambiguous, mpp
+    image, reference_classes, prediction_classes, ambiguous, mpp, scores
         As for :func:`compare`.
 
     Returns
@@ -391,11 +446,15 @@ def view(
     show = _window()
     if isinstance(reference, (str, Path)):
         return show(Path(reference), None)
-    classes = prediction_classes or {}
+    classes, scored = prediction_classes or {}, scores or {}
     arrays = Arrays(
         Labels(np.asarray(reference), _or_only(reference_classes)),
         {
-            name: Labels(np.asarray(labels), _or_only(classes.get(name)))
+            name: Labels(
+                np.asarray(labels),
+                _or_only(classes.get(name)),
+                _by_id(_scores_of(scored.get(name), labels)),
+            )
             for name, labels in (predictions or {}).items()
         },
         image=None if image is None else np.asarray(image),
@@ -431,6 +490,38 @@ def _named(labels: ArrayLike, classes: Classes) -> Mapping[int, str]:
         return classes
     ids = np.unique(np.asarray(labels)) if np.size(labels) else np.zeros(0, int)
     return {int(id_): classes or ONLY_CLASS for id_ in ids.tolist() if id_ > 0}
+
+
+def _scores_of(scores: ObjectScores, labels: ArrayLike) -> Scores | None:
+    """Return the scores of the objects of an array."""
+    if scores is None:
+        return None
+    if isinstance(scores, Mapping):
+        listed = sorted((int(id_), float(score)) for id_, score in scores.items())
+        return Scores(
+            np.array([id_ for id_, _ in listed], np.int64),
+            np.array([score for _, score in listed], np.float64),
+        )
+    values = np.asarray(scores, np.float64)
+    ids = np.unique(np.asarray(labels)).astype(np.int64)
+    ids = ids[ids > 0]
+    highest = int(ids.max(initial=0))
+    if values.shape == (highest,):  # of 1, 2 …, some of which may be covered by others
+        return Scores(np.arange(1, highest + 1), values)
+    if values.shape != ids.shape:
+        raise LabelError(
+            f"expected one score for each of the {len(ids)} predicted objects, found an array of "
+            f"shape {values.shape}; pass {{id: score}} to leave some out"
+        )
+    return Scores(ids, values)
+
+
+def _by_id(scores: Scores | None) -> dict[int, float]:
+    """Return id -> score of the objects that have one."""
+    if scores is None:
+        return {}
+    listed = zip(scores.ids.tolist(), scores.values.tolist(), strict=True)
+    return {id_: score for id_, score in listed if not np.isnan(score)}
 
 
 def _check_image(image: ArrayLike | None, reference: ArrayLike) -> None:

@@ -191,7 +191,9 @@ is_up_to_date() {
 }
 
 pip_install() {
-    quietly "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+    # Modules are compiled when they are imported first: of most, that is never.
+    quietly "$venv/bin/python" -m pip install --quiet --no-compile \
+        --disable-pip-version-check "$@"
 }
 
 install_package() {

@@ -17,6 +17,15 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: not item.nodeid.startswith("tests/viewer/"))
 
 
+@pytest.fixture
+def no_plots():
+    """Leave the plots of reports empty, in a test of something else."""
+    from tests.support.reports import without_plots  # imports matplotlib
+
+    with without_plots():
+        yield
+
+
 @pytest.fixture(scope="session")
 def nuclei_sample(tmp_path_factory):
     """Write the sample cohort of nuclei once; tests that change files copy it."""

@@ -110,6 +110,23 @@ def test_arrays_that_do_not_fit_are_named() -> None:
         npan.compare(truth, {})
 
 
+def test_scores_belong_to_ids() -> None:
+    labels = np.array([[2, 2, 0, 5, 5, 0, 7]])
+    for scores, wanted in (
+        ({5: 0.5, 2: 0.25, 9: 1.0}, [0.25, 0.5, np.nan]),
+        ([0.1, 0.2, 0.3], [0.1, 0.2, 0.3]),
+        (
+            np.arange(1, 8) / 8,
+            [2 / 8, 5 / 8, 7 / 8],
+        ),  # as StarDist has them, also of hidden objects
+    ):
+        found = npan.compare(labels, {"a": labels, "b": labels}, scores={"b": scores})
+        np.testing.assert_array_equal(found["b"].outcomes.prediction.score, wanted)
+        assert np.isnan(found["a"].outcomes.prediction.score).all()
+    with pytest.raises(LabelError, match="one score for each of the 3 predicted objects"):
+        npan.evaluate_pair(labels, labels, scores=[0.5, 0.5])
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_cohort(tmp_path_factory.mktemp("cohort"))

@@ -43,12 +43,17 @@ from napari_panoptic.nuclei.conditions import Condition
 from napari_panoptic.nuclei.experiment import Experiment
 from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
 from napari_panoptic.nuclei.explain.cohort_slices import SliceRequest, cohort_slices
-from napari_panoptic.nuclei.explain.cohort_suspects import CohortSuspects, cohort_suspects
+from napari_panoptic.nuclei.explain.cohort_suspects import (
+    SUSPECT_SETTINGS,
+    CohortSuspects,
+    cohort_suspects,
+)
 from napari_panoptic.nuclei.explain.slices import SliceSearch
-from napari_panoptic.nuclei.explain.suspects import SuspectKind
+from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, SuspectKind
 from napari_panoptic.nuclei.result_store import PartStore
 from napari_panoptic.nuclei.results import ObjectsFile, RegionResult
 from napari_panoptic.nuclei.run import RegionDone, run_regions
+from napari_panoptic.nuclei.scores.cohort_scores import cohort_scores
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import (
     Correction,
@@ -60,6 +65,16 @@ from napari_panoptic.nuclei.values.settings import (
 )
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.versions import MARGIN, check_metric, compare_teams_of
+from napari_panoptic.report.nuclei.scores import (
+    NO_SCORES_ADVICE,
+    SCORES_NAMES,
+    SCORES_RECORD,
+    ScoresRecord,
+    counts_sentence,
+    failure_sentence,
+    score_sentences,
+    write_scores,
+)
 from napari_panoptic.report.nuclei.slices import (
     NOTHING,
     SLICES_NAMES,
@@ -69,7 +84,12 @@ from napari_panoptic.report.nuclei.slices import (
     slice_sentence,
     write_slices,
 )
-from napari_panoptic.report.nuclei.suspects import SUSPECTS_NAMES, SUSPECTS_RECORD, write_suspects
+from napari_panoptic.report.nuclei.suspects import (
+    SUSPECTS_NAMES,
+    SUSPECTS_RECORD,
+    suspects_about,
+    write_suspects,
+)
 from napari_panoptic.report.nuclei.tables import (
     TABLE_NAMES,
     input_fingerprints,
@@ -79,6 +99,8 @@ from napari_panoptic.report.nuclei.tables import (
 from napari_panoptic.report.writing import RECORD
 
 _STORE, _LOCK = ".parts", ".lock"
+_SUREST = 5
+"""Number of wrong predictions that are printed."""
 
 
 def evaluate(options: argparse.Namespace) -> int:
@@ -331,13 +353,56 @@ def _print_slices(found: SliceSearch, about: SearchRecord) -> None:
         print(NOTHING)
 
 
+def scores(options: argparse.Namespace) -> int:
+    """Write what the scores of a team are worth."""
+    settings = settings_from(options).replaced(
+        scoring=Scoring.DISENTANGLED, corrections=frozenset()
+    )
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    team = checked_name("--team", options.team, cohort.checked_team)
+    source = source_from(options, cohort, (team,))
+    try:
+        with tables_in(options.output, SCORES_NAMES, cohort.root), _share_bar() as progress:
+            found = cohort_scores(
+                cohort,
+                (team,),
+                settings,
+                source=source,
+                held_up_to_px=options.held_up_to,
+                progress=progress,
+            )[team]
+            findings = tuple(dict.fromkeys((*cohort.findings, *found.findings)))
+            if found.has_scores:
+                write_scores(
+                    found,
+                    ScoresRecord(settings, options.protocol),
+                    options.output,
+                    findings=findings,
+                    inputs=input_fingerprints(cohort, (team,)),
+                )
+    except KeyboardInterrupt:
+        print("napari-panoptic: stopped", file=sys.stderr)
+        return 130
+    report_findings(findings, SCORES_RECORD if found.has_scores else None)
+    if not found.has_scores:
+        reason = NO_SCORES_ADVICE if found.predictions else _why_nothing(cohort, (team,))
+        print(visible(f"napari-panoptic: {counts_sentence(found)}: {reason}"), file=sys.stderr)
+        return 1
+    for sentence in score_sentences(found):
+        print(visible(sentence))
+    print("Wrong predictions, the surest first:")
+    for row in found.failures.head(_SUREST).to_dict("records"):
+        print(visible(failure_sentence({str(key): value for key, value in row.items()})))
+    print(visible(f"tables written to {options.output}"))
+    return 0
+
+
 def suspects(options: argparse.Namespace) -> int:
     """List the suspect annotations of a cohort."""
-    # Teams draw borders over objects, and outlines are compared here.
-    chosen = {"restoration": Restoration.BORDER_DILATED} | _restoration_from(options)
+    chosen = _restoration_from(options)
     if options.ambiguous is not None:
         chosen["ambiguous"] = options.ambiguous
-    settings = EvaluationSettings().replaced(**chosen)
+    settings = SUSPECT_SETTINGS.replaced(**chosen)
     cohort = cohort_from(options)
     names = _team_names(cohort, options.teams)
     if len(names) < 2:
@@ -358,20 +423,17 @@ def suspects(options: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             return 1
-        about = {"cohort": cohort.name, "settings": settings.as_record(), "teams": list(names)}
+        about = suspects_about(cohort, names, settings)
         write_suspects(found, options.output, about, input_fingerprints(cohort, names))
     _print_suspects(found, options.output)
     return 0
 
 
-_LIKELY = 0.5
-
-
 def _print_suspects(found: CohortSuspects, folder: Path) -> None:
-    counts = Counter(suspect.kind for suspect in found.suspects if suspect.score >= _LIKELY)
+    counts = Counter(suspect.kind for suspect in found.suspects if suspect.score >= LIKELY_SCORE)
     print_table(("suspect", "number"), [(kind, counts[kind]) for kind in SuspectKind])
     print(
-        f"number: suspects with a score of at least {_LIKELY}, of "
+        f"number: suspects with a score of at least {LIKELY_SCORE}, of "
         f"{number(found.objects, 'annotated object')} in {number(found.regions, 'region')}; teams "
         "can make the same errors"
     )

@@ -183,9 +183,7 @@ def _print_sweep(sweep: CohortSweep) -> None:
             *(causes[Side.REFERENCE, str(cause)] for cause in (Cause.SPLIT, Cause.MERGED)),
             *(causes[Side.REFERENCE, str(Cause.MISSED)], causes[Side.PREDICTION, "spurious"]),
         )
-        for team, own, causes in zip(
-            sweep.design.teams, sweep.choice.means, sweep.causes, strict=True
-        )
+        for team, own, causes in zip(sweep.design.teams, sweep.means, sweep.causes, strict=True)
     ]
     print_table(
         ("setting", sweep.metric, "low", "high", "split", "merged", "missed", "spurious"), rows

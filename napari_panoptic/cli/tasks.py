@@ -44,7 +44,10 @@ class TaskCommands:
 TASKS: Mapping[Task, TaskCommands] = {
     Task.NUCLEI: TaskCommands(
         "napari_panoptic.cli.nuclei",
-        ("evaluate", "report", "slices", "suspects", "convert", "package", "plan", "estimate"),
+        (
+            *("evaluate", "report", "slices", "scores", "suspects", "convert", "package"),
+            *("plan", "estimate"),
+        ),
         options=(
             *("protocol", "correct", "source", "restoration", "radius", "matching"),
             *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),

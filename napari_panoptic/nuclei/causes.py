@@ -60,10 +60,9 @@ def decide(
     rows, columns, iou = judged.pair_reference, judged.pair_prediction, judged.iou
     classes = pair.reference.class_index, pair.prediction.class_index
     partners = matches.reference_partner, matches.prediction_partner
-    is_majority = judged.policy is AmbiguousPolicy.MAJORITY
     statuses = (
-        _statuses(judged.reference, *classes, partners[0], is_majority, Status.FN),
-        _statuses(judged.prediction, *classes[::-1], partners[1], is_majority, Status.FP),
+        _statuses(judged.reference, *classes, partners[0], judged.policy, Status.FN),
+        _statuses(judged.prediction, *classes[::-1], partners[1], judged.policy, Status.FP),
     )
     causes = _causes(judged, *statuses, near_iou)
     return (
@@ -72,17 +71,23 @@ def decide(
     )
 
 
+def ignored_if_unmatched(side: JudgedSide, policy: AmbiguousPolicy) -> NDArray[np.bool_]:
+    """Return bool (n,): which objects of a side are ignored unless they are matched."""
+    if policy is AmbiguousPolicy.MAJORITY:
+        return side.ambiguous_share > 0.5
+    return side.gone
+
+
 def _statuses(
     side: JudgedSide,
     own_class: NDArray[np.int16],
     other_class: NDArray[np.int16],
     partner: NDArray[np.int32],
-    is_majority: bool,
+    policy: AmbiguousPolicy,
     unmatched: Status,
 ) -> _Codes:
-    is_ignored = side.ambiguous_share > 0.5 if is_majority else side.gone
     status = np.full(len(partner), STATUS_CODE[unmatched], np.int8)
-    status[is_ignored] = STATUS_CODE[Status.IGNORED]
+    status[ignored_if_unmatched(side, policy)] = STATUS_CODE[Status.IGNORED]
     matched = np.flatnonzero(partner != NO_PARTNER)
     is_same = own_class[matched] == other_class[partner[matched]]
     status[matched] = np.where(is_same, STATUS_CODE[Status.TP], STATUS_CODE[Status.MISCLASSIFIED])

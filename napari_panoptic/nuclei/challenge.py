@@ -208,6 +208,7 @@ def _classes_alone(labels: LabelImage) -> dict[str, LabelImage]:
             class_index=np.full(len(own_ids), labels.class_names.index(name) + 1, np.int16),
             original_ids=own_ids,
             class_names=labels.class_names,
+            known_scores=labels.known_scores,
         )
         for name, (index, own_ids) in own.items()
     }
@@ -225,6 +226,7 @@ def _part_of(labels: LabelImage, name: str) -> LabelImage:
         class_index=labels.class_index[rows],
         original_ids=labels.original_ids[rows],
         class_names=labels.class_names,
+        known_scores=labels.known_scores,
     )
 
 

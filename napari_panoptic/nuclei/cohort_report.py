@@ -53,6 +53,7 @@ from napari_panoptic.nuclei.robustness import (
     star,
 )
 from napari_panoptic.nuclei.run import THREADS, RegionDone, run_regions
+from napari_panoptic.nuclei.scores.cohort_scores import CohortScores, cohort_scores
 from napari_panoptic.nuclei.shifts import SHIFTS
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
@@ -174,6 +175,9 @@ class CohortReport:
     slices
         Team -> what its missed and misclassified objects have in common, of the regions that
         are small enough to be held.
+    scores
+        Team -> what the scores of its predictions are worth, of the same regions; only teams
+        with scores.
     """
 
     request: ReportRequest
@@ -188,6 +192,7 @@ class CohortReport:
     scored: Mapping[str, Sequence[ScoredRegion]]
     overlaps: CohortEvaluation
     slices: Mapping[str, SliceSearch]
+    scores: Mapping[str, CohortScores]
 
     @property
     def cohort(self) -> Cohort:
@@ -332,9 +337,10 @@ def cohort_report(
         return None
     try:
         slices = _slices(request, Progress(is_wanted))
+        scores = _scores(request, in_detail, Progress(is_wanted))
     except StoppedError:
         return None
-    return second.gathered(watch.noted(evaluation), watch.noted(in_detail), slices)
+    return second.gathered(watch.noted(evaluation), watch.noted(in_detail), slices, scores)
 
 
 def _slices(request: ReportRequest, progress: Progress) -> dict[str, SliceSearch]:
@@ -349,6 +355,29 @@ def _slices(request: ReportRequest, progress: Progress) -> dict[str, SliceSearch
         progress=progress,
     )
     return {team: common_slices(own, progress=progress) for team, own in objects.items()}
+
+
+def _scores(
+    request: ReportRequest, detailed: CohortEvaluation, progress: Progress
+) -> dict[str, CohortScores]:
+    """Evaluate the teams whose predictions have scores."""
+    scored = {
+        result.team
+        for result in detailed.evaluated
+        if result.objects is not None and result.objects["score"].notna().any()
+    }
+    return (
+        cohort_scores(
+            request.cohort,
+            [team for team in request.team_names if team in scored],
+            request.detailed,
+            source=request.source,
+            held_up_to_px=request.held_up_to_px,
+            progress=progress,
+        )
+        if scored
+        else {}
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -448,6 +477,7 @@ class _Second:
         evaluation: CohortEvaluation,
         detailed: CohortEvaluation,
         slices: Mapping[str, SliceSearch],
+        scores: Mapping[str, CohortScores],
     ) -> CohortReport:
         """Return the report, once all regions are there."""
         protocols, two_by_two, radii, thresholds, shifts, _ = self._sums
@@ -481,6 +511,7 @@ class _Second:
                 [replace(flat, findings=()) for flat, _ in self._both_ways],
             ),
             slices=slices,
+            scores=scores,
         )
 
 

@@ -32,7 +32,7 @@ from napari_panoptic.nuclei.metrics import (
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.labels import LabelPair, Scores
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
@@ -215,12 +215,13 @@ def evaluate_pair(
     settings: EvaluationSettings | None = None,
     mpp: float | None = None,
     class_names: Sequence[str] | None = None,
+    scores: Scores | None = None,
 ) -> Evaluation:
     """Evaluate a predicted label image; see `napari_panoptic.evaluate_pair`.
 
-    Unlike there, both sides need a class for every id. By default the classes are
-    the four of MoNuSAC if the two mappings name no others, else those that they
-    name, in order of first mention.
+    Unlike there, both sides need a class for every id, and scores have ids. By default the
+    classes are the four of MoNuSAC if the two mappings name no others, else those that
+    they name, in order of first mention.
     """
     if class_names is None:
         class_names = _usual_order([*reference_classes.values(), *prediction_classes.values()])
@@ -233,6 +234,8 @@ def evaluate_pair(
         ambiguous=None if ambiguous is None else _mask(ambiguous),
         mpp=mpp,
     )
+    if scores is not None:
+        pair = replace(pair, prediction=replace(pair.prediction, known_scores=scores))
     return evaluate(pair, settings)
 
 

@@ -31,6 +31,7 @@ OBJECT_COLUMNS = (
     "area_px",
     "centroid_y_px",
     "centroid_x_px",
+    "score",
 )
 
 
@@ -62,6 +63,8 @@ class SideOutcomes:
         float64 (n, 2): centroid of these pixels.
     bbox
         int32 (n, 4): bounding box of the whole object: y0, x0, y1, x1, half open.
+    score
+        float64 (n,): the model's confidence in the object, as its file has it; NaN if it has none.
     """
 
     side: Side
@@ -76,6 +79,7 @@ class SideOutcomes:
     area_px: NDArray[np.int64]
     centroid_yx_px: NDArray[np.float64]
     bbox: NDArray[np.int32]
+    score: NDArray[np.float64]
 
     def __len__(self) -> int:
         """Count the objects."""
@@ -151,6 +155,7 @@ class Outcomes:
                 "area_px": own.area_px,
                 "centroid_y_px": own.centroid_yx_px[:, 0],
                 "centroid_x_px": own.centroid_yx_px[:, 1],
+                "score": own.score,
             },
             columns=list(OBJECT_COLUMNS),
         )
@@ -201,6 +206,7 @@ def outcomes(
             area_px=np.where(own.gone, counted.area, own.area),
             centroid_yx_px=own.centroid_yx_px,
             bbox=own.bbox,
+            score=labels.scores,
         )
 
     return _of_objects_with_pixels(

@@ -23,7 +23,7 @@ from napari_panoptic.nuclei.results import RegionResult, RowsFile
 RegionResults = list[list[RegionResult]]
 """Per condition, the teams of one region."""
 
-_FORMAT = "napari-panoptic region 1"
+_FORMAT = "napari-panoptic region 2"
 _ENDING = ".part.json"
 # Raised for a file that is no JSON, or holds other values than this version writes.
 _NOT_AS_WRITTEN = (

@@ -177,7 +177,8 @@ def _named(files: MaskFiles | None) -> Any:
         return None
     paths = {name: [str(p) for p in paths] for name, paths in files.paths.items()}
     patch = None if files.patch is None else asdict(files.patch)
-    return [files.source, paths, files.item, asdict(files.rules), patch]
+    probability = None if files.probability is None else str(files.probability)
+    return [files.source, paths, files.item, asdict(files.rules), patch, probability]
 
 
 def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | None:

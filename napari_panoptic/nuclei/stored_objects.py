@@ -97,6 +97,7 @@ def outcomes_of_rows(objects: pd.DataFrame, class_names: Sequence[str]) -> Outco
             area_px=own["area_px"].to_numpy(np.int64),
             centroid_yx_px=own[["centroid_y_px", "centroid_x_px"]].to_numpy(np.float64),
             bbox=np.zeros((n, 4), np.int32),
+            score=own["score"].to_numpy(np.float64) if "score" in own else np.full(n, np.nan),
         )
 
     return Outcomes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,31 +23,41 @@ class Choice:
     Parameters
     ----------
     means
-        Mean of each setting over the patients with a figure, with its interval.
+        float64 (k,): mean of each setting over the patients with a figure; NaN without any.
     best
         The setting of the best mean; the first of equals, None if there is no figure.
     chosen
         Per patient: the setting that is best over all other patients; None for a single patient.
+    at_best
+        float64 (n,): each patient's figure under the best setting.
     left_out
         float64 (n,): each patient's figure under the setting that the others chose.
-    honest
-        The mean of `left_out`: what to expect of new patients.
-    optimism
-        By how much the figure at the best setting exceeds `left_out`, paired by patient; positive
-        if the choice flatters, whether high or low figures are better.
+    higher_is_better
+        Whether the highest mean is the best.
     """
 
-    means: tuple[Interval, ...]
+    means: FloatArray
     best: int | None
     chosen: tuple[int | None, ...]
+    at_best: FloatArray
     left_out: FloatArray
-    honest: Interval
-    optimism: Interval
+    higher_is_better: bool = True
 
     @property
     def optimistic(self) -> float:
         """The mean at the best setting: too good, since the same patients chose it."""
-        return math.nan if self.best is None else self.means[self.best].mean
+        return math.nan if self.best is None else float(self.means[self.best])
+
+    @cached_property
+    def honest(self) -> Interval:
+        """The mean of `left_out` with its interval: what to expect of new patients."""
+        return mean_interval(self.left_out)
+
+    @cached_property
+    def optimism(self) -> Interval:
+        """By how much `at_best` is better than `left_out`, paired by patient, with its interval."""
+        gain = self.at_best - self.left_out
+        return mean_interval(gain if self.higher_is_better else -gain)
 
 
 def choose(
@@ -64,32 +75,34 @@ def choose(
     """
     values = np.asarray(figures, np.float64)
     sign = 1.0 if higher_is_better else -1.0
-    best = best_column(sign * values)
-    chosen = tuple(best_column(sign * np.delete(values, row, axis=0)) for row in range(len(values)))
-    left_out = np.array(
-        [math.nan if at is None else values[row, at] for row, at in enumerate(chosen)], np.float64
-    )
-    at_best = np.full(len(values), math.nan) if best is None else values[:, best]
+    n, undefined = len(values), np.full(len(values), np.nan)
+    best = _best(sign * values)
+    chosen = tuple(_best(sign * np.delete(values, row, axis=0)) for row in range(n))
     return Choice(
-        means=tuple(mean_interval(column) for column in values.T),
+        means=_means(values),
         best=best,
         chosen=chosen,
-        left_out=left_out,
-        honest=mean_interval(left_out),
-        optimism=mean_interval(sign * (at_best - left_out)),
+        at_best=undefined if best is None else values[:, best],
+        left_out=np.array(
+            [math.nan if at is None else values[row, at] for row, at in enumerate(chosen)],
+            np.float64,
+        ),
+        higher_is_better=higher_is_better,
     )
 
 
-def best_column(values: FloatArray) -> int | None:
-    """Return the column (of n, k) with the highest mean of what is defined, the first of equals.
-
-    None if nothing is defined.
-    """
-    defined = ~np.isnan(values)
-    means = np.full(values.shape[1], np.nan)
-    sums, counts = np.where(defined, values, 0.0).sum(axis=0), defined.sum(axis=0)
-    np.divide(sums, counts, out=means, where=counts > 0)
+def _best(values: FloatArray) -> int | None:
+    """Return the column with the highest mean, the first of equals; None if there is none."""
+    means = _means(values)
     if np.isnan(means).all():
         return None
     highest = float(np.nanmax(means))
     return int(np.flatnonzero(means >= highest - ROUNDING * abs(highest))[0])
+
+
+def _means(values: FloatArray) -> FloatArray:
+    """Return the mean of what is defined in each column."""
+    counts = (~np.isnan(values)).sum(axis=0)
+    means: FloatArray = np.full(values.shape[1], np.nan)
+    np.divide(np.nansum(values, axis=0), counts, out=means, where=counts > 0)
+    return means

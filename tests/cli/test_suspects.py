@@ -57,9 +57,8 @@ def test_one_team_has_no_consensus(nuclei_sample, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_regions_without_two_teams_are_left_out(tmp_path, capsys):
-    (tmp_path / "cohort").mkdir()
-    assert main(["sample", str(tmp_path / "cohort")]) == 0
+def test_regions_without_two_teams_are_left_out(nuclei_sample, tmp_path, capsys):
+    shutil.copytree(nuclei_sample, tmp_path / "cohort")
     shutil.rmtree(tmp_path / "cohort" / "Submissions")
     for folder in (tmp_path / "cohort" / "Teams").iterdir():
         for path in sorted(folder.rglob("*.tif"))[1:]:

@@ -25,7 +25,9 @@ def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="closed pipes are reported differently there")
-@pytest.mark.parametrize("closed", [["stdout"], ["stdout", "stderr"]])
+@pytest.mark.parametrize(
+    "closed", [pytest.param(["stdout"], marks=pytest.mark.long), ["stdout", "stderr"]]
+)
 def test_defect_44_tables_are_written_when_nobody_reads_the_output(
     cohort: Path, tmp_path: Path, closed: list[str]
 ) -> None:
@@ -52,7 +54,7 @@ def test_defect_44_tables_are_written_when_nobody_reads_the_output(
         assert "Broken" not in text
 
 
-@pytest.mark.parametrize("offset", [0, 9_999])
+@pytest.mark.parametrize("offset", [pytest.param(0, marks=pytest.mark.long), 9_999])
 def test_defect_44_a_tiff_without_pages_is_described_in_one_line(
     tmp_path: Path, offset: int
 ) -> None:

@@ -365,11 +365,11 @@ def test_ctrl_c_while_the_program_is_imported_is_one_line(tmp_path: Path) -> Non
 def test_killed_at_any_moment() -> None:
     """The short form of ``python -m tests.faults.kill --kills 200``."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.kill", "--kills", "3", "--regions", "1"],
+        [sys.executable, "-m", "tests.faults.kill", "--kills", "2", "--regions", "1"],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(re.findall(r": 3 kills, ", done.stdout)) == 4 + len(ENDINGS)
+    assert len(re.findall(r": 2 kills, ", done.stdout)) == 4 + len(ENDINGS)

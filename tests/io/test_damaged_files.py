@@ -564,7 +564,7 @@ def test_a_zarr_label_without_a_name(tmp_path: Path) -> None:
 )
 def test_a_stored_region_of_another_layout(tmp_path: Path, body: str) -> None:
     store = PartStore(tmp_path)
-    header = {"format": "napari-panoptic region 1", "region": "r", "fingerprint": "f"}
+    header = {"format": "napari-panoptic region 2", "region": "r", "fingerprint": "f"}
     line = json.dumps(header | {"sha256": _sha256(body)})
     store._path("r").write_text(f"{line}\n{body}\n", encoding="utf-8")
     with pytest.raises(DamagedPartError):

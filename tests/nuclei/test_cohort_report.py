@@ -31,7 +31,7 @@ from napari_panoptic.nuclei.values.settings import Correction, EvaluationSetting
 from napari_panoptic.report.nuclei.page import report_page
 from tests.support.interrupted import stopped_at, write_large_cohort
 from tests.support.one_by_one import robustness_of_results
-from tests.support.reports import report_on, without_team_in
+from tests.support.reports import report_on, without_plots, without_team_in
 from tests.support.slides import HELD_UP_TO_PX as SLIDES_FROM_PX
 from tests.support.slides import TEAMS as SLIDE_TEAMS
 from tests.support.slides import write_slide_cohort
@@ -50,13 +50,21 @@ def cohort(folder: Path) -> Cohort:
 
 @pytest.fixture(scope="module")
 def page(cohort: Cohort) -> str:
-    """Return the page of a report that one thread computes without interruption."""
-    return report_page(report_on(cohort), [])
+    """Return the page on one team that one thread computes without interruption."""
+    found = cohort_report(one_team(cohort), jobs=1)
+    assert found is not None
+    with without_plots():
+        return report_page(found, [])
 
 
 def request_for(cohort: Cohort, **changes: EvaluationSettings) -> ReportRequest:
     settings = changes.get("settings", EvaluationSettings())
     return ReportRequest(cohort, settings, "disentangled", TEAMS)
+
+
+def one_team(cohort: Cohort) -> ReportRequest:
+    """Request a report whose page is drawn in half the time."""
+    return replace(request_for(cohort), team_names=TEAMS[:1])
 
 
 def assert_same(found: Robustness, wanted: Robustness) -> None:
@@ -121,10 +129,11 @@ def test_patients_whose_regions_are_not_together_are_summed_all_the_same(cohort:
 # --- taken up again ----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_a_stopped_run_goes_on_in_the_pass_where_it_was(
     cohort: Cohort, page: str, tmp_path: Path
 ) -> None:
-    request, store = request_for(cohort), tmp_path / "store"
+    request, store = one_team(cohort), tmp_path / "store"
     done: list[RegionDone] = []
     in_second = len(cohort.regions) + 2
     stopped = cohort_report(
@@ -169,8 +178,10 @@ def test_nothing_is_kept_where_nothing_could_be_evaluated(cohort: Cohort, tmp_pa
     assert not store.exists()
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("no_plots")
 def test_processes_give_the_same(cohort: Cohort, page: str) -> None:
-    found = cohort_report(request_for(cohort), jobs=2, scheduler=PROCESSES)
+    found = cohort_report(one_team(cohort), jobs=2, scheduler=PROCESSES)
     assert found is not None
     assert report_page(found, []) == page
 
@@ -178,7 +189,8 @@ def test_processes_give_the_same(cohort: Cohort, page: str) -> None:
 # --- the command -------------------------------------------------------------------------------
 
 
-N_MANY = 12
+N_MANY = 6
+ONE_TEAM = ("--teams", TEAMS[0])
 
 
 @pytest.fixture(scope="module")
@@ -190,24 +202,33 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(many: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Write the report on many regions where nothing interrupts."""
     output = tmp_path_factory.mktemp("whole") / "report.html"
-    assert main(["report", str(many), "-o", str(output)]) == 0
+    with without_plots():
+        assert main(["report", str(many), "-o", str(output), *ONE_TEAM]) == 0
     return output.read_bytes()
 
 
-@pytest.mark.parametrize("at", [6, 18], ids=["in the first pass", "in the second pass"])
+@pytest.mark.usefixtures("no_plots")
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(3, id="in the first pass", marks=pytest.mark.long),
+        pytest.param(9, id="in the second pass"),
+    ],
+)
 def test_a_killed_report_goes_on_and_ends_with_the_same_bytes(
     many: Path, whole: bytes, tmp_path: Path, at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "report.html"
-    arguments = ["report", str(many), "-o", str(output), "--jobs", "2", "--scheduler", "threads"]
-    with stopped_at(at, "kill -9", *arguments) as process:
+    arguments = ["report", str(many), "-o", str(output), *ONE_TEAM]
+    running = stopped_at(at, "kill -9", *arguments, "--jobs", "2", "--scheduler", "threads")
+    with running as process:
         process.communicate(timeout=500)
     assert not output.exists()
     n_done = n_kept(tmp_path / ".report.html.parts")
     assert n_done in (at - 1, at)
     assert (n_done > N_MANY) == (at > N_MANY)
     capsys.readouterr()
-    assert main(["report", str(many), "-o", str(output)]) == 0
+    assert main(arguments) == 0
     said = capsys.readouterr().err
     total = n_passes() * N_MANY
     assert f"{n_done} of {total} regions, each evaluated 2 times, were done by an interrup" in said
@@ -215,14 +236,14 @@ def test_a_killed_report_goes_on_and_ends_with_the_same_bytes(
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_no_resume_begins_anew(
     folder: Path, cohort: Cohort, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output, store = tmp_path / "report.html", tmp_path / ".report.html.parts"
-    request = replace(request_for(cohort), team_names=TEAMS[:1])  # the page of one team is short
     for options, is_said in (["--no-resume"], False), ([], True):
-        assert cohort_report(request, jobs=1, store=store) is not None
-        assert main(["report", str(folder), "-o", str(output), "--teams", TEAMS[0], *options]) == 0
+        assert cohort_report(one_team(cohort), jobs=1, store=store) is not None
+        assert main(["report", str(folder), "-o", str(output), *ONE_TEAM, *options]) == 0
         assert ("10 of 10 regions" in capsys.readouterr().err) == is_said
         assert not store.exists()
 

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,7 @@ def test_what_cannot_be_read_is_the_same_finding(folder: Path) -> None:
     shutil.rmtree(submission_folder(folder, "alpha", REGIONS[2]))
     next((folder).rglob(f"{REGIONS[3].name}.xml")).write_text("<Annotations", encoding="utf-8")
     cohort = open_cohort(folder)
-    assert_all_same(cohort, UNSHIFTED)
+    assert_all_same(replace(cohort, regions=cohort.regions[:4]), UNSHIFTED)
     results = evaluate_conditions(cohort, cohort.regions[0], TEAMS, UNSHIFTED)
     kinds = {f.kind for found in results for result in found for f in result.findings}
     assert {FindingKind.FALLBACK, FindingKind.MISSING} <= kinds
@@ -185,7 +185,7 @@ predictions.submission = "Submissions/{team}/{patient}/{region}/{class}/*.mat"
     cohort = open_cohort(folder)
     assert cohort.regions[0].reference is not None
     assert cohort.regions[0].reference.source == Source.COLOUR_CODED
-    assert_all_same(cohort, UNSHIFTED)
+    assert_all_same(replace(cohort, regions=cohort.regions[:2]), UNSHIFTED)
 
 
 def test_no_conditions_no_teams(cohort: Cohort) -> None:
@@ -301,7 +301,7 @@ def test_pixels_move_as_whole(shift: Shift) -> None:
 
 def test_a_shift_gives_what_shifted_files_give(folder: Path, tmp_path: Path) -> None:
     """Masks with room to the edge, moved on disk and evaluated alone."""
-    for region in REGIONS:
+    for region in REGIONS[:2]:
         rgb = tifffile.imread(mask_path(folder, "alpha", region))
         rgb[:3] = rgb[-3:] = rgb[:, :3] = rgb[:, -3:] = 0
         tifffile.imwrite(mask_path(folder, "alpha", region), rgb, photometric="rgb")
@@ -316,11 +316,11 @@ def test_a_shift_gives_what_shifted_files_give(folder: Path, tmp_path: Path) -> 
     cohort = open_cohort(folder)
     together = {
         region.name: evaluate_conditions(cohort, region, ["alpha"], conditions)
-        for region in cohort.regions
+        for region in cohort.regions[:2]
     }
     for number, condition in enumerate(conditions):
         moved = shutil.copytree(folder, tmp_path / f"moved {number}")
-        for region in REGIONS:
+        for region in REGIONS[:2]:
             path = mask_path(moved, "alpha", region)
             tifffile.imwrite(
                 path,
@@ -328,7 +328,7 @@ def test_a_shift_gives_what_shifted_files_give(folder: Path, tmp_path: Path) -> 
                 photometric="rgb",
             )
         cohort_there = open_cohort(moved)
-        for region in cohort_there.regions:
+        for region in cohort_there.regions[:2]:
             (alone,) = evaluate_alone(cohort_there, region, ["alpha"], condition.settings, None)
             (found,) = together[region.name][number]
             assert found.objects is not None

@@ -13,7 +13,7 @@ from tests.nuclei.edits.test_pair import assert_same, pair_of
 from tests.support.label_cases import random_pair
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_any_walk_through_the_settings(seed: int) -> None:
     rng = np.random.default_rng(seed)
     pair = pair_of(random_pair(rng))

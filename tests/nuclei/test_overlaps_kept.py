@@ -101,7 +101,7 @@ def matched(evaluation: Evaluation) -> dict[tuple[int, int], float]:
 
 
 @given(reference=OBJECTS, prediction=OBJECTS, has_void=st.booleans())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_figures_are_those_of_whole_masks(
     reference: list[tuple[Box, str]], prediction: list[tuple[Box, str]], has_void: bool
 ) -> None:

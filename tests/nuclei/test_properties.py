@@ -49,7 +49,7 @@ def figures(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(seed=seeds, shape=shapes, policy=policies, threshold=st.sampled_from([0.2, 0.5, 0.7]))
 def test_relabelling_changes_nothing(
     seed: int, shape: tuple[int, int], policy: str, threshold: float
@@ -64,7 +64,7 @@ def test_relabelling_changes_nothing(
     assert figures(evaluate_case(case, **chosen)) == figures(evaluate_case(other, **chosen))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=seeds, shape=shapes, policy=policies)
 def test_relabelling_in_order_changes_nothing_under_the_centroid_rule(
     seed: int, shape: tuple[int, int], policy: str
@@ -80,7 +80,7 @@ def test_relabelling_in_order_changes_nothing_under_the_centroid_rule(
     assert figures(evaluate_case(case, **chosen)) == figures(evaluate_case(other, **chosen))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(seed=seeds, shape=shapes, policy=symmetric_policies, threshold=thresholds)
 def test_swapping_sides_swaps_fp_and_fn(
     seed: int, shape: tuple[int, int], policy: str, threshold: float
@@ -105,7 +105,7 @@ def test_swapping_sides_swaps_fp_and_fn(
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(
     seed=seeds,
     shape=shapes,

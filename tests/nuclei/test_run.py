@@ -107,8 +107,9 @@ def taken_over(done: dict[str, RegionDone]) -> set[str]:
 # --- the same, however it is run --------------------------------------------------------------
 
 
+# Processes without a store are in the test below.
 @pytest.mark.parametrize("with_store", [True, False])
-@pytest.mark.parametrize("scheduler", [THREADS, PROCESSES])
+@pytest.mark.parametrize("scheduler", [THREADS, pytest.param(PROCESSES, marks=pytest.mark.long)])
 def test_the_same_results_bit_by_bit(
     cohort: Cohort, wanted: list[RegionResults], tmp_path: Path, scheduler: str, with_store: bool
 ) -> None:
@@ -134,11 +135,11 @@ def test_processes_follow_threads_where_the_rest_is_long(
         return original(number)
 
     monkeypatch.setattr(jobs, "_processes", processes)
-    many = replace(cohort, regions=cohort.regions * 4)
+    many = replace(cohort, regions=cohort.regions * 2)
     for seconds in (10_000.0, 0.0):
         monkeypatch.setattr(jobs, "_WORTH_PROCESSES_S", seconds)
         found = list(run_regions(many, WORK, jobs=2, scheduler=jobs.AUTO))
-        assert_same_regions(found, wanted * 4)
+        assert_same_regions(found, wanted * 2)
         assert started == ([] if seconds else [2])
 
 
@@ -362,7 +363,7 @@ def part_path(store: Path, name: str) -> Path:
         lambda text: "\0" * len(text),
         lambda text: text.replace('"tp":[', '"tp":[1', 1),
         lambda text: text + "x",
-        lambda text: text.replace("napari-panoptic region 1", "napari-panoptic region 0"),
+        lambda text: text.replace("napari-panoptic region 2", "napari-panoptic region 0"),
         lambda _: "[1]\n[]\n",
         lambda _: "null\n[]\n",
     ],
@@ -537,7 +538,8 @@ def tables_of(folder: Path) -> dict[str, bytes]:
     return {name: (folder / f"{name}.csv").read_bytes() for name in TABLES}
 
 
-N_LARGE = 30
+N_LARGE, N_STOPPED = 12, 9
+"""Regions of a cohort, and the one before which a run stops."""
 
 
 @pytest.fixture(scope="module")
@@ -560,7 +562,9 @@ def evaluating(cohort: Path, output: Path, scheduler: str) -> list[str]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C reaches the workers otherwise here")
-@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+@pytest.mark.parametrize(
+    "scheduler", ["threads", pytest.param("processes", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("how", ["kill -9", "Ctrl-C"])
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_tables(
     large: Path,
@@ -571,7 +575,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_tables(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     output = tmp_path / "out"
-    with stopped_at(21, how, *evaluating(large, output, scheduler)) as process:
+    with stopped_at(N_STOPPED, how, *evaluating(large, output, scheduler)) as process:
         said = process.communicate(timeout=500)[1]
     assert not list(output.glob("*.csv"))
     if how == "Ctrl-C":
@@ -579,7 +583,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_tables(
         assert "run the same command again to resume" in said
         assert "Traceback" not in said
     n_done = len(list((output / ".parts").glob("*.part.json")))
-    assert n_done in (20, 21)
+    assert n_done in (N_STOPPED - 1, N_STOPPED)
     capsys.readouterr()
     assert main(["evaluate", str(large), "--output", str(output), "--jobs", "2"]) == 0
     assert (
@@ -713,11 +717,14 @@ def test_workers_of_another_version_are_refused(
         list(run_regions(cohort, SMALL_WORK, scheduler=cluster.address))
 
 
+@pytest.mark.long
 def test_a_killed_worker_is_survived(
     cluster: Cluster, large: Path, large_tables: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """Last but one of the cluster's tests: it costs a worker."""
-    with stopped_at(21, "wait", *evaluating(large, tmp_path / "out", cluster.address)) as process:
+    """The cluster's last test but two: it costs a worker."""
+    with stopped_at(
+        N_STOPPED, "wait", *evaluating(large, tmp_path / "out", cluster.address)
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
         cluster.workers[0].kill()
@@ -726,8 +733,45 @@ def test_a_killed_worker_is_survived(
     assert tables_of(tmp_path / "out") == large_tables
 
 
+N_LOST = 20
+"""Regions of a run that loses its cluster: four are in flight when that happens."""
+
+
+def lose_in_the_middle(
+    cohort: Cohort, cluster: Cluster, lost: list[Any], said: str, store: Path
+) -> None:
+    """Kill processes at the first result, when most regions have not been submitted."""
+    many = many_regions(cohort, N_LOST)
+
+    def lose(_: RegionDone) -> None:
+        for process in lost:
+            process.kill()
+
+    with pytest.raises(PanopticError, match=said):
+        list(run_regions(many, SMALL_WORK, scheduler=cluster.address, store=store, on_result=lose))
+    n_done = len(list(store.glob("*.part.json")))
+    assert 0 < n_done < N_LOST
+    news: list[RegionDone] = []
+    whole = list(run_regions(many, SMALL_WORK, jobs=2, store=store, on_result=news.append))
+    assert len(whole) == N_LOST
+    assert sum(done.is_taken_over for done in news) == n_done
+
+
+def test_a_cluster_that_loses_its_workers_in_the_middle(
+    cluster: Cluster,
+    cohort: Cohort,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The cluster's last test but one: it costs all workers."""
+    monkeypatch.setattr(dask_cluster, "_WITHOUT_WORKERS_S", 1.0)
+    lose_in_the_middle(cohort, cluster, cluster.workers, "has lost all its workers", tmp_path)
+    assert "Traceback" not in caplog.text
+
+
 def test_no_workers_are_an_error(cluster: Cluster, cohort: Cohort) -> None:
-    """The cluster's last test: it costs the other worker."""
+    """The cluster's last test."""
     for worker in cluster.workers:
         worker.kill()
         worker.wait(30)
@@ -741,49 +785,18 @@ def test_no_workers_are_an_error(cluster: Cluster, cohort: Cohort) -> None:
         assert time.monotonic() < deadline
 
 
-N_LOST = 20
-"""Regions of a run that loses its cluster: four are in flight when that happens."""
-
-
-@pytest.mark.parametrize(
-    ("lost", "said"),
-    [("workers", "has lost all its workers"), ("scheduler", "does not answer any more")],
-)
-def test_a_cluster_that_is_lost_in_the_middle(
-    cohort: Cohort,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    lost: str,
-    said: str,
+@pytest.mark.long
+def test_a_cluster_that_loses_its_scheduler_in_the_middle(
+    cohort: Cohort, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(dask_cluster, "_WITHOUT_WORKERS_S", 1.0)
-    many = many_regions(cohort, N_LOST)
     cluster = Cluster(tmp_path)
     try:
         cluster.wait_for_workers(2)
-        store = tmp_path / "store"
-
-        def lose(_: RegionDone) -> None:
-            """Kill at the first result, when most regions have not been submitted."""
-            for process in cluster.workers if lost == "workers" else [cluster.scheduler]:
-                process.kill()
-
-        with pytest.raises(PanopticError, match=said):
-            list(
-                run_regions(
-                    many, SMALL_WORK, scheduler=cluster.address, store=store, on_result=lose
-                )
-            )
-        n_done = len(list(store.glob("*.part.json")))
-        assert 0 < n_done < N_LOST
+        lost = [cluster.scheduler]
+        lose_in_the_middle(cohort, cluster, lost, "does not answer any more", tmp_path / "store")
         assert "Traceback" not in caplog.text
     finally:
         cluster.stop()
-    news: list[RegionDone] = []
-    whole = list(run_regions(many, SMALL_WORK, jobs=2, store=store, on_result=news.append))
-    assert len(whole) == N_LOST
-    assert sum(done.is_taken_over for done in news) == n_done
 
 
 def test_an_address_that_does_not_answer(

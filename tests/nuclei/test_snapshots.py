@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -80,15 +82,25 @@ def assert_same_snapshots(found: RegionSnapshot, wanted: RegionSnapshot) -> None
         )
 
 
+@pytest.fixture(scope="module")
+def loaded(cohort: Cohort) -> Callable[[str, EvaluationSettings], RegionSnapshot]:
+    """Load a region once for each setting."""
+    return cache(partial(load_region, cohort))
+
+
 @pytest.mark.parametrize("source", [None, Source.SUBMISSION])
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", NAMES[:3])
 def test_what_is_taken_over_gives_the_same_figures(
-    cohort: Cohort, name: str, change: str, source: Source | None
+    cohort: Cohort,
+    loaded: Callable[[str, EvaluationSettings], RegionSnapshot],
+    name: str,
+    change: str,
+    source: Source | None,
 ) -> None:
     start = EvaluationSettings(restoration="border-dilated", matching="centroid")
     for before in (DEFAULT, start):
-        previous = load_region(cohort, name, before)
+        previous = loaded(name, before)
         settings = before.replaced(**CHANGES[change])
         again = load_region(cohort, name, settings, source=source, previous=previous)
         assert_same_snapshots(again, load_region(cohort, name, settings, source=source))

@@ -121,7 +121,11 @@ def evaluated(folder: Path, output: Path, *options: str) -> dict[str, bytes]:
         ("--matching", "centroid", "--outlines", "both-clipped"),
         ("--ambiguous", "majority", "--iou-threshold", "0.3"),
         ("--ambiguous", "clip-predictions", "--no-distances", "--jobs", "1"),
-        ("--ambiguous", "keep", "--scheduler", "processes", "--jobs", "2"),
+        ("--ambiguous", "keep", "--jobs", "2"),
+        pytest.param(
+            ("--ambiguous", "keep", "--scheduler", "processes", "--jobs", "2"),
+            marks=pytest.mark.long,
+        ),
     ],
     ids=lambda options: " ".join(options) or "defaults",
 )
@@ -287,8 +291,14 @@ def test_polygons_without_a_pixel_are_told_of(tmp_path: Path) -> None:
     assert [f for f in seen.findings if f.kind is FindingKind.VANISHED] == vanished
 
 
+@pytest.mark.usefixtures("no_plots")
 @pytest.mark.parametrize(
-    ("held_up_to_px", "names"), [(10**9, None), (64 * 64, "p1_a"), (1, "p1_a, p1_b and p2_a")]
+    ("held_up_to_px", "names"),
+    [
+        pytest.param(10**9, None, marks=pytest.mark.long),
+        (64 * 64, "p1_a"),
+        pytest.param(1, "p1_a, p1_b and p2_a", marks=pytest.mark.long),
+    ],
 )
 def test_the_report_says_what_it_leaves_out(
     folder: Path,
@@ -366,7 +376,7 @@ def test_sums_alone(folder: Path) -> None:
     assert result.counts is not None
 
 
-@pytest.mark.parametrize("scheduler", [THREADS, PROCESSES])
+@pytest.mark.parametrize("scheduler", [THREADS, pytest.param(PROCESSES, marks=pytest.mark.long)])
 def test_resume_takes_rows_over(folder: Path, tmp_path: Path, scheduler: str) -> None:
     cohort, store = open_cohort(folder), tmp_path / "parts"
     first = list(run_regions(cohort, small_work(), store=store, scheduler=scheduler, jobs=2))
@@ -528,6 +538,7 @@ def held_outcomes(cohort: Cohort, name: str, settings: EvaluationSettings) -> An
 # --- a cluster --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_cluster_evaluates_slides_like_this_process(folder: Path, tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     try:

@@ -12,7 +12,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.guard import largest_px
 from tests.support.paths import REPOSITORY
 
-INPUTS = 100
+INPUTS = 60
 
 
 def test_damaged_files_give_typed_errors_or_sound_values(tmp_path: Path) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.paths import REPOSITORY
+from tests.support.sources import nodes
 
-PACKAGE = sorted((REPOSITORY / "napari_panoptic").rglob("*.py"))
 PAGES = [
     *sorted(
         page
@@ -36,38 +35,24 @@ PHRASES = re.compile(
 """Phrases to replace, anywhere: by the number, again, the user, the outcome, are created."""
 
 
-def docstrings(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the line and the text of every docstring of a module."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            text = ast.get_docstring(node)
-            if text:
-                yield node.body[0].lineno, text
-
-
-def strings(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the line and the text of every string of a module, docstrings included."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.lineno, node.value
-
-
 def test_docstrings_begin_with_ordinary_words() -> None:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     found = [
-        f"{path.relative_to(REPOSITORY)}:{line}: {text.splitlines()[0]}"
-        for path in PACKAGE
-        for line, text in docstrings(path)
+        f"{name}:{node.body[0].lineno}: {text.splitlines()[0]}"
+        for name, node in nodes()
+        if isinstance(node, kinds) and (text := ast.get_docstring(node))
         if BEGINNINGS.match(text)
     ]
     assert found == []
 
 
 def test_strings_of_the_package_avoid_riddles() -> None:
+    """Docstrings are among the strings."""
     found = [
-        f"{path.relative_to(REPOSITORY)}:{line}: {phrase.group()}"
-        for path in PACKAGE
-        for line, text in strings(path)
-        for phrase in PHRASES.finditer(text)
+        f"{name}:{node.lineno}: {phrase.group()}"
+        for name, node in nodes()
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for phrase in PHRASES.finditer(node.value)
     ]
     assert found == []
 

@@ -8,11 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
-import napari_panoptic
-
-PACKAGE = Path(napari_panoptic.__file__).parent
+from tests.support.sources import modules, nodes
 
 FORBIDDEN_MODULES = {
     *("pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"),
@@ -48,21 +45,6 @@ ONLY_THERE = {
 }
 
 
-@cache
-def modules() -> dict[str, ast.Module]:
-    """Return the syntax of every module. Parsed by the first test, not when tests are collected."""
-    return {
-        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted(PACKAGE.rglob("*.py"))
-    }
-
-
-@cache
-def nodes() -> list[tuple[str, ast.AST]]:
-    """Return every node, with the name of its module."""
-    return [(name, node) for name, tree in modules().items() for node in ast.walk(tree)]
-
-
 def dotted(node: ast.AST) -> str:
     """Give the name of what is called, such as ``np.load``."""
     if isinstance(node, ast.Attribute):
@@ -70,13 +52,14 @@ def dotted(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else "?"
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def imported() -> Iterator[tuple[str, str]]:
+    """Yield a module and the name of what it imports."""
+    for name, node in nodes():
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((name, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            yield name, node.module or ""
+            yield from ((name, f"{node.module}.{alias.name}") for alias in node.names)
 
 
 @cache
@@ -92,11 +75,10 @@ def named() -> set[tuple[str, str]]:
 
 
 def test_nothing_is_imported_that_runs_or_fetches() -> None:
-    for name, tree in modules().items():
-        for module in imported(tree):
-            parts = module.split(".")
-            prefixes = {".".join(parts[:n]) for n in range(1, len(parts) + 1)}
-            assert not prefixes & FORBIDDEN_MODULES or (name, module) in KNOWN, (name, module)
+    for name, module in imported():
+        parts = module.split(".")
+        prefixes = {".".join(parts[:n]) for n in range(1, len(parts) + 1)}
+        assert not prefixes & FORBIDDEN_MODULES or (name, module) in KNOWN, (name, module)
 
 
 def test_nothing_is_called_that_runs_what_is_in_a_file() -> None:

@@ -71,6 +71,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         if options not in done:
             folder = tmp_path_factory.mktemp("tables")
             arguments = ["evaluate", str(COHORT), "--output", str(folder), *options]
+            arguments += ["--scheduler", "threads"]  # processes take longer to start than the work
             assert main(arguments) == 0
             done[options] = Tables(folder)
         return done[options]

@@ -56,7 +56,7 @@ REGION_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
 CLASS_FIGURES = (*REGION_FIGURES, "precision", "recall", "f1", "mean_iou", "mean_hausdorff_px")
 OBJECT_CELLS = (
     *("side", "id", "class", "status", "cause", "partner_id", "partner_class", "iou"),
-    *("hausdorff_px", "hausdorff_um", "area_px", "centroid_y_px", "centroid_x_px"),
+    *("hausdorff_px", "hausdorff_um", "area_px", "centroid_y_px", "centroid_x_px", "score"),
 )
 
 Labels = np.ndarray
@@ -81,6 +81,7 @@ def read_polygons(root: Path, region: SmallRegion) -> list[tuple[int, str, list,
     return polygons
 
 
+@cache
 def annotated_masks(root: Path, region: SmallRegion) -> tuple[ClassMasks, np.ndarray]:
     """Fill the polygons: one mask per class, and the ambiguous area."""
     masks = {name: np.zeros(region.shape, np.int64) for name in (*CLASSES, AMBIGUOUS)}
@@ -158,6 +159,7 @@ def flattened(masks: ClassMasks) -> tuple[Labels, dict[int, str]]:
     return flat, classes
 
 
+@cache
 def predicted_masks(
     root: Path, team: str, region: SmallRegion, source: str, restoration: str
 ) -> ClassMasks:

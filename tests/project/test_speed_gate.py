@@ -29,7 +29,7 @@ from benchmarks.cases import MEDIUM
 from benchmarks.stages import Row, make_inputs
 from benchmarks.workers import Workers
 
-ROUNDS = 7
+ROUNDS = 5
 IMAGE_BYTES = 4 * MEDIUM.side**2
 """One label image of M: 9 MB."""
 

@@ -154,6 +154,7 @@ def test_it_is_printed_on_a4_with_nothing_cut_off(browser: Page, report: Path) -
         browser.call("Emulation.setEmulatedMedia", media="")
 
 
+@pytest.mark.long
 @needs_shared_cases
 def test_thirty_regions_and_four_teams(browser: Page, tmp_path: Path) -> None:
     target = tmp_path / "report.html"

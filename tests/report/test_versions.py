@@ -17,6 +17,7 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.versions import compare_teams_of
 from napari_panoptic.report.nuclei.versions import DIFF, diff_table, transitions
 from tests.support.paths import REPOSITORY
+from tests.support.reports import without_plots
 from tests.support.version_cohort import PATIENTS, write_version_cohort
 
 
@@ -29,7 +30,8 @@ def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def section(cohort: Path, tmp_path_factory: pytest.TempPathFactory) -> html.HtmlElement:
     path = tmp_path_factory.mktemp("report") / "report.html"
     arguments = ["--teams", "old,worse", "--compare", "old", "worse", "--margin", "0.02"]
-    assert main(["report", str(cohort), "-o", str(path), *arguments]) == 0
+    with without_plots():
+        assert main(["report", str(cohort), "-o", str(path), *arguments]) == 0
     (found,) = html.fromstring(path.read_text("utf-8")).xpath("//section[@id='versions']")
     return found
 

@@ -921,7 +921,7 @@ def test_killed_at_any_moment_nothing_saved_is_lost(path: Path) -> None:
         context.set_forkserver_preload([__name__])
     generator = random.Random(8)  # noqa: S311
     reported: dict[str, set[int]] = {"Ada": set(), "Bo": set()}
-    kills = 25
+    kills = 10
     for attempt in range(kills):
         running = []
         for reviewer in reported:

@@ -27,6 +27,7 @@ def many_failures(n: int, *, regions: int = 1) -> CohortFailures:
             "area_px": part + 10,
             "centroid_yx_px": np.zeros((k, 2)),
             "bbox": np.zeros((k, 4), np.int32),
+            "score": np.full(k, np.nan),
         }
         found = RegionFailures(columns, ("Epithelial",), None)
         blocks.append(Block("team", "patient", f"region {number}", found))

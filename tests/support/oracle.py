@@ -412,6 +412,7 @@ def _object_row(side: str, thing: Thing) -> Row:
         "area_px": len(pixels),
         "centroid_y_px": float(y),
         "centroid_x_px": float(x),
+        "score": None,
     }
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+
+import pytest
 
 from napari_panoptic.nuclei.cohort_report import CohortReport, ReportRequest, cohort_report
 from napari_panoptic.nuclei.values.cohort import Cohort, Team
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.report.plots import embed
 
 HOSTILE_TEAMS = (
     "<img src=x onerror=alert(1)>",
@@ -17,6 +21,14 @@ HOSTILE_TEAMS = (
 )
 HOSTILE_PATIENTS = ("</td><script>hacked=1</script>", "=1+1", "\N{HEBREW LETTER ALEF}" * 60)
 HOSTILE_REGION = 'r" onload="hacked=1" <b>\n'
+
+
+@contextmanager
+def without_plots() -> Iterator[None]:
+    """Leave the plots of reports empty, which take most of the time: for tests of the rest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embed, "svg_text", lambda _plot, **_options: "<svg></svg>")
+        yield
 
 
 def report_on(

@@ -77,9 +77,11 @@ def random_pair(
 def _ellipse(
     image: NDArray[np.int32], centre: NDArray[np.float64], axes: NDArray[np.float64], id_: int
 ) -> None:
-    y, x = np.ogrid[: image.shape[0], : image.shape[1]]
+    (y0, x0), (y1, x1) = np.maximum(centre - axes, 0).astype(int), (centre + axes).astype(int) + 1
+    y, x = np.ogrid[y0 : min(y1, image.shape[0]), x0 : min(x1, image.shape[1])]
     inside = ((y - centre[0]) / axes[0]) ** 2 + ((x - centre[1]) / axes[1]) ** 2 <= 1
-    image[inside & (image == 0)] = id_
+    window = image[y0:y1, x0:x1]
+    window[inside & (window == 0)] = id_
 
 
 SLIDE, SMALL, TEAMS = "S_1", "S_2", ("first", "second")

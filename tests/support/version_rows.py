@@ -108,6 +108,7 @@ def _row(rng: np.random.Generator, side: str, id_: int, class_name: str) -> dict
         "area_px": int(rng.integers(20, 200)),
         "centroid_y_px": rng.uniform(0, 60),
         "centroid_x_px": rng.uniform(0, 60),
+        "score": np.nan,
     }
 
 

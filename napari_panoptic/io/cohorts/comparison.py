@@ -18,6 +18,7 @@ from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.cohorts.folder_scan import description_text
 from napari_panoptic.io.cohorts.pair import PAIR, scheme_of
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, write_labels
+from napari_panoptic.io.formats.scores import SCORE_NAMES
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme
 
 Classes = Mapping[int, str] | str
@@ -40,10 +41,13 @@ class Labels:
         Zarr) with a shape and slices, which is written block by block.
     classes
         The classes of its objects.
+    scores
+        The scores of those objects that have one.
     """
 
     array: Any
     classes: Classes = ONLY_CLASS
+    scores: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +172,13 @@ class Comparison:
             ids = np.unique(array)
         with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
             table = csv.writer(file, lineterminator="\n")
-            table.writerow(("id", "class"))
-            table.writerows(class_rows(ids, side.classes))
+            rows = class_rows(ids, side.classes)
+            if side.scores:
+                table.writerow(("id", "class", SCORE_NAMES[0]))
+                table.writerows((*row, side.scores.get(row[0], "")) for row in rows)
+            else:
+                table.writerow(("id", "class"))
+                table.writerows(rows)
         return path.suffix
 
 

@@ -38,11 +38,15 @@ PATCHES_KEY = "patches"
 """Where regions lie in slides."""
 CLASSES_KEY = "classes"
 """Under reference and predictions: where tables of classes lie."""
-RULE_KEYS: Mapping[str, tuple[type[StrEnum], tuple[Source, ...]]] = {
+PROBABILITY_KEY = "probability"
+"""Under predictions: where probability maps lie."""
+RULE_KEYS: Mapping[str, tuple[type[StrEnum] | None, tuple[Source, ...]]] = {
     "vertices": (Vertices, (Source.GEOJSON, Source.IMAGEJ_ROI)),
     "multipolygons": (Multipolygons, (Source.GEOJSON,)),
+    "score": (None, (Source.GEOJSON, Source.ANNOTATION_STORE, Source.LABELS)),
 }
-"""Under reference and predictions: how outlines are read, and in which forms that matters."""
+"""Under reference and predictions: how outlines and scores are read, in which of some words (None
+for any text), and in which forms that matters."""
 PLACE_KEYS = ("axes", "scale", "offset", "objects")
 """Under reference and predictions: where pixels of the files lie, and what objects of masks are."""
 IGNORED = ""
@@ -241,11 +245,12 @@ def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> Ma
         )
     table = table_at(files, key, prefix="files.")
     readable = [form.name for form in known_forms().values() if form.load is not None]
-    check_keys(table, where, [*readable, CLASSES_KEY, *RULE_KEYS, *PLACE_KEYS])
+    places = (CLASSES_KEY, PROBABILITY_KEY) if team else (CLASSES_KEY,)
+    check_keys(table, where, [*readable, *places, *RULE_KEYS, *PLACE_KEYS])
     optional = {"patient"} | ({"team"} if team else set())
     forms = {}
     for name, value in table.items():
-        if name == CLASSES_KEY or name in RULE_KEYS or name in PLACE_KEYS:
+        if name in places or name in RULE_KEYS or name in PLACE_KEYS:
             continue
         form = known_forms()[name]
         forms[form.source] = _form_patterns(value, f"{where}.{name}", form, optional)
@@ -254,6 +259,9 @@ def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> Ma
         forms,
         pattern_list(sidecars, f"{where}.{CLASSES_KEY}", {"region"}, optional),
         _rules(table, where, team=team),
+        pattern_list(
+            table.get(PROBABILITY_KEY, []), f"{where}.{PROBABILITY_KEY}", {"region"}, optional
+        ),
     )
 
 
@@ -269,7 +277,8 @@ def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, Out
                 f"none; remove it, or add {where}.{forms[0]}"
             )
         for name, place, word in _by_team(table, key, where, team=team):
-            by_team.setdefault(name, {})[key] = _word(word, words, place)
+            read = text_at(word, place) if words is None else _word(word, words, place)
+            by_team.setdefault(name, {})[key] = read
     for name, place, value in _by_team(table, "axes", where, team=team):
         by_team.setdefault(name, {})["axes"] = _word(value, Axes, place)
     for name, place, value in _by_team(table, "objects", where, team=team):

@@ -44,16 +44,20 @@ class MaskPatterns:
     rules
         How outlines are read: by team (casefolded), and under ``""`` those of
         all other teams, or of the annotation.
+    probabilities
+        Where probability maps lie.
     """
 
     forms: Mapping[Source, Patterns] = field(default_factory=dict)
     sidecars: Patterns = ()
     rules: Mapping[str, OutlineRules] = field(default_factory=dict)
+    probabilities: Patterns = ()
 
     @property
     def all(self) -> Patterns:
         """Every pattern."""
-        return (*(p for patterns in self.forms.values() for p in patterns), *self.sidecars)
+        of_forms = (p for patterns in self.forms.values() for p in patterns)
+        return (*of_forms, *self.sidecars, *self.probabilities)
 
 
 @dataclass(frozen=True)

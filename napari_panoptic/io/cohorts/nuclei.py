@@ -295,6 +295,12 @@ class _Discovery:
                 found = shelf.get(match.fields["region"], match.fields.get("patient"))
                 if found and "" in found.paths:
                     found.paths[""].append(match.path)
+        for pattern in masks.probabilities:
+            for match in self._marked(pattern.files(self._listing)):
+                for form in forms.values():
+                    key = match.fields["region"], match.fields.get("patient")
+                    if found := form.get(self._team(match), key):
+                        found.probability = found.probability or match.path
         for shelf in forms.get(Source.LABELS, _Form()).filled.values():
             for found in shelf:
                 self._add_tables_beside(found)
@@ -446,7 +452,8 @@ class _Discovery:
         names = sorted((name for name in found.paths if found.paths[name]), key=order.index)
         paths = {name: tuple(found.paths[name]) for name in names}
         within = self._listing.within
-        return MaskFiles(source, paths, found.item, within, rules, found.patch)
+        patch = found.patch
+        return MaskFiles(source, paths, found.item, within, rules, patch, found.probability)
 
     def _predictions(
         self, forms: Mapping[Source, _Form], regions: list[tuple[Region, Key]]

@@ -29,6 +29,8 @@ class Found:
         The region's key in a file that holds many.
     patch
         Where the region lies in the slide of a file of outlines.
+    probability
+        A probability map, or None.
     """
 
     region: str
@@ -36,6 +38,7 @@ class Found:
     paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     item: str | None = None
     patch: SlidePatch | None = None
+    probability: Path | None = None
 
     @property
     def key(self) -> Key:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +18,10 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files import check_file
+from napari_panoptic.io.formats.scores import no_such_score, score_column, score_value
 from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.nuclei.values.labels import Scores
 
 WHAT_TABLE = "a table of classes (id,class)"
 
@@ -37,15 +40,24 @@ class ClassTable:
         The names of classes as spelt in the table; numbers of classes are replaced by names.
     findings
         Reports the ids that occur twice.
+    score
+        float64 (n,): the score of each id, NaN if there is none.
     """
 
     ids: NDArray[np.int64]
     code: NDArray[np.int64]
     names: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...]
+    score: NDArray[np.float64]
 
     @classmethod
-    def of(cls, rows: Iterable[tuple[int, str]], scheme: ClassScheme, path: Path) -> ClassTable:
+    def of(
+        cls,
+        rows: Iterable[tuple[int, str]],
+        scheme: ClassScheme,
+        path: Path,
+        scores: Iterable[float] = (),
+    ) -> ClassTable:
         """Make a table of ids and names; of an id that occurs twice the last row counts.
 
         Parameters
@@ -56,12 +68,21 @@ class ClassTable:
             The classes. A number means the class at that place, from 1.
         path
             The file, for findings.
+        scores
+            The score of each row; none by default.
         """
+        rows = list(rows)
+        given = list(scores) or [math.nan] * len(rows)
         # No label image has larger ids.
-        rows = [row for row in rows if row[0] <= np.iinfo(np.int64).max]
+        kept = [
+            (id_, name, score)
+            for (id_, name), score in zip(rows, given, strict=True)
+            if id_ <= np.iinfo(np.int64).max
+        ]
         known: dict[str, int] = {}
-        code = np.array([known.setdefault(name, len(known)) for _, name in rows], np.int64)
-        ids = np.array([id_ for id_, _ in rows], np.int64)
+        code = np.array([known.setdefault(name, len(known)) for _, name, _ in kept], np.int64)
+        ids = np.array([id_ for id_, _, _ in kept], np.int64)
+        score = np.array([score for _, _, score in kept], np.float64)
         order = np.argsort(ids, kind="stable")
         ids = ids[order]
         is_last = np.ones(len(ids), bool)
@@ -70,11 +91,22 @@ class ClassTable:
         is_last &= ids > 0
         numbers = {str(n): name for n, name in enumerate(scheme.names, start=1)}
         names = tuple(numbers.get(name, name) for name in known)
-        return cls(ids[is_last], code[order][is_last], names, tuple(_repeated(path, repeated)))
+        return cls(
+            ids[is_last],
+            code[order][is_last],
+            names,
+            tuple(_repeated(path, repeated)),
+            score[order][is_last],
+        )
+
+    @property
+    def scores(self) -> Scores | None:
+        """The scores, or None if no id has one."""
+        return None if np.isnan(self.score).all() else Scores(self.ids, self.score)
 
     def only(self, rows: NDArray[np.bool_]) -> ClassTable:
         """Return some of the rows."""
-        return replace(self, ids=self.ids[rows], code=self.code[rows])
+        return replace(self, ids=self.ids[rows], code=self.code[rows], score=self.score[rows])
 
     def as_mapping(self) -> dict[int, str]:
         """Return id -> name of the class, classes in the order in which the table names them."""
@@ -95,8 +127,20 @@ class ClassTable:
         return present.as_mapping()
 
 
-def read_class_table(path: Path, scheme: ClassScheme) -> ClassTable:
+def read_class_table(path: Path, scheme: ClassScheme, score: str | None = None) -> ClassTable:
     """Read a table of classes, CSV or JSON by its ending.
+
+    A CSV file may have a column of scores, see `napari_panoptic.io.formats.scores`. With one, and a
+    single class in the scheme, it needs no column of classes.
+
+    Parameters
+    ----------
+    path
+        The file.
+    scheme
+        The classes.
+    score
+        The name of the column of scores; None for the well-known names.
 
     Raises
     ------
@@ -107,15 +151,20 @@ def read_class_table(path: Path, scheme: ClassScheme) -> ClassTable:
     check_length(path, WHAT_TABLE)
     try:
         text = path.read_text(encoding="utf-8-sig")
-        pairs = _json_pairs(text) if path.suffix.lower() == ".json" else _csv_pairs(text)
-        rows = [(_object_id(id_), _name(name)) for id_, name in pairs]
+        findings: list[Finding] = []
+        if path.suffix.lower() == ".json":
+            cells = [(id_, name, None) for id_, name in _json_pairs(text)]
+        else:
+            cells = _csv_cells(text, path, scheme, score, findings)
+        rows = [(_object_id(id_), _name(name)) for id_, name, _ in cells]
     except (OSError, ValueError, TypeError, LookupError, RecursionError, csv.Error) as error:
         raise UnreadableFileError(
             f"expected {WHAT_TABLE}: CSV with the header id,class, or JSON such as "
             f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
             path=path,
         ) from error
-    return ClassTable.of(rows, scheme, path)
+    table = ClassTable.of(rows, scheme, path, [score_value(value) for *_, value in cells])
+    return replace(table, findings=(*findings, *table.findings))
 
 
 def _repeated(path: Path, ids: list[int]) -> list[Finding]:
@@ -161,15 +210,32 @@ def _json_pairs(text: str) -> list[tuple[Any, Any]]:
     return objects[-1]
 
 
-def _csv_pairs(text: str) -> list[tuple[str, str]]:
+def _csv_cells(
+    text: str, path: Path, scheme: ClassScheme, score: str | None, findings: list[Finding]
+) -> list[tuple[Any, Any, Any]]:
+    """Return the id, the class and the score of each row; note if the score is not there."""
     first = text.split("\n", 1)[0]
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
-    columns = {name.strip().casefold(): at for at, name in enumerate(next(rows, []))}
-    if missing := [name for name in ("id", "class") if name not in columns]:
+    header = next(rows, [])
+    columns = {name.strip().casefold(): at for at, name in enumerate(header)}
+    score_at = score_column(header, score)
+    if score is not None and score_at is None:
+        findings.append(no_such_score(score, header, path))
+    has_one_class = len(scheme.names) == 1 and score_at is not None
+    needed = ("id",) if has_one_class else ("id", "class")
+    if missing := [name for name in needed if name not in columns]:
         raise KeyError(f"no column {english_list(missing)}")
-    id_at, class_at = columns["id"], columns["class"]
+    id_at, class_at = columns["id"], columns.get("class")
+
+    def cell(row: list[str], at: int | None) -> str:
+        return row[at] if at is not None and at < len(row) else ""
+
     return [
-        (row[id_at], row[class_at] if class_at < len(row) else "")
+        (
+            row[id_at],
+            scheme.names[0] if class_at is None else cell(row, class_at),
+            cell(row, score_at),
+        )
         for row in rows
         if any(cell.strip() for cell in row)
     ]

@@ -43,6 +43,7 @@ from napari_panoptic.io.formats.polygons import (
     imagescope_edits,
 )
 from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
+from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
 from napari_panoptic.io.formats.recognise import foreign_tool, source_of
 from napari_panoptic.io.guard import check_links
 from napari_panoptic.io.images import probe_image
@@ -304,13 +305,17 @@ def load_masks(
     check_links(files)
     is_mask = form.outlines is None
     with _named(files):
-        if files.rules.is_placed and is_mask and files.all_paths:
+        if files.rules.is_placed and is_mask and files.object_paths:
             # The files have a size of their own; that of the image is checked afterwards.
             loaded = form.load(files, scheme, replace(request, shape=None))
             loaded = placed_masks(loaded, files, shape, region=region)
         else:
             loaded = form.load(files, scheme, request)
-    return in_pieces(loaded) if files.rules.objects is Objects.PIECES and is_mask else loaded
+    if files.rules.objects is Objects.PIECES and is_mask:
+        loaded = in_pieces(loaded)
+    if files.probability is None:
+        return loaded
+    return with_map_scores(loaded, files.probability, request)
 
 
 def open_masks(
@@ -364,7 +369,11 @@ def open_masks(
             region=region,
         )
     with _named(files):
-        return form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
+        opened = form.open_tiles(files, scheme, shape, region=region, team=team, progress=progress)
+    if files.probability is None:
+        return opened
+    unscored = maps_need_whole_regions(files.probability, region=region, team=team)
+    return replace(opened, findings=(*opened.findings, unscored))
 
 
 @contextmanager

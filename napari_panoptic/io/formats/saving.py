@@ -108,7 +108,8 @@ def readable_forms() -> Iterator[Format]:
 def without_erased(labels: LabelImage) -> LabelImage:
     """Leave out objects that have no pixel left, and sort the others by id."""
     names = dict(zip(labels.ids.tolist(), labels.class_names_of_objects().tolist(), strict=True))
-    return LabelImage.from_array(labels.id_image(), names, labels.class_names)
+    kept = LabelImage.from_array(labels.id_image(), names, labels.class_names)
+    return replace(kept, known_scores=labels.known_scores)
 
 
 def files_of(cohort: Cohort) -> frozenset[Path]:

@@ -100,6 +100,11 @@ class CohortSweep:
         """The best setting, and what it is worth for new patients."""
         return choose(self.figures, higher_is_better=self.metric not in LOWER_IS_BETTER)
 
+    @cached_property
+    def means(self) -> tuple[Interval, ...]:
+        """The mean of each setting over the patients with a figure, with its interval."""
+        return tuple(mean_interval(column) for column in self.figures.T)
+
     @property
     def flips(self) -> pd.DataFrame:
         """The flips of all steps."""

@@ -275,7 +275,7 @@ class Objects(StrEnum):
 
 @dataclass(frozen=True)
 class OutlineRules:
-    """How the objects of one side are read, where programs differ.
+    """How the objects and scores of one side are read, where programs differ.
 
     Parameters
     ----------
@@ -295,6 +295,10 @@ class OutlineRules:
         for its corner. Axes are swapped and outlines scaled before.
     objects
         None for `Objects.NUMBERS`.
+    score
+        The name of the measurement, property or column that is the score of
+        an object; None if the cohort does not say: well-known names are used,
+        see `napari_panoptic.io.formats.scores`.
     """
 
     vertices: Vertices | None = None
@@ -303,6 +307,7 @@ class OutlineRules:
     scale: float | None = None
     offset_xy: tuple[float, float] | None = None
     objects: Objects | None = None
+    score: str | None = None
 
     @property
     def is_placed(self) -> bool:
@@ -365,6 +370,9 @@ class MaskFiles:
     patch
         Where the region lies, if outlines are those of a whole slide; None if they
         are in px of the region.
+    probability
+        A probability map of the region, whose mean in each object is its score; None if there is
+        none.
     """
 
     source: Source
@@ -373,11 +381,17 @@ class MaskFiles:
     within: Path | None = None
     rules: OutlineRules = UNSTATED
     patch: SlidePatch | None = None
+    probability: Path | None = None
+
+    @property
+    def object_paths(self) -> tuple[Path, ...]:
+        """Every file of objects, in class order."""
+        return tuple(path for paths in self.paths.values() for path in paths)
 
     @property
     def all_paths(self) -> tuple[Path, ...]:
-        """Every file, in class order."""
-        return tuple(path for paths in self.paths.values() for path in paths)
+        """Every file: those of objects, in class order, and the probability map."""
+        return (*self.object_paths, *([] if self.probability is None else [self.probability]))
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,11 @@ class Scores:
         return np.where(self.ids[places] == ids, self.values[places], np.nan)
 
 
+def scores_of(known: Scores | None, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return float64 (n,): the score of each id, NaN if there is none."""
+    return np.full(len(ids), np.nan) if known is None else known.of(ids)
+
+
 @dataclass(frozen=True, eq=False)
 class LabelImage:
     """The objects of one side of one region.
@@ -118,9 +123,7 @@ class LabelImage:
     @property
     def scores(self) -> NDArray[np.float64]:
         """float64 (n,): the score of each object in row order, NaN if there is none."""
-        if self.known_scores is None:
-            return np.full(len(self.ids), np.nan)
-        return self.known_scores.of(self.ids)
+        return scores_of(self.known_scores, self.ids)
 
     @property
     def sheets(self) -> tuple[NDArray[np.int32], ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.values.labels import Scores, check_pair
+from napari_panoptic.nuclei.values.labels import Scores, check_pair, scores_of
 
 Box = tuple[int, int, int, int]
 """A window in px: y0, x0, y1, x1, half open, inside the image."""
@@ -72,6 +72,11 @@ class TiledLabels:
     tile_px: int = 0
     unknown_ids: UnknownIds | None = None
     known_scores: Scores | None = None
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """float64 (n,): the score of each object, as in `LabelImage`."""
+        return scores_of(self.known_scores, self.ids)
 
     def __len__(self) -> int:
         """Count the objects."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -31,6 +32,7 @@ from napari_panoptic.report.nuclei.ranking import (
     statistics_section,
 )
 from napari_panoptic.report.nuclei.review import ReviewedPlan, review_section
+from napari_panoptic.report.nuclei.scored_teams import scores_section
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.teams import (
     all_teams,
@@ -121,8 +123,12 @@ def report_page(
     date: str = "",
     review: ReviewedPlan | None = None,
     versions: VersionComparison | None = None,
+    only: Collection[str] | None = None,
 ) -> str:
-    """Return the page of a report, with pictures of the worst failures; see `write_report`."""
+    """Return the page of a report, with pictures of the worst failures; see `write_report`.
+
+    ``only`` names the sections to include by their slugs; None includes all.
+    """
     cohort = report.cohort
     first = lead(
         f"{counted(len(cohort.regions), 'region')} of "
@@ -133,39 +139,49 @@ def report_page(
         findings=report.findings,
         consequence="They are excluded from the figures.",
     )
-    always = (FindingKind.VANISHED, FindingKind.OVERLAPPING, FindingKind.MISSING)
-    methods = methods_section("methods_nuclei.html.j2", **methods_values(report.request.settings))
-    sections = [
-        Section("summary", "Summary", _summary(report)),
-        Section("settings", "Settings and provenance", _settings(report)),
-        Section(DATA_SLUG, "Data quality", findings_section(report.findings, always)),
-        Section("teams", "Teams", teams_section(report)),
-        Section("patients", "Patients", patients_section(report)),
-        Section("classes", "Classes", classes_section(report)),
-        Section("confusion", "Confusion of classes", confusion_section(report)),
-        Section("protocols", "Protocols and ranks", protocols_section(report)),
-        Section("aggregation", "Ways to average", aggregation_section(report)),
-        Section("statistics", "Statistics", statistics_section(report)),
-        Section("robustness", "Robustness", robustness_section(report)),
-        Section("overlaps", "Objects that share pixels", overlaps_section(report)),
-        Section("size", "By size of nucleus", sizes_section(report)),
-        Section("cause", "By cause of failure", causes_section(report)),
-        Section("slices", "What failures have in common", slices_section(report)),
-        Section("gallery", "Worst failures", gallery_section(report, pictures)),
-        *_review(report, review),
-        Section("methods", "Methods, for a paper", methods),
+    contents: list[tuple[str, str, Callable[[CohortReport], Sequence[Child]]]] = [
+        ("summary", "Summary", _summary),
+        ("settings", "Settings and provenance", _settings),
+        (DATA_SLUG, "Data quality", _data),
+        ("teams", "Teams", teams_section),
+        ("patients", "Patients", patients_section),
+        ("classes", "Classes", classes_section),
+        ("confusion", "Confusion of classes", confusion_section),
+        ("protocols", "Protocols and ranks", protocols_section),
+        ("aggregation", "Ways to average", aggregation_section),
+        ("statistics", "Statistics", statistics_section),
+        ("robustness", "Robustness", robustness_section),
+        ("overlaps", "Objects that share pixels", overlaps_section),
+        ("size", "By size of nucleus", sizes_section),
+        ("cause", "By cause of failure", causes_section),
+        ("slices", "What failures have in common", slices_section),
+        ("gallery", "Worst failures", partial(gallery_section, pictures=pictures)),
+        ("methods", "Methods, for a paper", _methods),
     ]
+    if report.scores:
+        contents.insert(-2, ("scores", "Scores and thresholds", scores_section))
+    if review is not None:
+        reviewed = review_section(review, all_teams(report))
+        contents.insert(-1, ("review", "Planned review", lambda _: reviewed))
     if versions is not None:
         compared = versions_section(versions, all_teams(report))
-        place = next(n for n, section in enumerate(sections) if section.slug == "statistics")
-        sections.insert(place + 1, Section("versions", "Old and new version", compared))
+        place = next(n for n, (slug, *_) in enumerate(contents) if slug == "statistics")
+        contents.insert(place + 1, ("versions", "Old and new version", lambda _: compared))
+    sections = [
+        Section(slug, title, content(report))
+        for slug, title, content in contents
+        if only is None or slug in only
+    ]
     return report_document(f"Segmentation report: {cohort.name}", first, sections)
 
 
-def _review(report: CohortReport, review: ReviewedPlan | None) -> list[Section]:
-    if review is None:
-        return []
-    return [Section("review", "Planned review", review_section(review, all_teams(report)))]
+def _data(report: CohortReport) -> Sequence[Child]:
+    always = (FindingKind.VANISHED, FindingKind.OVERLAPPING, FindingKind.MISSING)
+    return findings_section(report.findings, always)
+
+
+def _methods(report: CohortReport) -> Sequence[Child]:
+    return methods_section("methods_nuclei.html.j2", **methods_values(report.request.settings))
 
 
 def _summary(report: CohortReport) -> list[Child]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -150,10 +149,10 @@ def _settings_table(sweep: CohortSweep) -> pd.DataFrame:
     rows = [
         {
             "team": team,
-            "mean": choice.means[place].mean,
-            "low": choice.means[place].low,
-            "high": choice.means[place].high,
-            "patients": choice.means[place].n,
+            "mean": sweep.means[place].mean,
+            "low": sweep.means[place].low,
+            "high": sweep.means[place].high,
+            "patients": sweep.means[place].n,
             "best": "yes" if place == choice.best else "",
             "chosen": choice.chosen.count(place),
         }
@@ -190,7 +189,7 @@ def _patients_table(sweep: CohortSweep) -> pd.DataFrame:
             "patient": sweep.patients,
             "chosen": ["" if place is None else teams[place] for place in choice.chosen],
             "left_out": choice.left_out,
-            "at_best": math.nan if choice.best is None else sweep.figures[:, choice.best],
+            "at_best": choice.at_best,
         }
     )
     return frame.assign(**{f"figure_{t}": sweep.figures[:, n] for n, t in enumerate(teams)})
@@ -287,7 +286,7 @@ def choice_lines(sweep: CohortSweep) -> Iterator[tuple[str, str]]:
     if choice.best is None:
         yield "best setting", "none: no patient has a figure"
         return
-    best = choice.means[choice.best]
+    best = sweep.means[choice.best]
     yield "best setting", f"{sweep.design.teams[choice.best]} ({sweep.design.title(choice.best)})"
     yield "figure of the best", f"{write(best.mean)} ({interval(best.low, best.high)})"
     if choice.honest.n == 0:

@@ -12,6 +12,7 @@ from napari_panoptic.report.plots.ranks import (
     robustness_curves,
     shift_maps,
 )
+from napari_panoptic.report.plots.scores import score_plots
 from napari_panoptic.report.plots.slices import covariate_curve, covariate_curves
 from napari_panoptic.report.plots.theme import Plot, Point, png_bytes, save, svg_text
 
@@ -30,6 +31,7 @@ __all__ = [
     "rank_lines",
     "robustness_curves",
     "save",
+    "score_plots",
     "shift_maps",
     "size_lines",
     "svg_text",

@@ -37,7 +37,7 @@ def sweep_figure(sweep: CohortSweep) -> Plot:
     drawing = Drawing(7.4, 3.0)
     (axes,) = drawing.panels([""], 1)
     style = team_styles([sweep.metric])[sweep.metric]
-    means = sweep.choice.means
+    means = sweep.means
     for run in _runs(sweep):
         shown = [place for place in run if not math.isnan(means[place].mean)]
         low, high = ([getattr(means[p], end) for p in shown] for end in ("low", "high"))

@@ -13,6 +13,7 @@ from napari_panoptic.viewer.panels.part import DeskPart, Presenter
 from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 from napari_panoptic.viewer.panels.review.part import ReviewPart
 from napari_panoptic.viewer.panels.slices.presenter import SlicesPresenter
+from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
 
@@ -20,6 +21,7 @@ PARTS: tuple[type[Presenter[Any]] | type[DeskPart], ...] = (
     ObjectPresenter,
     FailuresPresenter,
     SlicesPresenter,
+    SuspectsPresenter,
     TeamsPresenter,
     VersionsPresenter,
     GroupsPresenter,

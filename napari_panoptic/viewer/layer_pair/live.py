@@ -95,6 +95,7 @@ class LiveComparison:
         self._seen: dict[Layer, NDArray[Any]] = {}
         self._slices: dict[Layer, tuple[int, ...]] = {}
         self._classes: dict[Layer, Mapping[int, str] | str] = {}
+        self._scores: dict[Layer, Mapping[int, float]] = {}
         self._area: NDArray[np.bool_] | None = None
         self._changed: dict[Layer, Box | None] = {}
         self._removed: list[str] = []
@@ -176,7 +177,7 @@ class LiveComparison:
         self._connections, self._of_session = [], []
         stop_timers(self._follow, self._again, self._features, self._gone, self._store)
         self._writer.shutdown(cancel_futures=True)  # it writes into the folder
-        self._seen, self._slices, self._classes = {}, {}, {}
+        self._seen, self._slices, self._classes, self._scores = {}, {}, {}, {}
         if self._desk is not None and self in self._desk.companions:
             self._desk.companions.remove(self)
         self._desk = self._session = None
@@ -300,6 +301,7 @@ class LiveComparison:
             if not sources.is_large(layer, self._viewer)
         }
         self._classes = {layer: sources.classes_of(layer, choice) for layer in choice.sides}
+        self._scores = {layer: sources.scores_of(layer) for layer in choice.sides}
         self._area = None if found.ambiguous is None else np.asarray(found.ambiguous)
 
     def _rebuild(self) -> None:
@@ -438,10 +440,11 @@ class LiveComparison:
             self._again.start()
 
     def _on_classes(self, layer: Layer) -> None:
-        """Compare again where a class in the user's column is another one."""
+        """Compare again where a class or a score in the user's columns is another one."""
         if self._is_writing or not self._is_alive():
             return
-        if sources.classes_of(layer, self._choice) != self._classes.get(layer):
+        same_classes = sources.classes_of(layer, self._choice) == self._classes.get(layer)
+        if not same_classes or sources.scores_of(layer) != self._scores.get(layer):
             self._again.start()
 
     def _on_removed(self, event: Any) -> None:

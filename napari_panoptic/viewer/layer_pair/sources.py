@@ -20,6 +20,7 @@ from napari_panoptic.io.cohorts import comparison as arrays
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
+from napari_panoptic.io.formats.scores import score_column
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.values.cohort import ONLY_CLASS, ClassScheme, Placement
 from napari_panoptic.viewer.editing.ambiguous_shapes import WITH_AN_AREA, corners_of
@@ -215,13 +216,27 @@ def classes_of(layer: Layer, choice: Choice) -> Mapping[int, str] | str:
     column, features = choice.class_column, layer.features
     if column is None or column not in features:
         return ONLY_CLASS
-    if "index" in features:
-        ids = features["index"]
-    else:
-        ids = pd.RangeIndex(1, len(features) + 1)
-        ids = ids if isinstance(layer, Shapes) else ids - 1
-    named = zip(ids, features[column], strict=True)
+    named = zip(_ids_of(layer), features[column], strict=True)
     return {int(id_): str(name) for id_, name in named if not pd.isna(name) and str(name).strip()}
+
+
+def scores_of(layer: Layer) -> Mapping[int, float]:
+    """Return the scores of a layer's objects, from the first column with a well-known name."""
+    columns = list(layer.features)
+    if (at := score_column([str(name) for name in columns], None)) is None:
+        return {}
+    scores = pd.to_numeric(layer.features[columns[at]], errors="coerce").to_numpy(float)
+    known = zip(_ids_of(layer), scores.tolist(), strict=True)
+    return {int(id_): score for id_, score in known if math.isfinite(score)}
+
+
+def _ids_of(layer: Layer) -> Any:
+    """Return the object that each row of a layer's features is about."""
+    features = layer.features
+    if "index" in features:
+        return features["index"]
+    first = 1 if isinstance(layer, Shapes) else 0
+    return pd.RangeIndex(first, len(features) + first)
 
 
 def class_of(classes: Mapping[int, str] | str, id_: int) -> str:
@@ -240,13 +255,13 @@ class _Defaulting(dict[int, str]):
 
 
 def _side(layer: Layer, pixels: Any, choice: Choice) -> arrays.Labels:
-    classes = classes_of(layer, choice)
+    classes, scores = classes_of(layer, choice), scores_of(layer)
     if isinstance(classes, str):
-        return arrays.Labels(pixels, classes)
+        return arrays.Labels(pixels, classes, scores)
     if not isinstance(pixels, np.ndarray):
-        return arrays.Labels(pixels, _Defaulting(classes))
+        return arrays.Labels(pixels, _Defaulting(classes), scores)
     ids = np.unique(pixels).tolist()
-    return arrays.Labels(pixels, {id_: class_of(classes, id_) for id_ in ids if id_})
+    return arrays.Labels(pixels, {id_: class_of(classes, id_) for id_ in ids if id_}, scores)
 
 
 def data_of(layer: Any) -> Any:

@@ -189,7 +189,7 @@ SETTINGS = [
 ]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), often=st.booleans())
 def test_any_sequence_of_edits_equals_a_full_recomputation(seed: int, often: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -257,7 +257,7 @@ def test_counts_do_not_change_with_later_edits() -> None:
         assert shared_px(table, ids) == shared_px(full.table, theirs)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_undoing_everything_restores_every_figure(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -271,7 +271,7 @@ def test_undoing_everything_restores_every_figure(seed: int) -> None:
     assert_same(scribbler.live.evaluate(SETTINGS[0]), before)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_moving_the_ambiguous_area(seed: int) -> None:
     rng = np.random.default_rng(seed)

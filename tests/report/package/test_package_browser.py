@@ -52,7 +52,7 @@ def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FirefoxPage]:
         yield page
 
 
-@pytest.fixture(params=["chromium", "firefox"])
+@pytest.fixture(params=["chromium", pytest.param("firefox", marks=pytest.mark.long)])
 def browser(request: pytest.FixtureRequest) -> Page | FirefoxPage:
     found: Page | FirefoxPage = request.getfixturevalue(request.param)
     return found

@@ -183,12 +183,12 @@ def test_a_copy_of_the_cohort_is_the_same_cohort(root, contents, imports, review
     assert len(rows(review)) == N
 
 
-def test_another_cohort_is_refused(root, contents, imports, review, tmp_path, capsys):
+def test_another_cohort_is_refused(
+    root, contents, imports, review, nuclei_sample, tmp_path, capsys
+):
     file = saved(contents, all_given(contents))
-    sample = tmp_path / "sample"
-    assert main(["sample", str(sample)]) == 0
     for cohort, reason in {
-        sample: "it has no region",
+        nuclei_sample: "it has no region",
         another_image(root, tmp_path): "its image of region",
     }.items():
         assert imports(file, cohort=cohort) == 1

@@ -416,9 +416,11 @@ def _napari_features_table(viewer):
 
 
 @pytest.mark.long
-def test_classes_of_a_column(pair):
+def test_classes_and_scores_of_columns(pair):
     for layer in (pair.reference, pair.one):
         layer.features = pd.DataFrame({"index": range(13), "kind": ["", *(["round", "long"] * 6)]})
+    scores = [np.nan, np.nan, *(k / 16 for k in range(2, 13))]
+    pair.one.features = pair.one.features.assign(Prob=scores)
     dock = pair.open_dock()
     dock.predictions.value = [pair.one]
     dock.classes.value = "kind"
@@ -434,8 +436,13 @@ def test_classes_of_a_column(pair):
     pair.one.features = features
     pair.settle()
     own = pair.session.shown.objects
-    mine = own[(own["side"] == "prediction") & (own["id"] == 2)]
-    assert list(mine["class"]) == ["round"]
+    mine = own[own["side"] == "prediction"].set_index("id")
+    assert mine.loc[2, "class"] == "round"
+    np.testing.assert_array_equal(mine["score"], [scores[id_] for id_ in mine.index])
+    pair.one.features = features.assign(Prob=0.5)
+    pair.settle()
+    own = pair.session.shown.objects
+    assert set(own.loc[own["side"] == "prediction", "score"]) == {0.5}
 
 
 @pytest.mark.long

@@ -210,7 +210,7 @@ def _loaded(
 ) -> LoadedMasks:
     findings.extend(vanished_findings(labels))
     tables = (REGIONS_TABLE, AREAS, _TYPES, _PATCHES)
-    arrays = tuple(path for path in files.all_paths if path.name not in tables)
+    arrays = tuple(path for path in files.object_paths if path.name not in tables)
     findings.extend(extra_files("all classes", arrays))
     area = _area_of(files, labels.shape)
     return LoadedMasks(labels, area, located(findings, request, path=files.all_paths[0]))

@@ -150,7 +150,7 @@ def _list(path: Path, name: str) -> list[int]:
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`."""
     loaded = read_hovernet_mat(files.all_paths[0], scheme, request)
-    maps = tuple(path for path in files.all_paths if path.name != TYPE_INFO)
+    maps = tuple(path for path in files.object_paths if path.name != TYPE_INFO)
     extra = located(extra_files("all classes", maps), request)
     return LoadedMasks(loaded.labels, loaded.ambiguous, (*loaded.findings, *extra))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,7 +27,7 @@ from napari_panoptic.io.formats.labels.masks import (
     vanished_findings,
     whole_numbers,
 )
-from napari_panoptic.io.formats.labels.ome_zarr import AMBIGUOUS_LABEL, label_classes
+from napari_panoptic.io.formats.labels.ome_zarr import AMBIGUOUS_LABEL, label_classes, label_scores
 from napari_panoptic.io.label_windows import (
     TiledPixels,
     absent_chunks,
@@ -35,7 +36,7 @@ from napari_panoptic.io.label_windows import (
     zarr_areas,
 )
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.nuclei.values.labels import LabelImage, checked_array, compact
+from napari_panoptic.nuclei.values.labels import LabelImage, Scores, checked_array, compact
 
 WHAT = "a label image (one positive number per object)"
 SIDECAR_SUFFIXES = (".csv", ".json")
@@ -65,7 +66,8 @@ def read_labels(
       any positive number there marks an excluded area;
     - one file (under the key ``""``), 2-D, with a sidecar that gives the class of
       each id: ``<stem>.csv`` with the columns id and class, or ``<stem>.json``
-      with ``{id: class}``, or a file with such an ending among the paths. With
+      with ``{id: class}``, or a file with such an ending among the paths; a
+      CSV file may have a column of scores. With
       a single class no sidecar is needed, nor where the properties of an
       OME-Zarr label image have the key ``class``. A TIFF may have a mask of the
       ambiguous area beside it, ``<stem>_ambiguous.tif``; an OME-Zarr image with
@@ -98,7 +100,7 @@ def read_labels(
     """
     request = LoadRequest(shape=shape, region=region, team=team)
     if files.paths.get(""):
-        loaded = _read_single(files.paths[""], scheme, request)
+        loaded = _read_single(files, scheme, request)
     else:
         loaded = _read_per_class(files, scheme, request)
     labels, ambiguous, findings = loaded
@@ -204,23 +206,24 @@ def _plane(pixels: NDArray[Any], path: Path, what: str, region: str | None) -> N
     return whole_numbers(pixels, path=path, what=what, region=region)
 
 
-def _read_single(paths: tuple[Path, ...], scheme: ClassScheme, request: LoadRequest) -> _Parts:
-    path, sidecars, findings = single_image(paths, request)
+def _read_single(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> _Parts:
+    path, sidecars, findings = single_image(files.paths[""], request)
     what = "the label image"
     pixels = _numbers(path, request.shape, request.region, what)
     pixels = _oriented(pixels, request.shape, len(scheme.names))
     check_size(pixels.shape, request.shape, path=path, region=request.region, what=what)
     if pixels.ndim == 2:
-        labels, ambiguous = _from_sidecar(pixels, path, sidecars, scheme, request, findings)
+        table = class_table_of(path, sidecars, scheme, request, files.rules.score)
+        labels, ambiguous = _of_one_plane(pixels, path, table, scheme, request, findings)
         if (area := excluded_area(path, scheme)) is not None:
             check_size(area.shape, pixels.shape, path=area.path, region=request.region)
             excluded = area.read((0, 0, *area.shape)) > 0
             ambiguous = excluded if ambiguous is None else ambiguous | excluded
         return labels, ambiguous, findings
-    table = next(iter(sidecars), None) or next(sidecars_beside(path), None)
-    if pixels.ndim == 3 and table is not None:
+    beside = next(iter(sidecars), None) or next(sidecars_beside(path), None)
+    if pixels.ndim == 3 and beside is not None:
         raise UnreadableFileError(
-            f"expected a label image with one number per pixel, since the table {table.name} "
+            f"expected a label image with one number per pixel, since the table {beside.name} "
             f"gives the class of each number; found an array of shape {pixels.shape}, such as a "
             f"picture in colours. Save one channel, or remove the table",
             path=path,
@@ -364,16 +367,15 @@ def labels_from_class_numbers(
     return labels
 
 
-def _from_sidecar(
+def _of_one_plane(
     pixels: NDArray[Any],
     path: Path,
-    sidecars: list[Path],
+    table: ClassTable | None,
     scheme: ClassScheme,
     request: LoadRequest,
     findings: list[Finding],
 ) -> _Split:
     what = "the label image"
-    table = class_table_of(path, sidecars, scheme, request)
     if table is None:
         mask, found = object_mask(pixels, path=path, what=what, region=request.region)
         findings.extend(found)
@@ -383,12 +385,16 @@ def _from_sidecar(
     classes = table.as_mapping()
     numbers = _plane(pixels, path, what, request.region)
     index, ids = compact(checked_array(numbers, what))
+    scores = table.scores
     if (highest := int(ids.max(initial=0))) > np.iinfo(np.int32).max:
         classes = {n: classes[i] for n, i in enumerate(ids.tolist(), start=1) if i in classes}
         message = f"the label image has ids up to {highest}: objects were renumbered"
         findings.append(Finding(FindingKind.FALLBACK, message, path=path, count=len(ids)))
-        ids = np.arange(1, len(ids) + 1, dtype=np.int64)
-    return labels_with_classes(index, ids, classes, path, scheme, findings)
+        numbered = np.arange(1, len(ids) + 1, dtype=np.int64)
+        scores = None if scores is None else Scores(numbered, scores.of(ids))
+        ids = numbered
+    labels, ambiguous = labels_with_classes(index, ids, classes, path, scheme, findings)
+    return replace(labels, known_scores=scores), ambiguous
 
 
 def single_image(
@@ -416,9 +422,24 @@ def single_image(
 
 
 def class_table_of(
-    path: Path, sidecars: Sequence[Path], scheme: ClassScheme, request: LoadRequest
+    path: Path,
+    sidecars: Sequence[Path],
+    scheme: ClassScheme,
+    request: LoadRequest,
+    score: str | None = None,
 ) -> ClassTable | None:
     """Read the table of classes of a label image: given, beside the image, or inside it.
+
+    Parameters
+    ----------
+    path, sidecars
+        The label image, and tables that were given for it.
+    scheme
+        The classes.
+    request
+        Names the region in errors.
+    score
+        The name of the scores in the table; None for the well-known names.
 
     Returns
     -------
@@ -431,9 +452,10 @@ def class_table_of(
         If the scheme has several classes and there is no table, or it cannot be read.
     """
     if sidecar := next(iter(sidecars), None) or next(sidecars_beside(path), None):
-        return read_class_table(sidecar, scheme)
+        return read_class_table(sidecar, scheme, score)
     if is_zarr(path) and (inside := label_classes(path)) is not None:
-        return ClassTable.of(inside.items(), scheme, path)
+        scores = label_scores(path, score).values()
+        return ClassTable.of(inside.items(), scheme, path, scores)
     if len(scheme.names) > 1:
         raise UnreadableFileError(
             f"the label image has no class information: expected a table of classes beside it, "
@@ -600,7 +622,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
     """Return height and width in px from the headers, or None if they are not there."""
-    for path in files.all_paths:
+    for path in files.object_paths:
         if path.suffix.lower() not in SIDECAR_SUFFIXES:
             if is_zarr(path):
                 return open_pixels(path, WHAT).shape

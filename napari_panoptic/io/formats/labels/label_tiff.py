@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +12,22 @@ import numpy as np
 from napari_panoptic.io.files import replaced_together
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, write_label_pixels
+from napari_panoptic.io.formats.scores import SCORE_NAMES
 
 
 def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
-    """Write a label TIFF, a table of classes and a mask of the excluded area, if there is one."""
-    names = objects.labels.class_names_of_objects()
+    """Write a label TIFF, a table of classes and scores, and the mask of an excluded area."""
+    labels = objects.labels
+    names, scores = labels.class_names_of_objects(), labels.scores
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(("id", "class"))
-    writer.writerows(zip(objects.labels.ids.tolist(), names, strict=True))
+    if np.isnan(scores).all():
+        writer.writerow(("id", "class"))
+        writer.writerows(zip(labels.ids.tolist(), names, strict=True))
+    else:
+        written = ["" if math.isnan(score) else score for score in scores.tolist()]
+        writer.writerow(("id", "class", SCORE_NAMES[0]))
+        writer.writerows(zip(labels.ids.tolist(), names, written, strict=True))
     table_path, mask = beside_label_tiff(path)
     paths = [path, table_path]
     if objects.ambiguous is not None:

@@ -6,6 +6,7 @@ image-label); written is 0.4, which more programs read.
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files import exchange, folder_to_disk
 from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.scores import SCORE_NAMES, ScoreNames
 from napari_panoptic.io.label_windows import zarr_label
 
 WHAT = "an OME-Zarr label image"
@@ -43,9 +45,8 @@ def label_classes(path: Path) -> dict[int, str] | None:
     UnreadableFileError
         If the properties are not what the format wants.
     """
-    _, attributes = zarr_label(path, WHAT)
     try:
-        properties = (attributes.get("image-label") or {}).get("properties") or []
+        properties = _properties(path)
         classes = {
             int(of_label["label-value"]): str(of_label[CLASS_KEY]).strip()
             for of_label in properties
@@ -58,6 +59,26 @@ def label_classes(path: Path) -> dict[int, str] | None:
             path=path,
         ) from error
     return classes or None
+
+
+def label_scores(path: Path, name: str | None = None) -> dict[int, float]:
+    """Return the scores of labels with a class, in the order of `label_classes`; NaN for none.
+
+    Parameters
+    ----------
+    path
+        An image that `label_classes` can read.
+    name
+        The key of the score; None for the well-known names.
+    """
+    scores = ScoreNames(name)
+    return {int(p["label-value"]): scores.of(p) for p in _properties(path) if CLASS_KEY in p}
+
+
+def _properties(path: Path) -> list[Any]:
+    _, attributes = zarr_label(path, WHAT)
+    properties: list[Any] = (attributes.get("image-label") or {}).get("properties") or []
+    return properties
 
 
 def write_ome_zarr(path: Path, objects: Objects) -> tuple[Path, ...]:
@@ -91,9 +112,14 @@ def _described(objects: Objects) -> dict[str, Any]:
     of_labels = list(
         zip(labels.ids.tolist(), labels.class_names_of_objects().tolist(), strict=True)
     )
+    scored = zip(of_labels, labels.scores.tolist(), strict=True)
     return {
         "colors": [{"label-value": i, "rgba": [*colours[name], 255]} for i, name in of_labels],
-        "properties": [{"label-value": i, CLASS_KEY: name} for i, name in of_labels],
+        "properties": [
+            {"label-value": i, CLASS_KEY: name}
+            | ({} if math.isnan(score) else {SCORE_NAMES[0]: score})
+            for (i, name), score in scored
+        ],
     }
 
 

@@ -90,7 +90,7 @@ def open_label_tiles(
     request = LoadRequest(shape=shape, region=region, team=team)
     opened = _Opening(scheme, shape, request, progress)
     if paths := files.paths.get(""):
-        return opened.single(paths)
+        return opened.single(paths, files.rules.score)
     return opened.per_class(files)
 
 
@@ -103,11 +103,11 @@ class _Opening:
     request: LoadRequest
     progress: Progress | None
 
-    def single(self, paths: tuple[Path, ...]) -> TiledMasks:
+    def single(self, paths: tuple[Path, ...], score: str | None) -> TiledMasks:
         """Open one image for all classes."""
         path, sidecars, findings = single_image(paths, self.request)
         pixels = self.opened(path, "the label image")
-        table = class_table_of(path, sidecars, self.scheme, self.request)
+        table = class_table_of(path, sidecars, self.scheme, self.request, score)
         if table is not None:
             findings += table.findings
             return self._with_area(path, self._with_table(pixels, table, findings))
@@ -182,7 +182,7 @@ class _Opening:
             return located(unknown, self.request)
 
         labels = self._labels(known.ids[is_object], class_index[is_object], None, read, [pixels])
-        labels = replace(labels, unknown_ids=unknown_ids)
+        labels = replace(labels, unknown_ids=unknown_ids, known_scores=classes.scores)
         return TiledMasks(labels, area, located(findings, self.request), after)
 
     def _renumbered(

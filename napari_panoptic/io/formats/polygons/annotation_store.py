@@ -29,6 +29,7 @@ from napari_panoptic.io.formats.polygons.model import (
     opened,
 )
 from napari_panoptic.io.formats.polygons.trace import Part, as_contours
+from napari_panoptic.io.formats.scores import ScoreNames
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules
 
 WHAT = "a TIAToolbox annotation store (SQLite with a table 'annotations')"
@@ -61,7 +62,7 @@ def read_store(
     *,
     progress: Callable[[int, int], None] | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
-    rules: OutlineRules = UNSTATED,  # noqa: ARG001 - the vertices tell the convention
+    rules: OutlineRules = UNSTATED,
 ) -> PolygonFile:
     """Read the polygons of an annotation store.
 
@@ -87,6 +88,9 @@ def read_store(
         Receives rows read and rows in all.
     is_wanted
         Asked between batches whether to continue.
+    rules
+        Their ``score`` names the property that is the score, see
+        `napari_panoptic.io.formats.scores`; the vertices tell the convention.
 
     Returns
     -------
@@ -107,7 +111,7 @@ def read_store(
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise _unreadable(path, "it is no SQLite file")
-    objects = _Rows(path, scheme)
+    objects = _Rows(path, scheme, rules.score)
     try:
         with closing(_opened(path)) as connection:
             is_packed = _compression(connection, path)
@@ -214,8 +218,9 @@ def _json(text: Any, path: Path) -> Any:
 class _Rows:
     """Turns rows into objects."""
 
-    def __init__(self, path: Path, scheme: ClassScheme) -> None:
+    def __init__(self, path: Path, scheme: ClassScheme, score: str | None) -> None:
         self._path = path
+        self._scores = ScoreNames(score)
         self._objects = Collector(path, scheme)
         self._is_whole = True
 
@@ -228,7 +233,8 @@ class _Rows:
             number = len(self) + 1
             try:
                 shape = _shape(geometry, is_packed=is_packed)
-                known = self._objects.numbers.of(_class_value(properties))
+                table = _table(properties)
+                known = self._objects.numbers.of(_class_value(table))
             except shapely.errors.GEOSException as error:
                 if "number of points" not in str(error):
                     raise self._no_row(number, error) from error
@@ -239,10 +245,14 @@ class _Rows:
             if not isinstance(shape, shapely.Polygon | shapely.MultiPolygon):
                 self._objects.leave_out(FindingKind.UNREADABLE, _NO_POLYGON, self._objects.skip())
                 continue
-            self._add(shape, known, number)
+            self._add(shape, known, number, self._scores.of(table))
 
     def _add(
-        self, shape: shapely.Polygon | shapely.MultiPolygon, known: Known, number: int
+        self,
+        shape: shapely.Polygon | shapely.MultiPolygon,
+        known: Known,
+        number: int,
+        score: float,
     ) -> None:
         parts = [shape] if isinstance(shape, shapely.Polygon) else list(shape.geoms)
         rings, is_hole = [], []
@@ -255,11 +265,12 @@ class _Rows:
                 raise self._no_row(number, "a coordinate is no number, or far outside")
             self._is_whole &= bool((ring == np.rint(ring)).all())
         # Pixel 0 has its centre at 0 in the file, and at 0.5 in `Polygons`.
-        self._objects.add([ring + 0.5 for ring in rings], known, is_hole=is_hole)
+        shifted = [ring + 0.5 for ring in rings]
+        self._objects.add(shifted, known, is_hole=is_hole, score=score)
 
     def finished(self) -> PolygonFile:
         """Return everything, with the findings."""
-        file = self._objects.finished()
+        file = self._objects.finished(findings=self._scores.findings(self._path))
         if not self._is_whole:
             return file
         pixels = replace(file.polygons, vertices_xy=np.rint(file.polygons.vertices_xy - 0.5))
@@ -299,15 +310,20 @@ def _unpacked(data: bytes) -> bytes:
     return plain
 
 
-def _class_value(properties: Any) -> Any:
-    """Return the class stated in the properties of an object."""
+def _table(properties: Any) -> dict[str, Any]:
+    """Return the properties of an object."""
     if properties is None:
-        return None
+        return {}
     if not isinstance(properties, str) or len(properties) > LARGEST_PROPERTIES:
         raise ValueError("the properties are no text, or too long")
     table = orjson.loads(properties)
     if not isinstance(table, dict):
         raise TypeError("the properties are no table")
+    return table
+
+
+def _class_value(table: dict[str, Any]) -> Any:
+    """Return the class stated in the properties of an object."""
     value = next((table[key] for key in CLASS_KEYS if table.get(key) is not None), None)
     if isinstance(value, dict):
         value = value.get("name")

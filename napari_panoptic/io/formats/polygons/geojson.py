@@ -26,6 +26,7 @@ from napari_panoptic.io.formats.polygons.model import (
     PolygonFile,
     ReadingStoppedError,
 )
+from napari_panoptic.io.formats.scores import ScoreNames
 from napari_panoptic.kernels.geojson import ARMED, DEPTH, LIST_DEPTH, RING, split_features
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, Multipolygons, OutlineRules
 
@@ -75,7 +76,8 @@ def read_geojson(
     `napari_panoptic.io.formats.class_numbers`; without that the class that the scheme
     has as an alias of ``""``, or the only class there is. Ids count every
     feature of the file, whatever its class; the features that QuPath nests into
-    another, its children, follow it.
+    another, its children, follow it. Scores are measurements or properties, see
+    `napari_panoptic.io.formats.scores`.
 
     Parameters
     ----------
@@ -89,7 +91,8 @@ def read_geojson(
     is_wanted
         Asked between batches whether to continue.
     rules
-        Whether each part of a MultiPolygon is an object; ids then count parts.
+        Whether each part of a MultiPolygon is an object; ids then count parts. And the name of
+        the measurement or property that is the score.
 
     Returns
     -------
@@ -106,7 +109,7 @@ def read_geojson(
         If ``is_wanted`` returned False.
     """
     check_file(path, WHAT)
-    features = _Features(path, scheme, splits=rules.multipolygons is Multipolygons.SPLIT)
+    features = _Features(path, scheme, rules)
     for batch in _batches(path, progress, is_wanted):
         features.add(batch)
     return features.finished()
@@ -146,12 +149,14 @@ class _Features:
         The file.
     scheme
         The classes.
-    splits
-        Whether each part of a MultiPolygon is an object.
+    rules
+        As in `read_geojson`.
     """
 
-    def __init__(self, path: Path, scheme: ClassScheme, *, splits: bool) -> None:
-        self._path, self._splits = path, splits
+    def __init__(self, path: Path, scheme: ClassScheme, rules: OutlineRules) -> None:
+        self._path = path
+        self._splits = rules.multipolygons is Multipolygons.SPLIT
+        self._scores = ScoreNames(rules.score)
         self._objects = Collector(path, scheme)
         self._has_detections = False
         self._unnamed_annotations: list[int] = []
@@ -179,7 +184,7 @@ class _Features:
             self._objects.leave_out(FindingKind.UNREADABLE, _OTHER_GEOMETRY.format(types), number)
         for number in self._unnamed_annotations if self._has_detections else ():
             self._objects.leave_out(FindingKind.FALLBACK, _OUTLINES_OF_AREAS, number)
-        return self._objects.finished()
+        return self._objects.finished(findings=self._scores.findings(self._path))
 
     def _feature(self, feature: Any, batch: _Batch) -> None:
         """Add a feature."""
@@ -217,7 +222,8 @@ class _Features:
                 is_hole.append(place > 0)
                 unreadable += missing
         known = self._class_of(properties)
-        number = self._objects.add(rings, known, is_hole=is_hole)
+        score = self._scores.of(properties.get("measurements"), properties)
+        number = self._objects.add(rings, known, is_hole=is_hole, score=score)
         if unreadable:
             self._objects.note(FindingKind.UNREADABLE, UNREADABLE_VERTICES, number)
         if nucleus is not None:

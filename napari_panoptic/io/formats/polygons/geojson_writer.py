@@ -19,6 +19,7 @@ from napari_panoptic.common.errors import LabelError, UnwritableFileError
 from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.trace import Part, connected_areas, pixel_outlines
+from napari_panoptic.io.formats.scores import SCORE_NAMES
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -101,15 +102,15 @@ def geo_objects(
     details
         Object id -> what else is known of it: status, cause, iou, verdict, tag,
         note and the like. Numbers become measurements, texts metadata; what is
-        None, NaN or empty is left out. ``id``, ``area_px``, ``region``, ``team``
-        and ``side`` are always those of the object itself.
+        None, NaN or empty is left out. ``id``, ``area_px``, ``score``, ``region``,
+        ``team`` and ``side`` are always those of the object itself.
     object_type
         Their kind in QuPath.
     """
     outlines = pixel_outlines(labels.index, len(labels))
     places = {"region": region, "team": team, "side": str(side)}
     areas = np.bincount(labels.index.ravel(), minlength=len(labels) + 1)[1:]
-    names = labels.class_names_of_objects()
+    names, scores = labels.class_names_of_objects(), labels.scores.tolist()
     for row, id_ in enumerate(labels.ids.tolist()):
         numbers, texts = _sorted_out((details or {}).get(id_, {}))
         yield GeoObject(
@@ -118,7 +119,8 @@ def geo_objects(
             name=f"{side} {id_}",
             key=f"{region}/{team}/{side}/{id_}",
             object_type=object_type,
-            measurements=numbers | {"id": float(id_), "area_px": float(areas[row])},
+            measurements=numbers
+            | {"id": float(id_), "area_px": float(areas[row]), SCORE_NAMES[0]: scores[row]},
             metadata=texts | places,
         )
 

@@ -1,0 +1,1 @@
+"""What the scores of predicted objects are worth: precision, calibration, thresholds."""

@@ -1,0 +1,124 @@
+"""Whether scores are probabilities: the share of right predictions over their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.nuclei.scores.objects import ScoredRegion
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
+from napari_panoptic.statistics.rates import rate_bands
+
+BINS = 10
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """How often predictions are right, over bins of their scores.
+
+    A prediction is right if it is a TP: matched, and of the right class. Ignored predictions and
+    those without a score do not count.
+
+    Parameters
+    ----------
+    edges
+        float64 (b + 1,): ends of the bins. A bin includes its lower end, the last one both.
+    objects, right
+        int64 (b,): number of predictions in each bin, and of those that are right.
+    score
+        float64 (b,): their mean score; NaN in an empty bin.
+    low, high
+        float64 (b,): 95 % band of the share that is right; see `over_patients`.
+    over_patients
+        Whether the band is a bootstrap over patients; with fewer than six it is Wilson's interval
+        over objects, which neglects that those of a patient are alike.
+    by_chance
+        The ECE to expect of scores that are exactly calibrated, from the number of objects alone.
+    """
+
+    edges: FloatArray
+    objects: IntArray
+    right: IntArray
+    score: FloatArray
+    low: FloatArray
+    high: FloatArray
+    over_patients: bool
+    by_chance: float
+
+    @property
+    def share(self) -> FloatArray:
+        """float64 (b,): share of right predictions; NaN in an empty bin."""
+        share: FloatArray = np.full(len(self.right), np.nan)
+        return np.divide(self.right, self.objects, out=share, where=self.objects > 0)
+
+    @property
+    def ece(self) -> float:
+        """Expected calibration error: mean of |share - score| over the objects; NaN for none."""
+        if not self.objects.sum():
+            return float("nan")
+        filled = self.objects > 0
+        gaps = np.abs(self.share - self.score)[filled]
+        return float((gaps * self.objects[filled]).sum() / self.objects.sum())
+
+
+def reliability(regions: Sequence[ScoredRegion], bins: int = BINS) -> Reliability | None:
+    """Compare scores with the share of right predictions.
+
+    The expected calibration error is that of Guo et al., On calibration of modern neural
+    networks, ICML 2017, with bins of equal width.
+
+    Parameters
+    ----------
+    regions
+        The regions of a team.
+    bins
+        Number of bins from 0 to 1.
+
+    Returns
+    -------
+    Reliability or None
+        None if no prediction has a score, or one is below 0 or above 1: such scores are no
+        probabilities.
+    """
+    nothing = np.zeros(0)
+    counts = [region.counts_for_scores for region in regions]
+    predictions = [region.outcomes.prediction for region in regions]
+    score = np.concatenate(
+        [nothing, *(own.score[kept] for own, kept in zip(predictions, counts, strict=True))]
+    )
+    if not len(score) or score.min() < 0 or score.max() > 1:
+        return None
+    is_right = np.concatenate(
+        [
+            own.status[kept] == STATUS_CODE[Status.TP]
+            for own, kept in zip(predictions, counts, strict=True)
+        ]
+    )
+    _, of_region = np.unique([region.patient for region in regions], return_inverse=True)
+    patient = np.repeat(of_region, [int(kept.sum()) for kept in counts])
+    n_patients = int(of_region.max()) + 1
+    place = np.minimum((score * bins).astype(np.int64), bins - 1)
+    cells, size = place * n_patients + patient, bins * n_patients
+    objects = np.bincount(cells, minlength=size).reshape(bins, n_patients)
+    right = np.bincount(cells[is_right], minlength=size).reshape(bins, n_patients)
+    bands = rate_bands(right, objects)
+    n = objects.sum(axis=1)
+    sums = np.bincount(place, score, minlength=bins)
+    variance = np.bincount(place, score * (1 - score), minlength=bins)
+    return Reliability(
+        edges=np.linspace(0.0, 1.0, bins + 1),
+        objects=n,
+        right=right.sum(axis=1),
+        score=np.divide(sums, n, out=np.full(bins, np.nan), where=n > 0),
+        low=bands.low,
+        high=bands.high,
+        over_patients=bands.over_groups,
+        # The mean of the size of a normal deviate with this variance.
+        by_chance=float(np.sqrt(2 * variance / np.pi).sum() / n.sum()),
+    )

@@ -1,0 +1,167 @@
+"""What the scores of a team are worth over a cohort, from reading to figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, TooLargeError, unreadable
+from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.scores.calibration import Reliability, reliability
+from napari_panoptic.nuclei.scores.objects import ScoredRegion, failures_by_score, scored_region
+from napari_panoptic.nuclei.scores.precision import (
+    PrecisionRecall,
+    average_precisions,
+    precision_recall,
+)
+from napari_panoptic.nuclei.scores.thresholds import (
+    BestThreshold,
+    ThresholdCurve,
+    best_threshold,
+    threshold_curve,
+)
+from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+
+
+@dataclass(frozen=True, eq=False)
+class CohortScores:
+    """The scored objects of a team over a cohort; figures are computed when first wanted.
+
+    Parameters
+    ----------
+    team
+        Its name.
+    regions
+        The regions that could be evaluated.
+    findings
+        What was odd or could not be read.
+    """
+
+    team: str
+    regions: Sequence[ScoredRegion]
+    findings: tuple[Finding, ...] = ()
+
+    @cached_property
+    def predictions(self) -> int:
+        """The number of predictions."""
+        return sum(len(region.outcomes.prediction) for region in self.regions)
+
+    @cached_property
+    def unscored(self) -> int:
+        """The number of predictions without a score."""
+        return sum(int(np.isnan(region.outcomes.prediction.score).sum()) for region in self.regions)
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether any prediction has a score."""
+        return self.unscored < self.predictions
+
+    @property
+    def has_curve(self) -> bool:
+        """Whether figures over thresholds are offered; see `ScoredRegion.is_unique`."""
+        return self.has_scores and all(region.is_unique for region in self.regions)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The scored classes, in order; empty without regions."""
+        return self.regions[0].outcomes.class_names if self.regions else ()
+
+    @cached_property
+    def average_precisions(self) -> pd.DataFrame:
+        """Average precision: a row per class and one ``mean``, a column per IoU of COCO."""
+        return average_precisions(self.regions)
+
+    def precision_recall(self, iou: float, class_name: str = "") -> PrecisionRecall:
+        """Return precision and recall over the detections of a class, or of all as one."""
+        return precision_recall(self.regions, iou, class_name)
+
+    @cached_property
+    def reliability(self) -> Reliability | None:
+        """Scores against the share of right predictions; None if they are no probabilities."""
+        return reliability(self.regions)
+
+    @cached_property
+    def failures(self) -> pd.DataFrame:
+        """The wrong predictions, the highest score first."""
+        return failures_by_score(self.regions)
+
+    @cached_property
+    def curve(self) -> ThresholdCurve | None:
+        """Figures over thresholds; None where they are not offered."""
+        return threshold_curve(self.regions) if self.has_curve else None
+
+    def best(self, figure: str = "pq") -> BestThreshold | None:
+        """Return the threshold at which a figure is best; None where curves are not offered."""
+        return None if self.curve is None else best_threshold(self.curve, figure)
+
+
+def cohort_scores(
+    cohort: Cohort,
+    team_names: Sequence[str],
+    settings: EvaluationSettings,
+    *,
+    source: Source | None = None,
+    held_up_to_px: int = HELD_UP_TO_PX,
+    progress: Progress = UNWATCHED,
+) -> dict[str, CohortScores]:
+    """Evaluate teams, and return their objects with their scores.
+
+    Parameters
+    ----------
+    cohort, team_names, settings, source
+        What to evaluate, and how. Scoring and distances have no effect.
+    held_up_to_px
+        Regions with more pixels are left out.
+    progress
+        Reported to after each region, and checked for cancellation.
+
+    Returns
+    -------
+    dict
+        Team -> its scores; what could not be read is among the findings.
+
+    Raises
+    ------
+    StoppedError
+        If cancelled.
+    """
+    settings = settings.replaced(distances=False)
+    regions: dict[str, list[ScoredRegion]] = {team: [] for team in team_names}
+    findings: dict[str, list[Finding]] = {team: [] for team in team_names}
+    for number, region in enumerate(cohort.regions):
+        progress.check()
+        progress.tell(number / len(cohort.regions), region.name)
+        try:
+            held = HeldRegion(cohort, region, settings, held_up_to_px=held_up_to_px)
+        except TooLargeError:
+            for team in team_names:
+                findings[team].append(_too_large(region))
+            continue
+        except (PanopticError, OSError) as error:
+            for team in team_names:
+                findings[team].append(unreadable(error, region=region.name))
+            continue
+        for team in team_names:
+            found = held.evaluate(team, settings, source)
+            findings[team] += found.findings
+            if found.evaluation is not None:
+                own = scored_region(found.evaluation, region.patient, region.name)
+                regions[team].append(own)
+            held.forget(team)
+    return {
+        team: CohortScores(team, regions[team], tuple(dict.fromkeys(findings[team])))
+        for team in team_names
+    }
+
+
+def _too_large(region: Region) -> Finding:
+    message = "the region is too large to be held; its scores are left out"
+    return Finding(FindingKind.FALLBACK, message, region=region.name)

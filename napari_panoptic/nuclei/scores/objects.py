@@ -1,0 +1,146 @@
+"""The objects of a region with their scores: what every question about scores starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.nuclei.ambiguity import judge
+from napari_panoptic.nuclei.causes import ignored_if_unmatched
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.nuclei.values.settings import Matching
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+
+FAILED = (Status.FP, Status.MISCLASSIFIED)
+"""The predictions that are wrong."""
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectPairs:
+    """The pairs of objects that share a pixel that counts.
+
+    Parameters
+    ----------
+    reference, prediction
+        int64 (m,): rows of the objects in the outcomes.
+    iou
+        float64 (m,): intersection over union, after the ambiguous policy.
+    """
+
+    reference: NDArray[np.int64]
+    prediction: NDArray[np.int64]
+    iou: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRegion:
+    """The objects of one team in one region.
+
+    Parameters
+    ----------
+    patient, region
+        Names.
+    outcomes
+        The outcomes of all objects; the score is in ``outcomes.prediction.score``.
+    pairs
+        All pairs that share a pixel.
+    ignored_reference, ignored_prediction
+        bool (n,): whether each object is ignored unless it is matched.
+    is_unique
+        Whether the matches among some of the predictions are those among all of them. Above an IoU
+        of 0.5 each object has at most one partner, so that removing a prediction cannot give its
+        partner another one. By the centroid rule, below 0.5, and where objects share pixels, it
+        can.
+    """
+
+    patient: str
+    region: str
+    outcomes: Outcomes
+    pairs: ObjectPairs
+    ignored_reference: NDArray[np.bool_]
+    ignored_prediction: NDArray[np.bool_]
+    is_unique: bool
+
+    @property
+    def counts_for_scores(self) -> NDArray[np.bool_]:
+        """Which predictions (bool, m) have a score and are not ignored."""
+        prediction = self.outcomes.prediction
+        is_ignored = prediction.status == STATUS_CODE[Status.IGNORED]
+        has_score: NDArray[np.bool_] = ~np.isnan(prediction.score) & ~is_ignored
+        return has_score
+
+
+def scored_region(evaluation: Evaluation, patient: str, region: str) -> ScoredRegion:
+    """Return what questions about scores need of an evaluated region.
+
+    Parameters
+    ----------
+    evaluation
+        Of that region; not changed.
+    patient, region
+        Names.
+    """
+    settings, outcomes, pair = evaluation.settings, evaluation.outcomes, evaluation.pair
+    judged = judge(evaluation.table, settings.ambiguous)
+    rows = {
+        Side.REFERENCE: _rows_in(outcomes.reference, pair.reference.ids),
+        Side.PREDICTION: _rows_in(outcomes.prediction, pair.prediction.ids),
+    }
+
+    def of_outcomes(side: Side, values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        moved = np.zeros(len(outcomes.side(side)), np.bool_)
+        known = rows[side] >= 0
+        moved[rows[side][known]] = values[known]
+        return moved
+
+    return ScoredRegion(
+        patient,
+        region,
+        outcomes,
+        ObjectPairs(
+            rows[Side.REFERENCE][judged.pair_reference],
+            rows[Side.PREDICTION][judged.pair_prediction],
+            judged.iou,
+        ),
+        of_outcomes(Side.REFERENCE, ignored_if_unmatched(judged.reference, judged.policy)),
+        of_outcomes(Side.PREDICTION, ignored_if_unmatched(judged.prediction, judged.policy)),
+        is_unique=settings.matching is Matching.STRICT_IOU
+        and not settings.one_to_one_enforced
+        and not pair.has_planes,
+    )
+
+
+def _rows_in(side: SideOutcomes, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return int64 (n,): the row of each id in the outcomes, -1 for objects without a pixel."""
+    if not len(side):
+        return np.full(len(ids), -1, np.int64)
+    places = np.minimum(np.searchsorted(side.ids, ids), len(side) - 1)
+    found: NDArray[np.int64] = np.where(side.ids[places] == ids, places, -1)
+    return found
+
+
+def failures_by_score(regions: Sequence[ScoredRegion]) -> pd.DataFrame:
+    """Return the wrong predictions that have a score, the highest score first: sure and wrong.
+
+    Returns
+    -------
+    DataFrame
+        Patient, region, and the columns of `Outcomes.side_frame`; FP and misclassified ones.
+    """
+    frames = []
+    for own in regions:
+        frame = own.outcomes.side_frame(Side.PREDICTION)
+        is_failure = np.isin(frame["status"], [str(status) for status in FAILED])
+        frame = frame[is_failure & own.counts_for_scores]
+        frame.insert(0, "patient", own.patient)
+        frame.insert(1, "region", own.region)
+        frames.append(frame)
+    if not frames:
+        return pd.DataFrame(columns=["patient", "region"])
+    found = pd.concat(frames, ignore_index=True)
+    return found.sort_values("score", ascending=False, kind="stable", ignore_index=True)

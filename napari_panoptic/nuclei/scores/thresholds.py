@@ -1,0 +1,389 @@
+"""Figures when predictions of low score are removed, exactly as if they were evaluated again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
+from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
+from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
+from napari_panoptic.nuclei.scores.objects import ScoredRegion
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
+from napari_panoptic.statistics.bootstrap import Interval, mean_interval
+from napari_panoptic.statistics.choice import choose
+
+MOST_THRESHOLDS = 2000
+"""Of a curve; of more different scores, quantiles are taken."""
+FIGURES = (
+    *("pq", "sq", "dq"),
+    *("detection_precision", "detection_recall", "detection_f1"),
+)
+"""The figures of a curve, as in `napari_panoptic.nuclei.metrics.Metrics`."""
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+# --- one region, everything -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholded:
+    """A region without the predictions of low score.
+
+    Parameters
+    ----------
+    threshold
+        Predictions of a lower score are removed; those without a score stay.
+    removed
+        bool (m,): which rows of the prediction's label image are removed.
+    outcomes, counts
+        As in an `Evaluation` of the other predictions.
+    """
+
+    threshold: float
+    removed: NDArray[np.bool_]
+    outcomes: Outcomes
+    counts: Counts
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The figures; NaN where undefined."""
+        return unit_metrics(self.counts)
+
+
+def at_threshold(evaluation: Evaluation, threshold: float) -> Thresholded:
+    """Evaluate a region without the predictions of low score.
+
+    Equal to the evaluation of the pair of which `without_low_scores` removed these, under any
+    rule and policy: nothing is counted again, but everything is matched and decided again.
+
+    Parameters
+    ----------
+    evaluation
+        Of the region, with all predictions; not changed.
+    threshold
+        Predictions of a lower score are removed.
+    """
+    scores = evaluation.pair.prediction.scores
+    removed = scores < threshold
+    if not removed.any():
+        return Thresholded(threshold, removed, evaluation.outcomes, evaluation.counts)
+    table = _without(evaluation.table, removed)
+    found = evaluated(evaluation.pair, table, evaluation.settings, evaluation.distances)
+    return Thresholded(threshold, removed, found.outcomes, found.counts)
+
+
+def without_low_scores(labels: LabelImage, threshold: float) -> LabelImage:
+    """Return the objects without those of a lower score; their pixels become background."""
+    kept = ~(labels.scores < threshold)
+    if kept.all():
+        return labels
+    lookup = np.zeros(len(labels) + 1, np.int32)
+    lookup[1:][kept] = np.arange(1, np.count_nonzero(kept) + 1, dtype=np.int32)
+    return replace(
+        labels,
+        index=lookup[labels.index],
+        ids=labels.ids[kept],
+        class_index=labels.class_index[kept],
+        original_ids=labels.original_ids[kept],
+        class_masks={},
+        planes=tuple(lookup[plane] for plane in labels.planes),
+        otherwise=None,
+    )
+
+
+def _without(table: OverlapTable, removed: NDArray[np.bool_]) -> OverlapTable:
+    """Return the table as if some predictions had no pixel; outcomes then lack them."""
+    kept = ~removed[table.pair_prediction]
+    side = table.prediction
+    return replace(
+        table,
+        prediction=SideTable(
+            area=np.where(removed, 0, side.area),
+            void_area=np.where(removed, 0, side.void_area),
+            sum_yx=np.where(removed[:, np.newaxis], 0, side.sum_yx),
+            void_sum_yx=np.where(removed[:, np.newaxis], 0, side.void_sum_yx),
+            bbox=side.bbox,
+            first_pixel=side.first_pixel,
+        ),
+        pair_reference=table.pair_reference[kept],
+        pair_prediction=table.pair_prediction[kept],
+        intersection=table.intersection[kept],
+        void_intersection=table.void_intersection[kept],
+    )
+
+
+# --- many regions, sums -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Counts of a region or patient at k thresholds, each (k, C) or (k,).
+
+    Parameters
+    ----------
+    tp, fp, fn, iou_sum
+        Per class, as in `napari_panoptic.nuclei.metrics.Counts`.
+    matched, spurious, missed
+        Class-blind: matched pairs, unmatched predictions, unmatched reference objects.
+    """
+
+    tp: IntArray
+    fp: IntArray
+    fn: IntArray
+    iou_sum: FloatArray
+    matched: IntArray
+    spurious: IntArray
+    missed: IntArray
+
+    def __add__(self, other: Sums) -> Sums:
+        """Sum the counts of two regions."""
+        names = [field.name for field in fields(self)]
+        return Sums(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    def figures(self) -> dict[str, FloatArray]:
+        """Return `FIGURES`, each (k,); NaN where undefined."""
+        weight = self.tp + self.fp / 2 + self.fn / 2
+        return {
+            "pq": _mean_of_classes(self.iou_sum, weight),
+            "sq": _mean_of_classes(self.iou_sum, self.tp),
+            "dq": _mean_of_classes(self.tp, weight),
+            "detection_precision": _ratio(self.matched, self.matched + self.spurious),
+            "detection_recall": _ratio(self.matched, self.matched + self.missed),
+            "detection_f1": _ratio(
+                2 * self.matched, 2 * self.matched + self.spurious + self.missed
+            ),
+        }
+
+
+def sums_at(region: ScoredRegion, thresholds: FloatArray) -> Sums:
+    """Count a region at several thresholds at once.
+
+    Parameters
+    ----------
+    region
+        The region; its matches must be unique.
+    thresholds
+        float64 (k,), ascending: predictions of a lower score are removed.
+
+    Raises
+    ------
+    SettingsError
+        If its matches depend on which predictions there are; see `ScoredRegion`.
+    """
+    if not region.is_unique:
+        raise SettingsError(
+            "curves over thresholds need matches that do not depend on the other predictions: "
+            "expected strict-iou with an IoU of at least 0.5 and objects that share no pixel, "
+            f"found other settings in region {region.region}. Choose --matching strict-iou"
+        )
+    reference, prediction = region.outcomes.reference, region.outcomes.prediction
+    n, k = len(region.outcomes.class_names), len(thresholds)
+    # The first threshold that removes a prediction; k if none does, as without a score.
+    steps = np.searchsorted(thresholds, prediction.score, side="right")
+    steps[np.isnan(prediction.score)] = k
+
+    def present(
+        chosen: NDArray[np.bool_], classes: IntArray, weights: FloatArray | None = None
+    ) -> NDArray[Any]:
+        """Sum chosen predictions that are there at each threshold, (k, C)."""
+        cells = steps[chosen] * n + classes[chosen]
+        added = np.bincount(cells, None if weights is None else weights[chosen], (k + 1) * n)
+        # Summed from the top, so that nothing is left over where no prediction is.
+        there: NDArray[Any] = np.cumsum(added.reshape(k + 1, n)[::-1], axis=0)[::-1][1:]
+        return there
+
+    is_tp, is_mixed, is_fp = (
+        prediction.status == STATUS_CODE[status]
+        for status in (Status.TP, Status.MISCLASSIFIED, Status.FP)
+    )
+    is_matched = is_tp | is_mixed
+    partner = prediction.partner[is_matched]
+    own_class = prediction.class_index.astype(np.int64) - 1
+    partner_class = np.zeros(len(prediction), np.int64)
+    partner_class[is_matched] = reference.class_index[partner] - 1
+    # A reference object that loses its partner is FN, unless the policy ignores it then.
+    leaves_fn = is_matched.copy()
+    leaves_fn[is_matched] = ~region.ignored_reference[partner]
+    is_fn = reference.status == STATUS_CODE[Status.FN]
+    missed = (
+        np.bincount(reference.class_index[is_fn] - 1, minlength=n)
+        + np.bincount(partner_class[leaves_fn], minlength=n)
+        - present(leaves_fn, partner_class)
+    )
+    return Sums(
+        tp=present(is_tp, own_class),
+        fp=present(is_fp | is_mixed, own_class),
+        fn=missed + present(is_mixed, partner_class),
+        iou_sum=present(is_tp, own_class, prediction.iou),
+        matched=present(is_matched, own_class).sum(axis=1),
+        spurious=present(is_fp, own_class).sum(axis=1),
+        missed=missed.sum(axis=1),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdCurve:
+    """Figures of each patient over thresholds.
+
+    Parameters
+    ----------
+    thresholds
+        float64 (k,), ascending; the first one is the lowest score and removes nothing.
+    patients
+        Names.
+    figures
+        Name, of `FIGURES` -> float64 (patients, k); NaN where undefined.
+    is_complete
+        Whether every different score is a threshold.
+    """
+
+    thresholds: FloatArray
+    patients: tuple[str, ...]
+    figures: Mapping[str, FloatArray]
+    is_complete: bool
+
+    def mean(self, figure: str) -> FloatArray:
+        """Return float64 (k,): the mean over patients with a figure, as in ``teams.csv``."""
+        return _mean_defined(self.figures[figure])
+
+    def place_of(self, threshold: float) -> int:
+        """Return the last threshold that keeps the same predictions, if it `is_complete`.
+
+        ``k`` above the highest score.
+        """
+        return int(np.searchsorted(self.thresholds, threshold, side="left"))
+
+
+def threshold_curve(regions: Sequence[ScoredRegion]) -> ThresholdCurve | None:
+    """Return figures over all thresholds that differ; None if no prediction has a score.
+
+    Parameters
+    ----------
+    regions
+        The regions of a team.
+
+    Raises
+    ------
+    SettingsError
+        If matches depend on which predictions there are.
+    """
+    thresholds, is_complete = _candidates(regions)
+    if not len(thresholds):
+        return None
+    by_patient: dict[str, Sums] = {}
+    for region in regions:
+        own = sums_at(region, thresholds)
+        known = by_patient.get(region.patient)
+        by_patient[region.patient] = own if known is None else known + own
+    found = [sums.figures() for sums in by_patient.values()]
+    figures = {name: np.stack([own[name] for own in found]) for name in FIGURES}
+    return ThresholdCurve(thresholds, tuple(by_patient), figures, is_complete)
+
+
+def _candidates(regions: Sequence[ScoredRegion]) -> tuple[FloatArray, bool]:
+    every = [region.outcomes.prediction.score for region in regions]
+    scores = np.unique(np.concatenate([np.zeros(0), *every]))
+    scores = scores[~np.isnan(scores)]
+    if len(scores) <= MOST_THRESHOLDS:
+        return scores, True
+    places = np.linspace(0, len(scores) - 1, MOST_THRESHOLDS).round().astype(np.int64)
+    return scores[places], False
+
+
+# --- the best threshold -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class BestThreshold:
+    """The threshold at which a figure is best, and what it is worth for new patients.
+
+    Parameters
+    ----------
+    figure
+        The figure, of `FIGURES`.
+    threshold
+        The best one over all patients; the lowest of equals.
+    optimistic
+        The mean over patients at it. It is too good: these patients chose the threshold.
+    baseline
+        The mean over patients with all predictions.
+    patients
+        Names.
+    chosen
+        float64 (patients,): the threshold that is best over all other patients.
+    left_out
+        float64 (patients,): each patient's figure at the threshold that the others chose.
+    before
+        float64 (patients,): each patient's figure with all predictions.
+    honest
+        The mean of `left_out` with its interval.
+    gain
+        The mean of ``left_out - before`` with its interval, paired by patient.
+    """
+
+    figure: str
+    threshold: float
+    optimistic: float
+    baseline: float
+    patients: tuple[str, ...]
+    chosen: FloatArray
+    left_out: FloatArray
+    before: FloatArray
+    honest: Interval
+    gain: Interval
+
+
+def best_threshold(curve: ThresholdCurve, figure: str = "pq") -> BestThreshold:
+    """Choose the threshold at which a figure is best, and once without each patient.
+
+    Parameters
+    ----------
+    curve
+        The figures of each patient.
+    figure
+        Which of them is to be high.
+    """
+    values = curve.figures[figure]
+    choice = choose(values)
+    chosen = [math.nan if at is None else curve.thresholds[at] for at in choice.chosen]
+    before = values[:, 0]
+    return BestThreshold(
+        figure=figure,
+        threshold=math.nan if choice.best is None else float(curve.thresholds[choice.best]),
+        optimistic=choice.optimistic,
+        baseline=float(choice.means[0]),
+        patients=curve.patients,
+        chosen=np.array(chosen, np.float64),
+        left_out=choice.left_out,
+        before=before,
+        honest=choice.honest,
+        gain=mean_interval(choice.left_out - before),
+    )
+
+
+def _mean_defined(values: FloatArray) -> FloatArray:
+    """Return the means (k,) over the first axis of what is defined."""
+    return _ratio(np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0))
+
+
+def _mean_of_classes(above: NDArray[Any], below: NDArray[Any]) -> FloatArray:
+    """Return the means (k,) of quotients (k, C) over the classes where they are defined."""
+    return _mean_defined(_ratio(above, below).T)
+
+
+def _ratio(above: NDArray[Any], below: NDArray[Any]) -> FloatArray:
+    quotient: FloatArray = np.full(np.shape(above), np.nan)
+    np.divide(above, below, out=quotient, where=below > 0)
+    return quotient

@@ -1,0 +1,314 @@
+"""What scores are worth: the tables of the command ``scores``, and sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
+from napari_panoptic.nuclei.results import PLACE_COLUMNS
+from napari_panoptic.nuclei.scores.calibration import Reliability
+from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
+from napari_panoptic.nuclei.scores.precision import COCO_IOUS, RECALLS, average_precisions
+from napari_panoptic.nuclei.scores.thresholds import FIGURES, BestThreshold
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.report.columns import TableSpec, bounds, name_column, number, unshown, whole
+from napari_panoptic.report.text import FIGURE_NAMES, counted, interval, ratio, signed
+from napari_panoptic.report.writing import provenance, write_set
+
+SCORES_RECORD = "scores.json"
+BEST_FIGURES = ("pq", "detection_f1")
+"""The figures for which a threshold is chosen."""
+NO_SCORES = "no prediction has a score"
+NO_SCORES_ADVICE = (
+    "name the score in cohort.toml (predictions.score), or add a table or a probability map; see "
+    "docs/scores.md"
+)
+
+AVERAGE = TableSpec(
+    "average_precision.csv",
+    "class and IoU; the class `mean` is the mean over classes with an annotated object",
+    [name_column("class"), number("iou", "IoU"), number("ap", "AP"), whole("references")],
+)
+CURVES = TableSpec(
+    "precision_recall.csv",
+    "class and recall, from 0 to 1 in steps of 0.01; the class `all` has all classes as one",
+    [
+        unshown("class", "iou", "recall"),
+        unshown("precision", about="the highest at this recall or a higher one"),
+        unshown("score", about="the highest threshold that reaches the recall"),
+    ],
+)
+RELIABILITY = TableSpec(
+    "reliability.csv",
+    "bin of scores",
+    [
+        bounds("from", "to", "scores"),
+        whole("objects", "predictions"),
+        whole("right", about="TP"),
+        number("score", "mean score"),
+        number("share", "share right"),
+        bounds("low", "high", "95 % band"),
+    ],
+)
+THRESHOLDS = TableSpec(
+    "thresholds.csv",
+    "threshold: predictions of a lower score are removed",
+    [unshown("threshold", "kept"), unshown(*FIGURES, about="means over patients")],
+)
+CHOSEN = TableSpec(
+    "chosen_thresholds.csv",
+    "figure and patient",
+    [
+        unshown("figure", "patient"),
+        unshown("threshold", about="at which the figure is best over all other patients"),
+        unshown("before", about="with all predictions"),
+        unshown("after", about="at that threshold"),
+    ],
+)
+FAILURES = TableSpec(
+    "failures_by_score.csv",
+    "FP or misclassified prediction with a score, the highest score first",
+    [unshown(*PLACE_COLUMNS, *OBJECT_COLUMNS)],
+)
+TABLES = (AVERAGE, CURVES, RELIABILITY, THRESHOLDS, CHOSEN, FAILURES)
+SCORES_NAMES = (*(spec.file for spec in TABLES), SCORES_RECORD)
+"""The files of the command ``scores``, the record last."""
+
+
+@dataclass(frozen=True)
+class ScoresRecord:
+    """How objects were matched, for the record.
+
+    Parameters
+    ----------
+    settings, protocol
+        How objects were matched.
+    """
+
+    settings: EvaluationSettings
+    protocol: str
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+def average_table(scores: CohortScores, iou: float) -> pd.DataFrame:
+    """Return average precision per class, at each IoU of COCO and at another one."""
+    ious = sorted({*COCO_IOUS, iou})
+    found = scores.average_precisions
+    if len(ious) > len(COCO_IOUS):
+        found = average_precisions(scores.regions, ious)
+    own = {name: scores.precision_recall(iou, name).references for name in scores.class_names}
+    references = own | {"mean": sum(own.values())}
+    return AVERAGE.frame(
+        {"class": name, "iou": round(at, 12), "ap": ap, "references": references[str(name)]}
+        for name, row in zip(found.index, found.to_numpy(), strict=True)
+        for at, ap in zip(ious, row.tolist(), strict=True)
+    )
+
+
+def curves_table(scores: CohortScores, iou: float) -> pd.DataFrame:
+    """Return interpolated precision over recall, per class and for all classes as one."""
+    frames = []
+    for name in ("", *scores.class_names):
+        precision, score = scores.precision_recall(iou, name).at_recalls()
+        columns = {"recall": RECALLS.round(2), "precision": precision, "score": score}
+        frames.append(pd.DataFrame({"class": name or "all", "iou": iou} | columns))
+    return pd.concat(frames, ignore_index=True)
+
+
+def reliability_table(found: Reliability | None) -> pd.DataFrame:
+    """Return one row per bin of scores; none if scores are no probabilities."""
+    if found is None:
+        return RELIABILITY.frame([])
+    return pd.DataFrame(
+        {
+            "from": found.edges[:-1].round(12),
+            "to": found.edges[1:].round(12),
+            "objects": found.objects,
+            "right": found.right,
+            "score": found.score,
+            "share": found.share,
+            "low": found.low,
+            "high": found.high,
+        }
+    )
+
+
+def thresholds_table(scores: CohortScores) -> pd.DataFrame:
+    """Return figures over thresholds; empty where they are not offered."""
+    curve = scores.curve
+    if curve is None:
+        return THRESHOLDS.frame([])
+    every = np.sort(
+        np.concatenate([region.outcomes.prediction.score for region in scores.regions])
+    )  # those without a score, which stay, come last
+    kept = len(every) - np.searchsorted(every, curve.thresholds, side="left")
+    means = {name: curve.mean(name) for name in FIGURES}
+    return pd.DataFrame({"threshold": curve.thresholds, "kept": kept} | means)
+
+
+def chosen_table(scores: CohortScores) -> pd.DataFrame:
+    """Return the threshold that was chosen without each patient, and what it does to them."""
+    frames = [
+        pd.DataFrame(
+            {
+                "figure": found.figure,
+                "patient": list(found.patients),
+                "threshold": found.chosen,
+                "before": found.before,
+                "after": found.left_out,
+            }
+        )
+        for found in best_thresholds(scores)
+    ]
+    return pd.concat(frames, ignore_index=True) if frames else CHOSEN.frame([])
+
+
+def failures_table(scores: CohortScores) -> pd.DataFrame:
+    """Return the wrong predictions, the highest score first."""
+    frame = scores.failures.assign(team=scores.team)
+    return frame.reindex(columns=[*PLACE_COLUMNS, *OBJECT_COLUMNS])
+
+
+def best_thresholds(scores: CohortScores) -> list[BestThreshold]:
+    """Return the best threshold for each of `BEST_FIGURES`; none where they are not offered."""
+    found = [scores.best(figure) for figure in BEST_FIGURES]
+    return [best for best in found if best is not None]
+
+
+def write_scores(
+    scores: CohortScores,
+    of: ScoresRecord,
+    folder: Path,
+    *,
+    findings: tuple[Finding, ...],
+    inputs: Mapping[str, str],
+) -> list[Path]:
+    """Write `SCORES_NAMES` into a folder; existing files are replaced together.
+
+    Parameters
+    ----------
+    scores, of
+        The scores of a team, and how objects were matched.
+    folder
+        The folder; created if missing.
+    findings, inputs
+        What was odd, and fingerprints of the input files.
+
+    Raises
+    ------
+    OSError
+        If they cannot be written.
+    """
+    iou = of.settings.iou_threshold
+    calibration = scores.reliability
+    record: dict[str, Any] = {
+        "team": scores.team,
+        "protocol": of.protocol,
+        "settings": of.settings.as_record(),
+        "predictions": scores.predictions,
+        "without_score": scores.unscored,
+        "ap": float(scores.average_precisions.to_numpy()[-1].mean()),
+        "ece": None if calibration is None else calibration.ece,
+        "ece_by_chance": None if calibration is None else calibration.by_chance,
+        "best_thresholds": {found.figure: _best_record(found) for found in best_thresholds(scores)},
+        "every_score_is_a_threshold": scores.curve is not None and scores.curve.is_complete,
+        **provenance(findings, inputs),
+    }
+    tables = {
+        AVERAGE.file: average_table(scores, iou),
+        CURVES.file: curves_table(scores, iou),
+        RELIABILITY.file: reliability_table(calibration),
+        THRESHOLDS.file: thresholds_table(scores),
+        CHOSEN.file: chosen_table(scores),
+        FAILURES.file: failures_table(scores),
+    }
+    return write_set(folder, tables, (SCORES_RECORD, record))
+
+
+def _best_record(found: BestThreshold) -> dict[str, Any]:
+    return {
+        "threshold": found.threshold,
+        "baseline": found.baseline,
+        "optimistic": found.optimistic,
+        "honest": asdict(found.honest),
+        "gain": asdict(found.gain),
+    }
+
+
+# --- sentences --------------------------------------------------------------------------------
+
+
+def score_sentences(scores: CohortScores) -> Iterator[str]:
+    """Yield what the scores of a team are worth, in sentences."""
+    yield counts_sentence(scores)
+    if not scores.has_scores:
+        return
+    means = scores.average_precisions.to_numpy()[-1]
+    yield (
+        f"Average precision {ratio(float(means.mean()))}, mean over IoU 0.5 to 0.95 "
+        f"({ratio(float(means[0]))} at 0.5, {ratio(float(means[5]))} at 0.75)"
+    )
+    yield calibration_sentence(scores.reliability)
+    best = best_thresholds(scores)
+    yield from map(best_sentence, best)
+    if not best:
+        yield "No figures over thresholds: under these settings, matches depend on all predictions"
+
+
+def counts_sentence(scores: CohortScores) -> str:
+    """Return how many predictions have a score."""
+    if not scores.has_scores:
+        return f"{scores.team}: {NO_SCORES}"
+    without = f"{scores.unscored} of them without a score" if scores.unscored else "all scored"
+    return f"{scores.team}: {counted(scores.predictions, 'prediction')}, {without}"
+
+
+def calibration_sentence(found: Reliability | None) -> str:
+    """Return how far scores are from the share of right predictions."""
+    if found is None:
+        return "Scores outside 0 to 1 are no probabilities: no calibration"
+    total = found.objects.sum()
+    mean_score = float(np.nansum(found.score * found.objects) / total)
+    return (
+        f"Calibration error {ratio(found.ece)} ({ratio(found.by_chance)} by chance): mean score "
+        f"{ratio(mean_score)}, share right {ratio(float(found.right.sum() / total))}"
+    )
+
+
+def best_sentence(found: BestThreshold) -> str:
+    """Return what a threshold would gain, honestly and optimistically."""
+    name = FIGURE_NAMES[found.figure]
+    name = name[0].upper() + name[1:]
+    if math.isnan(found.threshold):
+        return f"{name} is undefined at all thresholds"
+    sentence = (
+        f"{name} is best without scores below {found.threshold:.3g}: {ratio(found.optimistic)}, "
+        f"with all predictions {ratio(found.baseline)}"
+    )
+    if math.isnan(found.honest.mean):
+        return f"{sentence}; too few patients to say how it is for others"
+    ends = interval(found.gain.low, found.gain.high)
+    return (
+        f"{sentence}; for patients who did not choose the threshold {ratio(found.honest.mean)}, "
+        f"a change of {signed(found.gain.mean)} (95 % {ends})"
+    )
+
+
+def failure_sentence(row: Mapping[str, Any]) -> str:
+    """Return a wrong prediction with its score, such as "0.98 FP spurious …"."""
+    what = f"{row['status']} {row['cause']}".strip()
+    if row["partner_class"]:
+        what += f" as {row['class']}, annotated as {row['partner_class']}"
+    else:
+        what += f" {row['class']}"
+    return f"{row['score']:.3f} {what}: prediction {row['id']} in region {row['region']}"

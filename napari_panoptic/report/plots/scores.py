@@ -1,0 +1,168 @@
+"""What the scores of a team are worth: precision, calibration, thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from napari_panoptic.nuclei.palette import TeamStyle, class_colours, hex_colour, team_styles
+from napari_panoptic.nuclei.scores.calibration import Reliability
+from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
+from napari_panoptic.nuclei.scores.precision import RECALLS
+from napari_panoptic.nuclei.scores.thresholds import BestThreshold, ThresholdCurve
+from napari_panoptic.report.plots.theme import INK, PALE, SMALL, Drawing, Plot, Point, label
+from napari_panoptic.report.text import FIGURE_NAMES, count, ratio
+
+_MOST_POINTS = 101
+_LINES = ("-", "--")
+
+
+def score_plots(
+    scores: CohortScores,
+    teams: Sequence[str],
+    *,
+    iou: float,
+    best: Sequence[BestThreshold] = (),
+) -> Plot:
+    """Draw precision over recall, a reliability diagram, and figures over thresholds.
+
+    Parameters
+    ----------
+    scores
+        Of a team that has some.
+    teams
+        All teams of the cohort, whose order decides the colour.
+    iou
+        From which IoU on a pair matches, for precision and recall.
+    best
+        The best thresholds: their figures are drawn, and where they are.
+    """
+    style = team_styles(teams)[scores.team]
+    names = [
+        "Precision and recall",
+        *([] if scores.reliability is None else ["Calibration"]),
+        *([] if scores.curve is None else ["Thresholds"]),
+    ]
+    drawing = Drawing(2.8 * len(names), 2.7)
+    axes = iter(drawing.panels(names, len(names), share=False))
+    _precision(drawing, next(axes), scores, style, iou)
+    if scores.reliability is not None:
+        _calibration(drawing, next(axes), scores.reliability, scores.team, style)
+    if scores.curve is not None:
+        _thresholds(drawing, next(axes), scores.curve, scores.team, style, best)
+    return drawing.done()
+
+
+def _precision(
+    drawing: Drawing, axes: Axes, scores: CohortScores, style: TeamStyle, iou: float
+) -> None:
+    for name, colour in zip(
+        scores.class_names, class_colours(len(scores.class_names)), strict=True
+    ):
+        found = scores.precision_recall(iou, name)
+        if found.references:
+            shown = f"{name}, AP {ratio(found.average_precision)}"
+            axes.plot(
+                RECALLS,
+                _reached(*found.at_recalls()),
+                color=hex_colour(colour),
+                linewidth=0.9,
+                label=label(shown, 40),
+            )
+    whole = scores.precision_recall(iou)
+    score = whole.at_recalls()[1]
+    precision = _reached(*whole.at_recalls())
+    points = [
+        Point(
+            x,
+            y,
+            scores.team,
+            text=f"recall {ratio(x)}, precision {ratio(y)}, scores from {ratio(t)}",
+        )
+        for x, y, t in zip(RECALLS[::10], precision[::10], score[::10], strict=True)
+    ]
+    axes.plot(RECALLS, precision, color=style.colour, linewidth=1.8)
+    drawing.mark(axes, points, style, label=label(f"all, AP {ratio(whole.average_precision)}"))
+    axes.set_xlabel("recall", fontsize=SMALL)
+    axes.set_ylabel("precision", fontsize=SMALL)
+    _unit(axes)
+    axes.set_ylim(-0.02, 1.02)
+    axes.legend(fontsize=6, frameon=False, loc="lower left")
+
+
+def _reached(precision: NDArray[np.float64], score: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return precision where the recall is reached, NaN elsewhere."""
+    return np.where(np.isnan(score), np.nan, precision)
+
+
+def _calibration(
+    drawing: Drawing, axes: Axes, found: Reliability, team: str, style: TeamStyle
+) -> None:
+    there = np.flatnonzero(found.objects > 0)
+    axes.plot([0, 1], [0, 1], color=PALE, linewidth=0.8, linestyle="--", zorder=0)
+    x = found.score[there]
+    axes.plot(
+        np.stack([x, x]),
+        np.stack([found.low[there], found.high[there]]),
+        color=style.colour,
+        linewidth=1.0,
+    )
+    points = [
+        Point(
+            found.score[k],
+            found.share[k],
+            team,
+            text=f"mean score {ratio(found.score[k])}, right {ratio(found.share[k])} of "
+            f"{count(found.objects[k])}",
+        )
+        for k in there.tolist()
+    ]
+    drawing.mark(axes, points, style, linestyle="-", linewidth=0.9)
+    axes.set_xlabel("score (mean of the bin)", fontsize=SMALL)
+    axes.set_ylabel("share right", fontsize=SMALL)
+    axes.text(
+        0.03,
+        0.97,
+        f"ECE {ratio(found.ece)} ({ratio(found.by_chance)} by chance)",
+        transform=axes.transAxes,
+        va="top",
+        fontsize=SMALL,
+        color=INK,
+    )
+    _unit(axes)
+    axes.set_ylim(-0.02, 1.02)
+
+
+def _thresholds(
+    drawing: Drawing,
+    axes: Axes,
+    curve: ThresholdCurve,
+    team: str,
+    style: TeamStyle,
+    best: Sequence[BestThreshold],
+) -> None:
+    k = len(curve.thresholds)
+    shown = np.unique(np.linspace(0, k - 1, min(k, _MOST_POINTS)).round().astype(np.int64))
+    x = curve.thresholds[shown]
+    for found, line in zip(best, _LINES, strict=False):
+        y = curve.mean(found.figure)[shown]
+        name = FIGURE_NAMES[found.figure]
+        points = [
+            Point(a, b, team, text=f"threshold {ratio(a)}: {name} {ratio(b)}")
+            for a, b in zip(x, y, strict=True)
+        ]
+        drawing.mark(axes, points, style, linestyle=line, linewidth=1.2, markersize=0, label=name)
+        axes.axvline(found.threshold, color=PALE, linewidth=0.8, linestyle=line, zorder=0)
+    axes.set_xlabel("threshold of the score", fontsize=SMALL)
+    axes.set_ylabel("mean over patients", fontsize=SMALL)
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize=6, frameon=False, loc="lower left")
+
+
+def _unit(axes: Axes) -> None:
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_xticks([0, 0.5, 1])
+    axes.set_yticks([0, 0.5, 1])

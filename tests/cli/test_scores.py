@@ -1,0 +1,181 @@
+"""The command ``scores``: its files are a contract, and its figures those of ``evaluate``."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import tifffile
+
+from napari_panoptic.cli.main import main
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.notebook import open_cohort as opened
+from napari_panoptic.nuclei.cohort_report import ReportRequest, cohort_report
+from napari_panoptic.nuclei.scores.precision import COCO_IOUS
+from napari_panoptic.nuclei.scores.thresholds import FIGURES
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.report.nuclei.scored_teams import scores_section
+from napari_panoptic.report.nuclei.scores import SCORES_NAMES, TABLES
+from napari_panoptic.report.page import fragment
+from tests.support.paths import REPOSITORY
+
+PATIENTS = 7
+LEAST = 0.4
+DESCRIPTION = """
+[classes]
+Tumour = [255, 0, 0]
+Lymphocyte = [0, 255, 0]
+
+[files]
+reference.labels = "annotation/{region}.tif"
+predictions.labels = "teams/{team}/{region}.tif"
+"""
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([*map(str, arguments)])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return call
+
+
+def write_side(folder: Path, name: str, labels: np.ndarray, rows: list[tuple]) -> None:
+    """Write a label image and its table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tifffile.imwrite(folder / f"{name}.tif", labels)
+    with (folder / f"{name}.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("id", "class", "score")[: len(rows[0])], *rows])
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a team with scores, the same without low scores, and the same without any."""
+    root = tmp_path_factory.mktemp("scores")
+    (root / "cohort.toml").write_text(DESCRIPTION)
+    rng = np.random.default_rng(2)
+    for patient in range(PATIENTS):
+        reference, prediction = np.zeros((2, 60, 60), np.uint16)
+        annotated, predicted = [], []
+        for number in range(1, 26):
+            y, x = np.array(divmod(number - 1, 5)) * 12 + 1
+            kind = str(rng.choice(["Tumour", "Lymphocyte"]))
+            score = round(float(rng.random()), 2)
+            if rng.random() < 0.9:
+                reference[y : y + 8, x : x + 8] = number
+                annotated.append((number, kind))
+            shift = 1 if rng.random() < score + 0.2 else 4
+            prediction[y : y + 8, x + shift : x + shift + 7] = number
+            guess = kind if rng.random() < 0.8 else "Tumour"
+            predicted.append((number, guess, score if rng.random() < 0.9 else ""))
+        name = f"p{patient}_1"
+        low = [row[0] for row in predicted if row[2] != "" and row[2] < LEAST]
+        others = [row[:2] for row in predicted if row[0] not in low]
+        write_side(root / "annotation", name, reference, annotated)
+        write_side(root / "teams" / "scored", name, prediction, predicted)
+        write_side(root / "teams" / "plain", name, prediction, [row[:2] for row in predicted])
+        cut = np.where(np.isin(prediction, low), 0, prediction)
+        write_side(root / "teams" / "cut", name, cut, others)
+    return root
+
+
+def test_figures_are_those_of_an_evaluation_of_fewer_predictions(
+    run: Run, cohort: Path, tmp_path: Path
+) -> None:
+    assert run("evaluate", cohort, "-o", tmp_path / "e", "--no-distances")[0] == 0
+    code, out, err = run("scores", cohort, "--team", "scored", "-o", tmp_path / "s")
+    assert code == 0, err
+    assert {path.name for path in (tmp_path / "s").iterdir()} == set(SCORES_NAMES)
+    found = {spec.file: pd.read_csv(tmp_path / "s" / spec.file) for spec in TABLES}
+    for spec in TABLES:
+        assert list(found[spec.file]) == spec.keys, spec.file
+    teams = pd.read_csv(tmp_path / "e" / "teams.csv").set_index("team")
+    thresholds = found["thresholds.csv"]
+    whole = thresholds.iloc[0]
+    cut = thresholds[thresholds["threshold"] >= LEAST].iloc[0]
+    for name in FIGURES:
+        assert whole[name] == pytest.approx(teams.loc["plain", f"{name}_mean"], rel=1e-12)
+        assert cut[name] == pytest.approx(teams.loc["cut", f"{name}_mean"], rel=1e-12)
+    # The same objects, in the order of their scores.
+    objects = pd.read_csv(tmp_path / "e" / "objects.csv")
+    own = objects[(objects["team"] == "scored") & (objects["side"] == "prediction")]
+    wrong = own[own["status"].isin(["FP", "misclassified"]) & own["score"].notna()]
+    failures = found["failures_by_score.csv"]
+    assert failures["score"].is_monotonic_decreasing
+    pd.testing.assert_frame_equal(
+        failures.sort_values(["region", "id"], ignore_index=True),
+        wrong.sort_values(["region", "id"], ignore_index=True),
+    )
+    assert whole["kept"] == len(own)
+    assert cut["kept"] == (~(own["score"] < LEAST)).sum()
+    average = found["average_precision.csv"]
+    assert set(average["class"]) == {"Tumour", "Lymphocyte", "mean"}
+    assert average["iou"].unique().tolist() == pytest.approx(COCO_IOUS)
+    record = json.loads((tmp_path / "s" / "scores.json").read_text())
+    assert record["without_score"] == own["score"].isna().sum()
+    assert record["predictions"] == len(own)
+    assert record["ap"] == pytest.approx(average.loc[average["class"] == "mean", "ap"].mean())
+    best = record["best_thresholds"]["pq"]
+    assert best["optimistic"] == pytest.approx(thresholds["pq"].max(), rel=1e-12)
+    chosen = found["chosen_thresholds.csv"]
+    after = chosen.loc[chosen["figure"] == "pq", "after"]
+    assert best["honest"]["mean"] == pytest.approx(after.mean())
+    assert best["honest"]["mean"] <= best["optimistic"]
+    binned = found["reliability.csv"]
+    assert binned["objects"].sum() == own["score"].notna().sum()
+    assert record["ece"] == pytest.approx(
+        ((binned["share"] - binned["score"]).abs() * binned["objects"]).sum()
+        / binned["objects"].sum()
+    )
+    assert f"scored: {len(own)} predictions" in out
+    assert "for patients who did not choose the threshold" in out
+    # The same in Python.
+    scores = opened(cohort).scores("scored")
+    assert scores.best("pq").threshold == best["threshold"]
+
+
+def test_without_scores_it_says_how_to_state_them(run: Run, cohort: Path, tmp_path: Path) -> None:
+    code, _, err = run("scores", cohort, "--team", "plain", "-o", tmp_path / "out")
+    assert code == 1
+    assert "plain: no prediction has a score" in err
+    assert "predictions.score" in err
+    assert not list((tmp_path / "out").glob("*"))
+
+
+def test_where_matches_depend_on_others_there_is_no_curve(
+    run: Run, cohort: Path, tmp_path: Path
+) -> None:
+    arguments = ("scores", cohort, "--team", "scored", "-o", tmp_path, "--matching", "centroid")
+    code, out, _ = run(*arguments)
+    assert code == 0
+    assert "No figures over thresholds" in out
+    assert pd.read_csv(tmp_path / "thresholds.csv").empty
+    assert len(pd.read_csv(tmp_path / "reliability.csv")) == 10
+
+
+def test_the_report_shows_teams_with_scores(cohort: Path) -> None:
+    found = open_cohort(cohort)
+    settings = EvaluationSettings(distances=False)
+    request = ReportRequest(found, settings, "disentangled", ("scored", "plain"))
+    report = cohort_report(request, jobs=1)
+    assert report is not None
+    assert list(report.scores) == ["scored"]
+    text = str(fragment(*scores_section(report)))
+    assert "Average precision" in text
+    assert "PQ is best without scores below" in text
+    assert text.count("<svg") == 1
+
+
+def test_the_tables_are_described() -> None:
+    lines = (REPOSITORY / "docs" / "scores.md").read_text(encoding="utf-8").splitlines()
+    for spec in TABLES:
+        assert spec.described() in lines, spec.described()

@@ -1,0 +1,41 @@
+"""The syntax of every module of the package, parsed once for all tests that look at it."""
+
+from __future__ import annotations
+
+import ast
+import gc
+from functools import cache
+from pathlib import Path
+
+import napari_panoptic
+
+PACKAGE = Path(napari_panoptic.__file__).parent
+"""The folder of the package."""
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Return the syntax of every module by its path in the package."""
+    gc.disable()  # it would go through millions of nodes, again and again
+    try:
+        return {
+            path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+            for path in sorted(PACKAGE.rglob("*.py"))
+        }
+    finally:
+        gc.enable()
+
+
+@cache
+def nodes() -> list[tuple[str, ast.AST]]:
+    """Return every node but plain names, with the name of its module."""
+    gc.disable()
+    try:
+        return [
+            (name, node)
+            for name, tree in modules().items()
+            for node in ast.walk(tree)
+            if not isinstance(node, ast.Name | ast.expr_context)
+        ]
+    finally:
+        gc.enable()
