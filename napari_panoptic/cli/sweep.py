@@ -114,7 +114,6 @@ def run(options: argparse.Namespace) -> int:
         report_findings(sweep.findings, SWEEP_RECORD)
         record = sweep_record(
             sweep,
-            settings=settings.as_record(),
             inputs=input_fingerprints(cohort, design.teams),
             cohort=cohort.name,
             protocol=options.protocol,

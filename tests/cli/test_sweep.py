@@ -78,6 +78,9 @@ def test_causes_and_flips_are_those_of_the_objects(swept: Path, tables: Path) ->
     steps = read(swept / "sweep_steps.csv").set_index(["team_before", "team_after"])
     assert list(steps.index) == list(pairwise(TEAMS))
     assert list(steps["turns"].fillna("")) == ["", "yes", ""]
+    # Fragments and mergers, and an FP in each of four regions that is elsewhere under each setting.
+    assert list(steps["gone"]) == [2 * (24 - 6) + 4, 2 * 6 + 4, 4]
+    assert list(steps["new"]) == [4, 4 + 4, 16 - 4 + 4]
     flips = read(swept / "sweep_flips.csv")
     reference = objects[objects["side"] == "reference"].copy()
     reference["outcome"] = reference["status"].where(

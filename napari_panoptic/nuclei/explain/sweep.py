@@ -72,6 +72,8 @@ class CohortSweep:
         The settings in order.
     metric
         The metric by which settings are chosen.
+    settings
+        How they were evaluated.
     patients
         Names.
     figures
@@ -88,6 +90,7 @@ class CohortSweep:
 
     design: SweepDesign
     metric: str
+    settings: EvaluationSettings
     patients: tuple[str, ...]
     figures: NDArray[np.float64]
     causes: tuple[dict[tuple[Side, str], int], ...]
@@ -166,7 +169,7 @@ def sweep_cohort(
     if held_up_to_px is not None:
         work = replace(work, held_up_to_px=held_up_to_px)
     found = _SoFar(design)
-    findings = list(cohort.findings)
+    findings = [one for one in cohort.findings if one.team is None or one.team in design.teams]
     for (results,) in run_regions(
         cohort, work, jobs=jobs, scheduler=scheduler, on_result=on_result
     ):
@@ -196,6 +199,7 @@ def sweep_cohort(
     return CohortSweep(
         design=design,
         metric=metric,
+        settings=settings,
         patients=patients,
         figures=figures,
         causes=tuple(

@@ -195,17 +195,13 @@ def _patients_table(sweep: CohortSweep) -> pd.DataFrame:
     return frame.assign(**{f"figure_{t}": sweep.figures[:, n] for n, t in enumerate(teams)})
 
 
-def sweep_record(
-    sweep: CohortSweep, *, settings: Mapping[str, Any], inputs: Mapping[str, str], **more: Any
-) -> dict[str, Any]:
+def sweep_record(sweep: CohortSweep, *, inputs: Mapping[str, str], **more: Any) -> dict[str, Any]:
     """Return the content of ``sweep.json``.
 
     Parameters
     ----------
     sweep
         The sweep.
-    settings
-        The settings of the evaluation.
     inputs
         Fingerprints of the input files.
     more
@@ -228,7 +224,7 @@ def sweep_record(
         "patients": len(sweep.patients),
         "bootstrap": bootstrap_record(RESAMPLES, SEED),
         **more,
-        "settings": settings,
+        "settings": sweep.settings.as_record(),
         **provenance(sweep.findings, inputs),
     }
 
