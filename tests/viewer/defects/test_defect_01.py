@@ -45,6 +45,7 @@ def test_defect_01_nothing_is_stored_when_nothing_is_left_to_judge(review):
     assert review.end_text() in review.said_above()
 
 
+@pytest.mark.long
 def test_defect_01_the_buttons_wait_for_another_object(review):
     last = judge_all(review)
     buttons = [review.button(words) for words in ("annotation", "prediction", "both", "cannot")]
@@ -69,6 +70,7 @@ def test_defect_01_every_failure_of_the_cohort_comes_once(review, queue, order):
     assert (changes == 1) is (order is Queue.REGION)
 
 
+@pytest.mark.long
 def test_defect_01_the_review_goes_on_in_the_next_region_by_itself(review, wait_until):
     review.settle()
     first = review.session.snapshot.region.name
@@ -91,6 +93,7 @@ def test_defect_01_the_review_goes_on_in_the_next_region_by_itself(review, wait_
     assert newest.region == review.session.snapshot.region.name
 
 
+@pytest.mark.long
 def test_defect_01_failures_that_were_left_out_come_at_the_end(review):
     review.settle()
     review.press(Qt.Key.Key_N)
@@ -133,6 +136,7 @@ def test_defect_01_what_was_reviewed_before_is_not_gone_to(review):
     assert len(review.stored()) == len(stored) + left
 
 
+@pytest.mark.long
 def test_defect_01_a_button_obeys_the_same_rule(review):
     judge_all(review)
     stored = review.stored()
@@ -142,6 +146,7 @@ def test_defect_01_a_button_obeys_the_same_rule(review):
     assert not review.button("both wrong").isChecked()
 
 
+@pytest.mark.long
 def test_defect_01_a_verdict_is_changed_after_a_click_on_its_object(review):
     last = judge_all(review)
     count = len(review.stored())
@@ -156,6 +161,7 @@ def test_defect_01_a_verdict_is_changed_after_a_click_on_its_object(review):
     assert [record.verdict for record in review.stored()] == verdicts
 
 
+@pytest.mark.long
 def test_defect_01_a_row_of_the_table_that_is_current_is_clicked_again(review):
     last = judge_all(review)
     view = review.desk.panels.objects.view
@@ -165,6 +171,7 @@ def test_defect_01_a_row_of_the_table_that_is_current_is_clicked_again(review):
     assert [record.verdict for record in review.stored()].count(Verdict.CANNOT_TELL) == 1
 
 
+@pytest.mark.long
 def test_defect_01_undo_lets_the_object_be_judged_again(review):
     judge_all(review)
     count = len(review.stored())
@@ -174,6 +181,7 @@ def test_defect_01_undo_lets_the_object_be_judged_again(review):
     assert [record.verdict for record in review.stored()].count(Verdict.PREDICTION_RIGHT) == 1
 
 
+@pytest.mark.long
 def test_defect_01_other_settings_do_not_select_an_object_anew(review, wait_until):
     review.button("next after a verdict").click()
     review.session.select_row(Side.REFERENCE, 0)
@@ -186,6 +194,7 @@ def test_defect_01_other_settings_do_not_select_an_object_anew(review, wait_unti
     assert review.stored() == stored
 
 
+@pytest.mark.long
 def test_defect_01_the_end_is_said_once(review):
     judge_all(review)
     for _ in range(3):

@@ -41,6 +41,7 @@ def test_defect_02_another_person_reviews_under_another_name(review):
     assert len(review.stored("Ada")) == len(review.stored("Grace")) == 1
 
 
+@pytest.mark.long
 def test_defect_02_the_name_stays_for_other_cohorts_of_the_window(review):
     review.open()
     assert review.name.text() == "Ada"

@@ -26,6 +26,7 @@ def test_defect_03_after_a_verdict_the_keys_are_those_of_the_image(review):
     assert review.note.toPlainText() == ""
 
 
+@pytest.mark.long
 def test_defect_03_a_clicked_button_returns_the_keys(review):
     review.press(Qt.Key.Key_N)
     review.button("both wrong").setFocus()

@@ -28,6 +28,7 @@ def test_defect_17_n_brings_every_failure_into_view(fitted, modifier):
         assert away < 1
 
 
+@pytest.mark.long
 def test_defect_17_so_does_a_verdict_that_leads_on(fitted):
     fitted.press(Qt.Key.Key_N)
     fitted.give(1)

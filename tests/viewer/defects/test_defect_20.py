@@ -91,6 +91,7 @@ class TestClosedPanels:
             QApplication.processEvents()
             assert is_in_sight(widget), f"{title} is not brought back"
 
+    @pytest.mark.long
     def test_defect_20_every_panel_has_a_key_that_brings_it_back(self, open_desk):
         panels, canvas = panels_of(open_desk), canvas_of(open_desk)
         open_desk.panels.title.keys_clicked.emit()

@@ -26,6 +26,7 @@ from napari_panoptic.viewer.opening import open_in
 
 FONT_PT = 12
 SIZE = 1280, 800
+TASKS = ["nuclei", *(pytest.param(t, marks=pytest.mark.long) for t in ("detections", "raters"))]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,13 @@ def viewer(qapp, napari_application):  # noqa: ARG001
     qapp.processEvents()
 
 
-@pytest.fixture(scope="module", params=["nuclei", "detections", "raters"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "nuclei",
+        *(pytest.param(task, marks=pytest.mark.long) for task in ("detections", "raters")),
+    ],
+)
 def desk(request, viewer, tmp_path_factory, sample_folder, wait_until):
     folder = sample_folder
     if request.param != "nuclei":

@@ -494,6 +494,7 @@ def test_disagreement_is_clear_where_all_are_of_one_mind(n):
     np.testing.assert_allclose(colours, colours[::-1], atol=1e-6)
 
 
+@pytest.mark.long
 def test_an_undefined_slice_is_drawn(qtbot):
     strip = SliceStrip()
     qtbot.addWidget(strip)

@@ -47,7 +47,10 @@ def shown_panels(desk):
     return {title for title in desk.docked() if is_in_sight(desk.dock(title).widget())}
 
 
-@pytest.mark.parametrize("number", range(1, 8))
+@pytest.mark.parametrize(
+    "number",
+    [1, 4, 6, *(pytest.param(number, marks=pytest.mark.long) for number in (2, 3, 5, 7))],
+)
 def test_ctrl_and_a_number_show_a_workspace(desk, wait_until, number):
     canvas = desk.link.scene and window_of(desk).centralWidget()
     QTest.keyClick(window_of(desk), getattr(Qt.Key, f"Key_{number}"), CTRL)

@@ -378,6 +378,7 @@ class TestOtherWays:
         assert desk.session.is_edited(Side.PREDICTION)
         assert layer.data.shape == desk.session.snapshot.shape
 
+    @pytest.mark.long
     def test_numbers_beyond_16_bits_are_refused(self, desk, layer, follows, capture_warnings):
         layer.data = np.array(layer.data, np.int64) + 70_000
         follows()

@@ -167,6 +167,7 @@ def test_an_unforeseen_error_is_told_and_keeps_what_is_done(request_, finish, mo
     assert n_kept(store_of(request_)) >= 4
 
 
+@pytest.mark.long
 def test_other_settings_begin_anew_and_remove_the_old(request_, finish, taken_over, cache):
     leave_some(request_)
     other = replace(request_, settings=EvaluationSettings(iou_threshold=0.6))

@@ -62,6 +62,7 @@ class TestData:
             put_data(layer, WIDE.astype(np.int32), HALF)
         assert len(told) == 1
 
+    @pytest.mark.long
     def test_the_window_shows_what_it_shows_of_a_new_layer(self, make_napari_viewer):
         viewer = make_napari_viewer(show=True)
         layer = viewer.add_layer(Labels(WIDE.copy(), colormap=colours(), opacity=1))

@@ -280,6 +280,7 @@ def test_from_slide_to_region_and_back(desk, viewer, wait_until, _time):
     assert viewer.layers[on_slide("reference")].data[0].shape == SHAPES[SLIDE]
 
 
+@pytest.mark.long
 def test_an_evaluation_is_stopped_and_taken_up_again(desk, viewer, wait_until):
     desk.link._request(region=SMALL)
     wait_until(lambda: desk.is_settled)

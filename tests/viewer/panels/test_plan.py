@@ -207,6 +207,7 @@ def test_more_suspects_are_drawn_when_asked_for(window, units, shown_cohort):
     assert window.panel.headline.text().startswith(f"1 of {len(drawn)}")
 
 
+@pytest.mark.long
 def test_a_plan_goes_on_after_a_restart_and_can_be_extended(window, units):
     window.draw()
     window.click(window.panel.begin)

@@ -386,6 +386,7 @@ class TestReport:
         assert len(told) == 1
         assert "nowhere" in told[0]
 
+    @pytest.mark.long
     def test_a_table_of_patients_that_is_wrong_is_told(
         self, part, open_desk, wait_until, monkeypatch
     ):

@@ -92,6 +92,7 @@ class TestSearch:
         assert part.panel.plot.plot is None
         assert part.panel.focusProxy() is part.panel.search
 
+    @pytest.mark.long
     def test_it_lists_what_stands_out_in_words(self, part, objects, wait_until):
         search(part, wait_until)
         expected = common_slices(objects)
@@ -144,6 +145,7 @@ class TestStale:
         wait_until(lambda: open_desk.is_settled)
         assert part.slices is None
 
+    @pytest.mark.long
     def test_a_search_of_another_team_never_arrives(self, part, open_desk, wait_until):
         QTest.mouseClick(part.panel.search, LEFT)
         open_desk.session.set_team(BETTER)
@@ -191,6 +193,7 @@ class TestLinks:
         title = f"{' and '.join(statuses)} of {TEAM} · {words} · {own.failures} objects"
         assert gallery.panel.chosen.text() == title
 
+    @pytest.mark.long
     def test_enter_opens_the_slice_that_the_arrows_went_to(self, part, open_desk, wait_until):
         part.panel.side.choose(Side.PREDICTION)
         search(part, wait_until)

@@ -385,6 +385,7 @@ class TestSideBySide:
         assert desk.session.team == team
         assert (desk.session.selection.side, desk.session.selection.row) == (Side.PREDICTION, row)
 
+    @pytest.mark.long
     def test_a_click_in_a_cell_selects_the_object_of_that_team(self, desk, viewer, canvas, grid):
         place, names = list(self.cells(viewer, grid).items())[2]
         (team,) = names
@@ -657,6 +658,7 @@ class TestWhenToCompute:
         assert not computed
         assert audit.value is value
 
+    @pytest.mark.long
     def test_teams_wait_until_all_are_there(self, desk, teams, monkeypatch, wait_until):
         snapshot, shown = desk.session.snapshot, teams.comparison
         known = {"careful": snapshot.evaluations["careful"]}
