@@ -68,7 +68,9 @@ WORKSPACES = (
         "Failures",
         "Compare the failures of the whole cohort",
         Arrangement(
-            right=Column(0.46, (Stack(("Failures", "Slices"), 0.7), Stack(("Object",), 0.3))),
+            right=Column(
+                0.46, (Stack(("Failures", "Slices", "Scores"), 0.7), Stack(("Object",), 0.3))
+            ),
         ),
         "Failures",
     ),
