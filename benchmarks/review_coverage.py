@@ -89,6 +89,11 @@ def planted(units: Units, shares: Mapping[Kind, tuple[float, float]], seed: int)
         second = np.minimum(0.2, neither * often[rows])
         chance = rng.random(len(rows))
         verdict[rows] = np.where(chance < first, 1, np.where(chance < first + second, 2, 0))
+    return truth_of(units, verdict, count)
+
+
+def truth_of(units: Units, verdict: NDArray[np.int64], count: NDArray[np.int64]) -> Truth:
+    """Return a truth with its figures."""
     sums = Sums(len(units.class_names))
     totals = _values(sums, units, verdict, count).sum(axis=0)
     return Truth(verdict, count, sums.figures(totals)[:, -1])

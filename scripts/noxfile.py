@@ -26,7 +26,7 @@ TEST_TOOLS = nox.project.dependency_groups(PROJECT, "test")
 def newest(session: nox.Session, qt: str) -> None:
     """Test with the newest dependencies."""
     session.chdir(ROOT)
-    session.install("--upgrade", f".[{qt},dask,matlab]", *TEST_TOOLS)
+    session.install("--upgrade", f".[{qt},dask,dicom,matlab]", *TEST_TOOLS)
     _test(session, qt)
 
 
@@ -36,11 +36,11 @@ def oldest(session: nox.Session, qt: str) -> None:
     """Test with the oldest dependencies that pyproject.toml allows."""
     session.chdir(ROOT)
     limits = Path(session.create_tmp(), f"oldest-{qt}.txt")
-    extras = (f"--extra={qt}", "--extra=dask", "--extra=matlab")
+    extras = (f"--extra={qt}", "--extra=dask", "--extra=dicom", "--extra=matlab")
     lowest = ("uv", "pip", "compile", "pyproject.toml", "--resolution=lowest-direct", "--quiet")
     # --upgrade: or uv keeps to what the file of an earlier run says.
     session.run(*lowest, "--upgrade", *extras, f"--output-file={limits}", external=True)
-    session.install(f".[{qt},dask,matlab]", "--constraint", str(limits), *TEST_TOOLS)
+    session.install(f".[{qt},dask,dicom,matlab]", "--constraint", str(limits), *TEST_TOOLS)
     _test(session, qt)
 
 

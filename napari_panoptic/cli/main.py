@@ -23,6 +23,7 @@ from napari_panoptic.cli import (
     scores,
     slices,
     suspects,
+    sweep,
     view,
 )
 from napari_panoptic.cli.output import readers_may_end
@@ -42,6 +43,7 @@ COMMANDS = {
     "slices": slices,
     "scores": scores,
     "suspects": suspects,
+    "sweep": sweep,
     "dump": dump,
     "convert": convert,
     "init": init,

@@ -43,9 +43,13 @@ from napari_panoptic.nuclei.conditions import Condition
 from napari_panoptic.nuclei.experiment import Experiment
 from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
 from napari_panoptic.nuclei.explain.cohort_slices import SliceRequest, cohort_slices
-from napari_panoptic.nuclei.explain.cohort_suspects import CohortSuspects, cohort_suspects
+from napari_panoptic.nuclei.explain.cohort_suspects import (
+    SUSPECT_SETTINGS,
+    CohortSuspects,
+    cohort_suspects,
+)
 from napari_panoptic.nuclei.explain.slices import SliceSearch
-from napari_panoptic.nuclei.explain.suspects import SuspectKind
+from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, SuspectKind
 from napari_panoptic.nuclei.result_store import PartStore
 from napari_panoptic.nuclei.results import ObjectsFile, RegionResult
 from napari_panoptic.nuclei.run import RegionDone, run_regions
@@ -80,7 +84,12 @@ from napari_panoptic.report.nuclei.slices import (
     slice_sentence,
     write_slices,
 )
-from napari_panoptic.report.nuclei.suspects import SUSPECTS_NAMES, SUSPECTS_RECORD, write_suspects
+from napari_panoptic.report.nuclei.suspects import (
+    SUSPECTS_NAMES,
+    SUSPECTS_RECORD,
+    suspects_about,
+    write_suspects,
+)
 from napari_panoptic.report.nuclei.tables import (
     TABLE_NAMES,
     input_fingerprints,
@@ -390,11 +399,10 @@ def scores(options: argparse.Namespace) -> int:
 
 def suspects(options: argparse.Namespace) -> int:
     """List the suspect annotations of a cohort."""
-    # Teams draw borders over objects, and outlines are compared here.
-    chosen = {"restoration": Restoration.BORDER_DILATED} | _restoration_from(options)
+    chosen = _restoration_from(options)
     if options.ambiguous is not None:
         chosen["ambiguous"] = options.ambiguous
-    settings = EvaluationSettings().replaced(**chosen)
+    settings = SUSPECT_SETTINGS.replaced(**chosen)
     cohort = cohort_from(options)
     names = _team_names(cohort, options.teams)
     if len(names) < 2:
@@ -415,20 +423,17 @@ def suspects(options: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             return 1
-        about = {"cohort": cohort.name, "settings": settings.as_record(), "teams": list(names)}
+        about = suspects_about(cohort, names, settings)
         write_suspects(found, options.output, about, input_fingerprints(cohort, names))
     _print_suspects(found, options.output)
     return 0
 
 
-_LIKELY = 0.5
-
-
 def _print_suspects(found: CohortSuspects, folder: Path) -> None:
-    counts = Counter(suspect.kind for suspect in found.suspects if suspect.score >= _LIKELY)
+    counts = Counter(suspect.kind for suspect in found.suspects if suspect.score >= LIKELY_SCORE)
     print_table(("suspect", "number"), [(kind, counts[kind]) for kind in SuspectKind])
     print(
-        f"number: suspects with a score of at least {_LIKELY}, of "
+        f"number: suspects with a score of at least {LIKELY_SCORE}, of "
         f"{number(found.objects, 'annotated object')} in {number(found.regions, 'region')}; teams "
         "can make the same errors"
     )

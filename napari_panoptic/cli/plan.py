@@ -46,6 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "follow",
     )
     parser.add_argument(
+        "--suspects",
+        action="store_true",
+        help="draw more of the suspect annotations, where several teams agree with each other but "
+        "not with the annotation; estimates stay unbiased. Needs the predictions of two teams",
+    )
+    parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="CSV", help="the table to write"
     )
     add_source(parser)

@@ -24,6 +24,7 @@ from napari_panoptic.review.plan.conclusions import sentences
 from napari_panoptic.review.plan.corrected import ALL, QUANTITIES
 from napari_panoptic.review.plan.design import Plan, draw, extend, stratified, with_seed
 from napari_panoptic.review.plan.estimates import estimate, expected
+from napari_panoptic.review.plan.suspects import is_refined, with_cohort_suspects
 from napari_panoptic.review.plan.tables import plan_frame, read_plan, read_verdicts, teams_of
 from napari_panoptic.review.plan.units import Units, population
 
@@ -40,18 +41,21 @@ def write_plan(
     check_not_in_cohort([options.output], cohort.root)
     found = population(cohort, tuple(dict.fromkeys(teams)), settings, source)
     report_findings(found.findings, None)
+    units = found.units
+    if options.suspects or (options.extend is not None and is_refined(options.extend)):
+        units = with_cohort_suspects(units, cohort, source)
     if options.extend is None:
-        plan = draw(found.units, options.items, options.seed)
+        plan = draw(units, options.items, options.seed)
     else:
-        before, findings = read_plan(options.extend, found.units)
+        before, findings = read_plan(options.extend, units)
         report_findings(findings, None)
-        before = with_seed(before, found.units, options.seed)
-        plan = extend(before, found.units, options.items)
+        before = with_seed(before, units, options.seed)
+        plan = extend(before, units, options.items)
     write_bytes(
         options.output,
         utf8(inert_cells(plan_frame(plan)).to_csv(index=False, lineterminator="\n")),
     )
-    _print_design(plan, found.units)
+    _print_design(plan, units)
     print(visible(f"plan of {number(len(plan), 'item')} written to {options.output}"))
     return 0
 
@@ -110,10 +114,13 @@ def _reviewed(
     """Read a plan and its verdicts, and estimate."""
     teams = teams_of(options.plan, cohort.team_names)
     found = population(cohort, teams, settings, source)
-    plan, of_plan = read_plan(options.plan, found.units)
+    units = found.units
+    if is_refined(options.plan):
+        units = with_cohort_suspects(units, cohort, source)
+    plan, of_plan = read_plan(options.plan, units)
     if (seed := getattr(options, "seed", None)) is not None:
-        plan = with_seed(plan, found.units, seed)
+        plan = with_seed(plan, units, seed)
     answers, of_verdicts = read_verdicts(options.verdicts, plan)
-    estimates = estimate(plan, found.units, answers)
+    estimates = estimate(plan, units, answers)
     findings = [*found.findings, *of_plan, *of_verdicts]
-    return ReviewedPlan(plan, found.units, estimates), findings
+    return ReviewedPlan(plan, units, estimates), findings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ctypes import ArgumentError
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import openslide
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -29,21 +29,21 @@ from napari_panoptic.io.decode import (
 from napari_panoptic.io.files import check_file
 from napari_panoptic.io.formats.labels.arrays import image_shape, read_array_image
 from napari_panoptic.io.guard import check_segment, check_slide, largest_px
+from napari_panoptic.io.lazy_levels import LazyLevel, but_smallest, overview
+from napari_panoptic.io.ome_images import OmeImage, open_ome
 from napari_panoptic.io.tiff_windows import VENDORS, PageWindows, level_windows
 from napari_panoptic.nuclei.values.labels import size_text
 
-WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG or JPEG)"
+WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG, JPEG or OME-Zarr)"
 SLIDE_ENDINGS = ("svs", "ndpi", "scn", "mrxs", "vms", "vmu", "svslide", "bif", "czi")
 """What names of slides end in that only scanners write: Aperio, Hamamatsu, Leica, MIRAX, Sakura,
 Ventana and Zeiss. Those of Philips and Trestle, and generic tiled ones, end in .tif or .tiff."""
-IMAGE_ENDINGS = (*SLIDE_ENDINGS, "tif", "tiff", "png", "jpg", "jpeg")
+IMAGE_ENDINGS = (*SLIDE_ENDINGS, "ome.tif", "ome.tiff", "tif", "tiff", "png", "jpg", "jpeg")
 """What names of images of regions end in, the preferred first."""
 LARGEST_ARRAY_PX = 4096 * 4096
 """Images up to this many pixels are read whole; larger ones lazily."""
 LARGEST_OVERVIEW_PX = 4096 * 2048
 """The smallest level of a lazy image has at most this many pixels, and is held in memory."""
-CHUNK_PX = 512
-"""Tile edge that lazy levels announce; viewers fetch in such steps."""
 PLAUSIBLE_MPP = (0.01, 20.0)
 """Resolution tags that mean anything else are a screen's or a printer's."""
 MPP_TOLERANCE = 0.01
@@ -84,7 +84,7 @@ class SlideImage:
     ----------
     levels
         uint8 (y, x, 3), the first at full resolution, each next one smaller:
-        NumPy arrays, or `SlideLevel` where the image is large.
+        NumPy arrays, or `LazyLevel` where the image is large.
     mpp
         Micrometres per pixel at full resolution, or None if unknown.
     findings
@@ -93,7 +93,7 @@ class SlideImage:
         Height and width in px at full resolution.
     """
 
-    levels: tuple[NDArray[np.uint8] | SlideLevel, ...]
+    levels: tuple[NDArray[np.uint8] | LazyLevel, ...]
     mpp: float | None
     findings: tuple[Finding, ...]
     shape: tuple[int, int]
@@ -101,11 +101,11 @@ class SlideImage:
     @property
     def is_lazy(self) -> bool:
         """Whether levels are read where they are looked at, from an open file."""
-        return any(isinstance(level, SlideLevel) for level in self.levels)
+        return any(isinstance(level, LazyLevel) for level in self.levels)
 
     def close(self) -> None:
         """Close the file, if one is open."""
-        lazy = [level for level in self.levels if isinstance(level, SlideLevel)]
+        lazy = [level for level in self.levels if isinstance(level, LazyLevel)]
         # All levels share one file.
         if lazy:
             lazy[0].close()
@@ -122,12 +122,8 @@ class SlideImage:
         self.close()
 
 
-class SlideLevel:
-    """One level of a slide, read where it is looked at.
-
-    Behaves like a read-only array (y, x, 3) of uint8 as far as viewers need.
-    Indexing gives NumPy arrays. Reading from several threads is safe; closing
-    while another thread reads is not.
+class SlideLevel(LazyLevel):
+    """One level of a slide that OpenSlide has open.
 
     Parameters
     ----------
@@ -139,13 +135,9 @@ class SlideLevel:
         The file.
     """
 
-    dtype = np.dtype(np.uint8)
-    ndim = 3
-
     def __init__(self, slide: openslide.OpenSlide, level: int, path: Path) -> None:
         width, height = slide.level_dimensions[level]
-        self.shape: tuple[int, int, int] = (int(height), int(width), 3)
-        self.chunks = (min(CHUNK_PX, height), min(CHUNK_PX, width), 3)
+        super().__init__((int(height), int(width)))
         self._slide = slide
         self._level = level
         self._path = path
@@ -156,24 +148,6 @@ class SlideLevel:
         # Else rows and columns of the level lie between those of the first, and are blended.
         if vendor in VENDORS and self._factor.is_integer():
             self._windows = level_windows(path, (int(height), int(width)), self._by_openslide)
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        height, width, channels = self.shape
-        return height * width * channels
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, key: Any) -> Any:
-        return read_indexed(key, self.shape, self._read)
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        if copy is False:
-            raise ValueError("a level of a slide is decoded on each access: it needs a copy")
-        whole = self._read(0, 0, self.shape[0], self.shape[1])
-        return whole if dtype is None else whole.astype(dtype)
 
     def close(self) -> None:
         """Close the slide, also for the other levels; more than once does no harm."""
@@ -214,6 +188,9 @@ def probe_image(path: Path, item: str | None = None) -> ImageInfo:
     UnreadableFileError
         If the file is missing or no image.
     """
+    if item is None and (ome := _ome_or_none(path)) is not None:
+        mpp, findings = _ome_mpp(ome, path)
+        return ImageInfo(ome.shape, mpp, (*ome.findings, *findings))
     check_file(path, WHAT)
     if item is not None:
         return ImageInfo(image_shape(path, item), *_tag_mpp((None, None), path))
@@ -233,8 +210,9 @@ def read_image(path: Path, item: str | None = None) -> SlideImage:
     """Read an image: whole up to 4096 x 4096 px, else as a lazy pyramid.
 
     OpenSlide goes first, whatever the file's name; what it does not know is
-    read by tifffile or Pillow. Of a lazy pyramid tifffile decodes the tiles
-    that give the same pixels so.
+    read by tifffile or Pillow. OME-TIFF and OME-Zarr have a reader of their own, since
+    OpenSlide would show the first channel only, and no smaller levels. Of a lazy pyramid
+    tifffile decodes the tiles that give the same pixels so.
 
     Parameters
     ----------
@@ -248,6 +226,8 @@ def read_image(path: Path, item: str | None = None) -> SlideImage:
     UnreadableFileError
         If the file is missing, damaged, cut off or no image.
     """
+    if item is None and (ome := _ome_or_none(path)) is not None:
+        return _read_ome(ome, path)
     check_file(path, WHAT)
     if item is not None:
         rgb, odd = _as_rgb(read_array_image(path, item), path)
@@ -266,18 +246,61 @@ def read_image(path: Path, item: str | None = None) -> SlideImage:
     return image
 
 
+def _ome_or_none(path: Path) -> OmeImage | None:
+    ending = path.suffix.lower().removeprefix(".")
+    return None if ending in SLIDE_ENDINGS else open_ome(path, WHAT)
+
+
+def _ome_mpp(ome: OmeImage, path: Path) -> tuple[float | None, tuple[Finding, ...]]:
+    low, high = PLAUSIBLE_MPP
+    y, x = (mpp if mpp is not None and low <= mpp <= high else None for mpp in ome.mpp_yx)
+    if x is None and y is None:
+        tags = (None, None) if path.is_dir() else _resolution_tags(path)
+        return _tag_mpp(tags, path)
+    return _averaged(x, y, path)
+
+
+def _read_ome(ome: OmeImage, path: Path) -> SlideImage:
+    mpp, findings = _ome_mpp(ome, path)
+    levels: tuple[NDArray[np.uint8] | LazyLevel, ...]
+    if math.prod(ome.shape) <= LARGEST_ARRAY_PX:
+        levels = (np.asarray(ome.levels[0]),)
+    else:
+        levels = _with_overview(ome.levels)
+    return SlideImage(levels, mpp, (*ome.findings, *findings), ome.shape)
+
+
+def are_one_slide(paths: Sequence[Path]) -> bool:
+    """Return whether files are parts of one DICOM slide, each of which opens all of it."""
+    series = set()
+    for path in paths:
+        try:
+            with openslide.OpenSlide(path) as slide:
+                series.add(slide.properties.get("dicom.SeriesInstanceUID"))
+        except (openslide.OpenSlideError, OSError):
+            return False
+    return len(series) == 1 and None not in series
+
+
 def _read_slide(slide: openslide.OpenSlide, path: Path) -> SlideImage:
     width, height = slide.dimensions
     check_slide((height, width), path=path)
     _check_tiles(slide, path)
     mpp, findings = _slide_mpp(slide, path)
-    levels: tuple[NDArray[np.uint8] | SlideLevel, ...]
+    levels: tuple[NDArray[np.uint8] | LazyLevel, ...]
     if width * height <= LARGEST_ARRAY_PX:
         levels = (_region(slide, (0, 0), 0, (width, height), path),)
     else:
         lazy = tuple(SlideLevel(slide, level, path) for level in range(slide.level_count))
-        levels = (*_but_smallest(lazy), _overview(lazy[-1]))
+        levels = _with_overview(lazy)
     return SlideImage(levels, mpp, findings, (height, width))
+
+
+def _with_overview(
+    lazy: Sequence[LazyLevel],
+) -> tuple[NDArray[np.uint8] | LazyLevel, ...]:
+    """Replace the smallest level by one that is held in memory, or add one."""
+    return (*but_smallest(lazy, LARGEST_OVERVIEW_PX), overview(lazy[-1], LARGEST_OVERVIEW_PX))
 
 
 def _check_tiles(slide: openslide.OpenSlide, path: Path) -> None:
@@ -285,24 +308,6 @@ def _check_tiles(slide: openslide.OpenSlide, path: Path) -> None:
     for level in range(slide.level_count):
         sizes = (slide.properties.get(f"openslide.level[{level}].tile-{s}") for s in _TILE_SIDES)
         check_segment([int(size or 0) for size in sizes], RGBA_BYTES, path=path)
-
-
-def _but_smallest(lazy: tuple[SlideLevel, ...]) -> tuple[SlideLevel, ...]:
-    """Leave out the last level where it is so small that the overview shows all of it."""
-    return lazy[:-1] if len(lazy) > 1 and _overview_step(lazy[-1]) == 1 else lazy
-
-
-def _overview(level: SlideLevel) -> NDArray[np.uint8]:
-    """Read a small last level: viewers look at all of it whenever the view moves."""
-    height = level.shape[0]
-    step = _overview_step(level)
-    strip = max(step, CHUNK_PX // step * step)
-    parts = [level[top : top + strip][::step, ::step] for top in range(0, height, strip)]
-    return np.ascontiguousarray(np.concatenate(parts))
-
-
-def _overview_step(level: SlideLevel) -> int:
-    return math.ceil(math.sqrt(level.shape[0] * level.shape[1] / LARGEST_OVERVIEW_PX))
 
 
 def _read_plain(path: Path) -> SlideImage:
@@ -476,67 +481,3 @@ def _positive(text: str | None) -> float | None:
     except ValueError:
         return None
     return value if value > 0 and math.isfinite(value) else None
-
-
-def read_indexed(
-    key: Any, shape: tuple[int, ...], read: Callable[[int, int, int, int], NDArray[Any]]
-) -> Any:
-    """Index an array that is read where it is looked at.
-
-    Parameters
-    ----------
-    key
-        An index as for a NumPy array: numbers, slices and an ellipsis.
-    shape
-        Shape of the array, (y, x) or (y, x, channels).
-    read
-        Returns a window from its first row and column, height and width.
-
-    Raises
-    ------
-    IndexError
-        For too many indices, or a number beyond the array.
-    """
-    rows, columns, *rest = _of_all_axes(key, len(shape))
-    y, x = _interval(rows, shape[0]), _interval(columns, shape[1])
-    block = read(y.start, x.start, len(y), len(x))
-    within = _within(rows, y, shape[0]), _within(columns, x, shape[1])
-    return block[(*within, *rest)]
-
-
-def _of_all_axes(key: Any, ndim: int) -> tuple[Any, ...]:
-    """Fill up an index to as many places as there are axes."""
-    parts = key if isinstance(key, tuple) else (key,)
-    if any(part is Ellipsis for part in parts):
-        at = next(i for i, part in enumerate(parts) if part is Ellipsis)
-        missing = ndim - (len(parts) - 1)
-        parts = parts[:at] + (slice(None),) * missing + parts[at + 1 :]
-    if len(parts) > ndim:
-        raise IndexError(f"too many indices: a level has {ndim} dimensions, found {len(parts)}")
-    return (*parts, *(slice(None),) * (ndim - len(parts)))
-
-
-def _interval(part: Any, length: int) -> range:
-    """Return the smallest run of positions that an index touches."""
-    if isinstance(part, slice):
-        touched = range(*part.indices(length))
-        if not touched:
-            return range(0)
-        return range(min(touched[0], touched[-1]), max(touched[0], touched[-1]) + 1)
-    position = int(part)
-    if not -length <= position < length:
-        raise IndexError(f"index {position} is out of bounds for length {length}")
-    position %= length
-    return range(position, position + 1)
-
-
-def _within(part: Any, interval: range, length: int) -> Any:
-    """Translate an index on a whole axis into one on the interval that was read."""
-    if not isinstance(part, slice):
-        return 0
-    touched = range(*part.indices(length))
-    if not touched:
-        return slice(0, 0)
-    start, step = touched[0] - interval.start, touched.step
-    stop = touched[-1] - interval.start + (1 if step > 0 else -1)
-    return slice(start, stop if stop >= 0 else None, step)

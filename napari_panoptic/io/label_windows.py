@@ -193,7 +193,7 @@ def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
     """
     try:
         with without_warnings():
-            return _label_in(_opened_zarr(path), path, what)
+            return _label_in(opened_zarr(path), path, what)
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error
 
@@ -205,13 +205,35 @@ def zarr_areas(path: Path, names: Container[str]) -> tuple[Path, ...]:
     """
     try:
         with without_warnings():
-            node = _opened_zarr(path)
+            node = opened_zarr(path)
             if hasattr(node, "chunks") or "labels" not in node:
                 return ()
-            listed = _attributes(node["labels"]).get("labels") or []
+            listed = zarr_attributes(node["labels"]).get("labels") or []
         return tuple(path / "labels" / name for name in listed[1:] if name.casefold() in names)
     except DECODING_ERRORS as error:
         raise undecodable(path, "an OME-Zarr image with labels", error) from error
+
+
+def has_labels(path: Path) -> bool:
+    """Return whether a Zarr folder may hold labels; False for an image in colours without any.
+
+    An image with one plane of numbers can be a label image of any program.
+    """
+    try:
+        with without_warnings():
+            node = opened_zarr(path)
+            if hasattr(node, "chunks") or "labels" in node:
+                return True
+            attributes = zarr_attributes(node)
+            if "bioformats2raw.layout" in attributes:
+                return False
+            scales = attributes.get("multiscales")
+            if not scales or "image-label" in attributes:
+                return True
+            array = node[str(scales[0]["datasets"][0]["path"])]
+            return "omero" not in attributes and all(size == 1 for size in array.shape[:-2])
+    except DECODING_ERRORS as error:
+        raise undecodable(path, "an OME-Zarr image", error) from error
 
 
 def absent_chunks(path: Path) -> list[Finding]:
@@ -234,13 +256,22 @@ def absent_chunks(path: Path) -> list[Finding]:
     return [Finding(FindingKind.MISSING, message, path=path, count=absent)]
 
 
-def _opened_zarr(path: Path) -> Any:
+def opened_zarr(path: Path, *, follows_links: bool = True) -> Any:
+    """Open the group or array of a folder, with bounded files.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    follows_links
+        Whether links may lead out of it.
+    """
     import zarr  # takes half a second, and few cohorts need it
 
     from napari_panoptic.io.zarr_chunks import BoundedStore
 
     with foreign_decoder():
-        return zarr.open(BoundedStore(path), mode="r")
+        return zarr.open(BoundedStore(path, follows_links=follows_links), mode="r")
 
 
 def _label_in(node: Any, path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
@@ -248,7 +279,7 @@ def _label_in(node: Any, path: Path, what: str) -> tuple[Any, Mapping[str, Any]]
     for _ in range(3):
         if hasattr(node, "chunks"):
             return node, {}
-        attributes = _attributes(node)
+        attributes = zarr_attributes(node)
         if "labels" in node and "image-label" not in attributes:
             node = node["labels"]
         elif scales := attributes.get("multiscales"):
@@ -264,7 +295,8 @@ def _label_in(node: Any, path: Path, what: str) -> tuple[Any, Mapping[str, Any]]
     )
 
 
-def _attributes(node: Any) -> Mapping[str, Any]:
+def zarr_attributes(node: Any) -> Mapping[str, Any]:
+    """Return the metadata of a group, those of OME-Zarr 0.5 as in older versions."""
     attributes = dict(node.attrs)
     # OME-Zarr 0.5 has its metadata under a key of their own.
     return {**attributes, **_mapping(attributes.get("ome"))}

@@ -36,7 +36,8 @@ from napari_panoptic.io.decode import (
     without_warnings,
 )
 from napari_panoptic.io.files import check_file
-from napari_panoptic.io.images import CHUNK_PX, SLIDE_ENDINGS, read_image
+from napari_panoptic.io.images import SLIDE_ENDINGS, read_image
+from napari_panoptic.io.lazy_levels import CHUNK_PX
 
 LARGEST_VOXELS = 1 << 27
 """Images of more voxels (512 x 512 x 512) are refused before anything is allocated."""

@@ -36,6 +36,7 @@ from napari_panoptic.io.guard import (
     check_segment,
     is_endless,
     largest_px,
+    leads_out,
 )
 
 _INFLATING = frozenset(("blosc", "gzip", "lz4", "zlib", "zstd"))
@@ -48,13 +49,29 @@ _INDEX_BYTES = 16
 
 
 class BoundedStore(LocalStore):
-    """A folder with Zarr arrays, to be read; no file in it may be larger than a limit."""
+    """A folder with Zarr arrays, to be read; no file in it may be larger than a limit.
+
+    Parameters
+    ----------
+    root, read_only
+        As of the base class.
+    most_bytes
+        The limit.
+    follows_links
+        Whether links may lead out of the folder.
+    """
 
     def __init__(
-        self, root: Path | str, *, read_only: bool = True, most_bytes: int = SEGMENT_BYTES
+        self,
+        root: Path | str,
+        *,
+        read_only: bool = True,
+        most_bytes: int = SEGMENT_BYTES,
+        follows_links: bool = True,
     ) -> None:
         super().__init__(root, read_only=read_only)
         self.most_bytes = most_bytes
+        self.follows_links = follows_links
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
         """Read a file, or a part of it.
@@ -86,6 +103,12 @@ class BoundedStore(LocalStore):
             raise UnreadableFileError(
                 "expected a file of a Zarr array, found a pipe, a socket or a device; remove it, "
                 "or export the array again",
+                path=path,
+            )
+        if not self.follows_links and leads_out(path, self.root):
+            raise UnreadableFileError(
+                "this is a link that leads out of the Zarr image, and was not followed; copy the "
+                "file that it leads to",
                 path=path,
             )
         size = status.st_size
@@ -149,7 +172,8 @@ def bounded(array: Any, path: Path, what: str) -> Any:
         check_segment((math.prod(shards) // math.prod(array.chunks),), _INDEX_BYTES, path=path)
         # Windows that cover a shard have it read as a whole.
         most_bytes = largest_px() * BYTES_PER_PX
-    store = BoundedStore(array.store.root, most_bytes=most_bytes)
+    follows = getattr(array.store, "follows_links", True)
+    store = BoundedStore(array.store.root, most_bytes=most_bytes, follows_links=follows)
     place = StorePath(store, array.store_path.path)
     return zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=place))
 

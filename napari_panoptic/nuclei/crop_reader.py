@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from napari_panoptic.common.errors import PanopticError
@@ -42,7 +43,7 @@ class CropSize:
 class _Opened:
     held: HeldRegion
     image: SlideImage | None
-    sources: dict[str, CropSource | None] = field(default_factory=dict)
+    sources: dict[tuple[str, ...], CropSource | None] = field(default_factory=dict)
 
     @property
     def n_px(self) -> int:
@@ -56,8 +57,8 @@ class CropReader:
     ----------
     cohort, settings, source
         What was evaluated, and how.
-    versions
-        Two teams that are versions of one: crops of either show the outlines of both.
+    outlined
+        Returns the other teams whose outlines a crop shows.
     """
 
     def __init__(
@@ -65,10 +66,10 @@ class CropReader:
         cohort: Cohort,
         settings: EvaluationSettings,
         source: Source | None,
-        versions: tuple[str, str] | None = None,
+        outlined: Callable[[FailureName], tuple[str, ...]] = lambda _name: (),
     ) -> None:
         self._cohort, self._source = cohort, source
-        self._versions = versions
+        self._outlined = outlined
         self._settings = settings.replaced(distances=False)
         self._opened: OrderedDict[str, _Opened | None] = OrderedDict()
 
@@ -86,24 +87,23 @@ class CropReader:
         opened = self._region(name.region)
         if opened is None:
             return None
-        if name.team not in opened.sources:
-            opened.sources[name.team] = self._of_team(opened, name.team)
-        return opened.sources[name.team]
+        teams = (name.team, *self._outlined(name))
+        if teams not in opened.sources:
+            opened.sources[teams] = self._of_teams(opened, teams)
+        return opened.sources[teams]
 
-    def _of_team(self, opened: _Opened, team: str) -> CropSource | None:
-        found = opened.held.evaluate(team, self._settings, self._source).evaluation
+    def _of_teams(self, opened: _Opened, teams: tuple[str, ...]) -> CropSource | None:
+        found, *others = (
+            opened.held.evaluate(team, self._settings, self._source).evaluation for team in teams
+        )
         if found is None:
             return None
-        other = other_version(self._versions, team)
-        beside = None
-        if other is not None:
-            beside = opened.held.evaluate(other, self._settings, self._source).evaluation
         return CropSource(
             opened.image,
             found.pair.reference,
             found.pair.prediction,
             found.outcomes,
-            None if beside is None else beside.pair.prediction,
+            tuple(other.pair.prediction for other in others if other is not None),
         )
 
     def _region(self, name: str) -> _Opened | None:
@@ -129,13 +129,6 @@ class CropReader:
         _, opened = self._opened.popitem(last=False)
         if opened is not None and opened.image is not None:
             opened.image.close()
-
-
-def other_version(versions: tuple[str, str] | None, team: str) -> str | None:
-    """Return the other of two versions; None if the team is none of them."""
-    if versions is None or team not in versions:
-        return None
-    return versions[1] if team == versions[0] else versions[0]
 
 
 def crop_of(source: CropSource, name: FailureName, size: CropSize) -> Crop | None:

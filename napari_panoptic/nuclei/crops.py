@@ -27,9 +27,9 @@ REFERENCE_RIM_PX, PREDICTION_RIM_PX = 3, 2
 """Outline widths on the screen: the reference is heavier, as on the image."""
 DASH_PX = 6
 """Length of the dashes along the edge of a crop that is too small for its object."""
-OTHER_VERSION_RGBA = (255, 255, 255, 235)
-OTHER_VERSION_RIM_PX, OTHER_VERSION_DASH_PX = 2, 4
-"""Outlines of another version of the prediction, in points."""
+OTHER_TEAM_RGBA = (255, 255, 255, 235)
+OTHER_TEAM_RIM_PX, OTHER_TEAM_DASH_PX = 2, 4
+"""Outlines of other teams, such as another version of the prediction, in points."""
 BESIDE_ALPHA = 0.45
 """Opacity of objects unrelated to the one in the centre."""
 BEYOND = 128
@@ -49,15 +49,15 @@ class CropSource:
     outcomes
         Their outcomes. Rows need not be those of the label images: objects are found
         by their ids.
-    other_version
-        The objects of another version of the prediction, whose outlines are drawn too, or None.
+    beside
+        The objects of other teams, whose outlines are drawn too.
     """
 
     image: SlideImage | None
     reference: LabelImage
     prediction: LabelImage
     outcomes: Outcomes
-    other_version: LabelImage | None = None
+    beside: tuple[LabelImage, ...] = ()
 
     def labels(self, side: Side) -> LabelImage:
         """Return the objects of a side."""
@@ -138,12 +138,12 @@ def cut(
         beside = ~np.isin(own[rim], concerned[which])
         colours[beside, 3] = (colours[beside, 3] * BESIDE_ALPHA).astype(np.uint8)
         outlines[rim] = colours
-    if source.other_version is not None:
-        window = _enlarged(_window(source.other_version.index, corner, field_px), size_px)
-        dash = max(round(OTHER_VERSION_DASH_PX * per_point), 1)
-        width = max(round(OTHER_VERSION_RIM_PX * per_point), 1)
+    for other in source.beside:
+        window = _enlarged(_window(other.index, corner, field_px), size_px)
+        dash = max(round(OTHER_TEAM_DASH_PX * per_point), 1)
+        width = max(round(OTHER_TEAM_RIM_PX * per_point), 1)
         rim = _rim(window, width) & _dashes(size_px, dash)
-        outlines[rim] = OTHER_VERSION_RGBA
+        outlines[rim] = OTHER_TEAM_RGBA
     return Crop(tissue_at(source.image, corner, field_px, size_px), outlines)
 
 

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from napari_panoptic.nuclei.explain.cohort_failures import SIDES, FailureName, RegionFailures
+from napari_panoptic.nuclei.explain.cohort_failures import (
+    SIDES,
+    FailureName,
+    FailureSet,
+    RegionFailures,
+)
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.summary import RegionSummary
@@ -62,7 +67,15 @@ class CohortVerdicts:
         self._known: dict[tuple[str, str], _Known] = {}
         self._file: tuple[object, int] | None = None
         self._taken: Judged | None = None
+        self._given: dict[tuple[str, str], RegionFailures] = {}
         reviewing.touched.connect(self._forget)
+
+    def include(self, objects: FailureSet | None) -> None:
+        """Know also the given objects of a set, which may be no failures; no others any more."""
+        given = () if objects is None else objects.given
+        changed = {region for _, region in self._given} | {block.region for block in given}
+        self._given = {(block.team, block.region): block.failures for block in given}
+        self._forget(changed)
 
     def record(self, name: FailureName) -> ReviewRecord | None:
         """Return the verdict on an object, None if it has none."""
@@ -82,19 +95,19 @@ class CohortVerdicts:
         Parameters
         ----------
         name
-            Any object of what is shown, or a failure in another region or of another team.
+            Any object of what is shown, or a failure or included object in another region or of
+            another team.
         """
         if self._is_shown(name.team, name.region) and self._session.evaluation is not None:
             row = self._session.evaluation.outcomes.side(name.side).row_of(name.id)
             return None if row is None else self._reviewing.subject(name.side, row)
         line = self._session.summaries.get((name.region, name.team))
-        failures = None if line is None else line.failures
-        if failures is None:
-            return None
-        columns = failures.columns
-        is_it = (columns["side"] == SIDES.index(name.side)) & (columns["id"] == name.id)
-        found = np.flatnonzero(is_it)
-        return _subject(name, failures, int(found[0])) if len(found) else None
+        known = None if line is None else line.failures
+        for failures in (known, self._given.get((name.team, name.region))):
+            row = None if failures is None else _row_of(name, failures)
+            if failures is not None and row is not None:
+                return _subject(name, failures, row)
+        return None
 
     def give(self, given: Mapping[FailureName, Details]) -> list[ReviewRecord]:
         """Save verdicts on objects of any region and team, which are undone together.
@@ -181,34 +194,47 @@ class CohortVerdicts:
 
     def _read(self, line: RegionSummary, failures: RegionFailures) -> _Known:
         """Match the verdicts in the review file with the failures of a region."""
-        total = len(failures)
+        subjects = _subjects(line.team, line.region, failures)
+        total = len(subjects)
+        if (given := self._given.get((line.team, line.region))) is not None:
+            subjects = {**_subjects(line.team, line.region, given), **subjects}
         # A file that cannot be used was reported, and is not asked again for every region.
-        is_usable = total and self._reviewing.problem is None
+        is_usable = subjects and self._reviewing.problem is None
         if not is_usable or line.region not in self._reviewing.reviewed_regions(line.team):
             return _Known(line, {}, 0, total)
         records = self._reviewing.records(line.region)
-        names = [
-            FailureName(line.team, line.region, SIDES[side], id_)
-            for side, id_ in zip(
-                failures.columns["side"].tolist(), failures.columns["id"].tolist(), strict=True
-            )
-        ]
-        places: list[Place] = [
-            place_of(_subject(name, failures, row)) for row, name in enumerate(names)
-        ]
+        places: list[Place] = [place_of(subject) for subject in subjects.values()]
         numbers = matched(places, map(place_of, records))
         found = {
             (name.side, name.id): records[number]
-            for name, number in zip(names, numbers, strict=True)
+            for name, number in zip(subjects, numbers, strict=True)
             if number is not None
         }
-        return _Known(line, found, len(found), total)
+        own = zip(failures.columns["side"].tolist(), failures.columns["id"].tolist(), strict=True)
+        done = sum((SIDES[side], id_) in found for side, id_ in own)
+        return _Known(line, found, done, total)
 
     def _is_shown(self, team: str, region: str) -> bool:
         snapshot = self._session.snapshot
         if snapshot is None:
             return False
         return (team, region) == (self._session.team, snapshot.region.name)
+
+
+def _row_of(name: FailureName, failures: RegionFailures) -> int | None:
+    columns = failures.columns
+    is_it = (columns["side"] == SIDES.index(name.side)) & (columns["id"] == name.id)
+    found = np.flatnonzero(is_it)
+    return int(found[0]) if len(found) else None
+
+
+def _subjects(team: str, region: str, failures: RegionFailures) -> dict[FailureName, Subject]:
+    """Describe all objects as the review file knows them."""
+    sides, ids = failures.columns["side"].tolist(), failures.columns["id"].tolist()
+    names = [
+        FailureName(team, region, SIDES[side], id_) for side, id_ in zip(sides, ids, strict=True)
+    ]
+    return {name: _subject(name, failures, row) for row, name in enumerate(names)}
 
 
 def _subject(name: FailureName, failures: RegionFailures, row: int) -> Subject:

@@ -139,6 +139,35 @@ def test_the_seed_is_checked_and_stated(cohort: Path, tmp_path: Path, run: Run) 
     assert run(*words, "-o", tmp_path / "out", "--seed", 5)[0] == 2
 
 
+def test_suspects_are_strata_that_estimate_finds_again(
+    nuclei_sample: Path, tmp_path: Path, run: Run
+) -> None:
+    plan, larger, verdicts = (tmp_path / name for name in ("p.csv", "larger.csv", "v.csv"))
+    words = ("plan", nuclei_sample, "--team", "merger", "--seed", 2)
+    code, out, _ = run(*words, "--items", 60, "--suspects", "-o", plan)
+    assert code == 0
+    assert "merger/TP/suspect" in out
+    assert any(row["stratum"].startswith("merger/TP/suspect") for row in table(plan))
+    assert run(*words, "--items", 70, "--extend", plan, "-o", larger)[0] == 0
+    assert [row["stratum"] for row in table(larger)[:60]] == [r["stratum"] for r in table(plan)]
+
+    words = ("estimate", nuclei_sample, "--plan", larger, "--verdicts", review(larger, verdicts))
+    assert run(*words, "-o", tmp_path / "out", "--seed", 2)[0] == 0
+    record = json.loads((tmp_path / "out" / "estimates.json").read_text())
+    assert record["design"]["strata_of_suspects"] is True
+    # Every annotation was found right.
+    (rate,) = (e for e in record["estimates"] if e["class"] == "all" and "rate" in e["quantity"])
+    assert rate["estimate"] == 0
+
+
+def test_suspects_need_two_teams(nuclei_sample: Path, tmp_path: Path, run: Run) -> None:
+    left_out = shutil.ignore_patterns("careful", "confuser", "over-splitter")
+    cohort = Path(shutil.copytree(nuclei_sample, tmp_path / "one", ignore=left_out))
+    words = ("plan", cohort, "--team", "merger", "--items", 60, "--suspects")
+    code, _, err = run(*words, "-o", tmp_path / "plan.csv")
+    assert (code, "two or more teams agree; found 1" in err) == (2, True)
+
+
 def test_teams_are_ranked(cohort: Path, tmp_path: Path, run: Run) -> None:
     plan, verdicts = tmp_path / "plan.csv", tmp_path / "verdicts.csv"
     teams = ("--team", "alpha", "--team", "beta")

@@ -57,7 +57,7 @@ class Ellipse:
         return inside
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SmallRegion:
     """One region: its annotation as layers of polygons, and what each team found."""
 

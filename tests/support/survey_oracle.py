@@ -158,12 +158,12 @@ def estimates(
     kinds: dict[str, list[Row]] = defaultdict(list)
     for row in plan:
         kinds[kind_of(row, objects)].append(row)
-    shares, lacked = {}, 0.0
+    shares, lacked = {}, {}
     for kind, rows in kinds.items():
         mean = sum(weight[row["item"]] for row in rows) / len(rows)
-        if kind == "background":
+        if kind.startswith("background"):
             found = sum(weight[row["item"]] / mean * verdicts[int(row["item"])][1] for row in rows)
-            lacked = (found + PRIOR_LACKED) / len(rows)
+            lacked[kind] = (found + PRIOR_LACKED) / len(rows)
             continue
         counts = dict.fromkeys(VERDICTS, PRIOR_VERDICTS)
         for row in rows:
@@ -197,8 +197,8 @@ def estimates(
             middle = sum(z) / n
             squares = sum((one - middle) ** 2 for one in z)
             kind = kind_of(rows[0], objects)
-            if kind == "background":
-                prior = slopes["lacked"] ** 2 * lacked
+            if kind.startswith("background"):
+                prior = slopes["lacked"] ** 2 * lacked[kind]
             else:
                 spread = [
                     (shares[kind][v], linear(added_by(objects, row, v)))
@@ -208,7 +208,7 @@ def estimates(
                 centre = sum(p * one for p, one in spread) / n
                 prior = sum(p * (one - centre) ** 2 for p, one in spread) / n
             s2 = (squares + PRIOR_ITEMS * prior) / (n - 1 + PRIOR_ITEMS)
-            if kind == "background":
+            if kind.startswith("background"):
                 s2 = max(s2, prior)
             variance += all_**2 * (1 - n / all_) * s2 / n
         result[which] = (value(totals), math.sqrt(variance))
@@ -216,6 +216,8 @@ def estimates(
 
 
 def kind_of(row: Row, objects: Mapping[tuple[str, str, int], Row]) -> str:
+    """Return the outcome of an item; suspects are of a kind of their own."""
+    mark = " suspect" if row["stratum"].split("/")[2:3] == ["suspect"] else ""
     if row["side"] == "background":
-        return "background"
-    return objects[row["region"], row["side"], int(row["id"])]["status"]
+        return f"background{mark}"
+    return objects[row["region"], row["side"], int(row["id"])]["status"] + mark

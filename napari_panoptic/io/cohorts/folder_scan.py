@@ -21,7 +21,7 @@ from napari_panoptic.io.cohorts.pair import (
     stated_classes,
 )
 from napari_panoptic.io.cohorts.patterns import Listing, check_listing
-from napari_panoptic.io.images import IMAGE_ENDINGS, probe_image
+from napari_panoptic.io.images import IMAGE_ENDINGS, are_one_slide, probe_image
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
 
 IMAGE = "image"
@@ -243,6 +243,7 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
         if name and not any(part.startswith(".") for part in (*parents, path.name)):
             leaves[parents, ending][name] = path
     leaves = {key: files for key, files in leaves.items() if not _is_table(key, leaves)}
+    leaves = _with_dicom_slides(leaves)
     groups: list[Group] = []
     unknown: list[Path] = []
     for (parents, ending), files in sorted(leaves.items()):
@@ -265,6 +266,21 @@ def _is_table(
         for files in (leaves[key],)
         for (folder, other), found in leaves.items()
     )
+
+
+def _with_dicom_slides(
+    leaves: dict[tuple[tuple[str, ...], str], dict[str, Path]],
+) -> dict[tuple[tuple[str, ...], str], dict[str, Path]]:
+    """Take a folder with the files of one DICOM slide for one image of the folder's name."""
+    found: dict[tuple[tuple[str, ...], str], dict[str, Path]] = defaultdict(dict)
+    for (parents, ending), files in leaves.items():
+        paths = sorted(files.values())
+        is_slide = parents and ending.casefold() == ".dcm" and len(paths) > 1
+        if is_slide and are_one_slide([paths[0], paths[-1]]):
+            found[parents[:-1], "/*.dcm"][parents[-1]] = paths[0]
+        else:
+            found[parents, ending] |= files
+    return found
 
 
 def _kind(path: Path) -> str | None:

@@ -21,10 +21,10 @@ from napari_panoptic.io.formats.labels.label_images import (
 )
 from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.labels.ome_zarr import label_classes
-from napari_panoptic.io.formats.recognise import foreign_tool, json_source, xml_source
+from napari_panoptic.io.formats.recognise import dicom_source, foreign_tool, json_source, xml_source
 from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.images import probe_image
-from napari_panoptic.io.label_windows import is_zarr
+from napari_panoptic.io.label_windows import has_labels, is_zarr
 from napari_panoptic.nuclei.values.cohort import (
     MONUSAC_CLASSES,
     ONLY_CLASS,
@@ -54,7 +54,16 @@ _FURTHER_ENDINGS = {
 }
 """Endings of files that formats read but do not write."""
 _PICTURES = (".tif", ".tiff", ".png", ".bmp", ".gif")
-_SHARED_ENDINGS = (*_PICTURES, ".json", ".hovernet.json", ".mat", ".xml")
+_SHARED_ENDINGS = (
+    *_PICTURES,
+    ".dcm",
+    ".ann.dcm",
+    ".seg.dcm",
+    ".json",
+    ".hovernet.json",
+    ".mat",
+    ".xml",
+)
 """Endings of files whose content decides the format."""
 _COLOURS: tuple[Rgb, ...] = (
     *MONUSAC_CLASSES.colours,
@@ -80,6 +89,11 @@ def format_of(path: Path) -> Source:
     if not name.endswith(".zarr"):
         check_file(path, "a file with objects")
         _refuse_foreign(path)
+    elif is_zarr(path) and not has_labels(path):
+        raise UnreadableFileError(
+            "expected a label image, found an OME-Zarr image without labels; give it as the image",
+            path=path,
+        )
     endings = {
         ending: form.source
         for form in reversed(list(known_forms().values()))  # so that built-in ones win
@@ -96,12 +110,14 @@ def format_of(path: Path) -> Source:
         return json_source(path) or Source.GEOJSON
     if name.endswith(".xml"):
         return xml_source(path) or Source.IMAGESCOPE
+    if name.endswith(".dcm") and (dicom := dicom_source(path)) is not None:
+        return dicom
     if name.endswith(".mat"):
         return Source.HOVERNET_MAT if "inst_map" in mat_variables(path) else Source.SUBMISSION
     raise UnreadableFileError(
         "expected a label image (TIFF, PNG, NPY, NPZ, OME-Zarr) or outlines (GeoJSON, ImageScope "
         "or ASAP XML, HALO, HoVer-Net, CellViT, COCO or DSA JSON, HoVer-Net .mat, ImageJ ROIs, "
-        "Cellpose outlines, TIAToolbox .db), found a file with the ending "
+        "Cellpose outlines, TIAToolbox .db, DICOM annotations), found a file with the ending "
         f"'{path.suffix}'. Convert it to one of these",
         path=path,
     )
@@ -392,7 +408,7 @@ def split_name(path: Path) -> tuple[str, str]:
 def _all_endings() -> tuple[str, ...]:
     formats = [form for form in known_forms().values() if form.outlines is not None]
     of_formats = (ending for form in formats for ending in form.endings)
-    known = {*_FURTHER_ENDINGS, *of_formats, *_PICTURES, ".json", ".mat"}
+    known = {*_FURTHER_ENDINGS, *of_formats, *_PICTURES, ".ome.tif", ".ome.tiff", ".json", ".mat"}
     return tuple(sorted(known, key=len, reverse=True))
 
 

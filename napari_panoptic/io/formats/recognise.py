@@ -1,10 +1,11 @@
-"""Which program wrote a JSON or XML file, and what to do with files that no format reads."""
+"""Which program wrote a JSON, XML or DICOM file, and what to do with files that no format reads."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from napari_panoptic.io.dicom_files import ANNOTATIONS, SEGMENTATIONS, SLIDE, dicom_class
 from napari_panoptic.nuclei.values.cohort import Source
 
 _SNIFFED_BYTES = 1 << 16
@@ -57,7 +58,6 @@ _FOREIGN_ENDINGS = {
     ".qpproj": "a QuPath project; export GeoJSON with File > Export objects",
     ".ndpa": "an NDP.view annotation; export GeoJSON through QuPath",
     ".mld": "annotations of Visiopharm; export them as XML, or GeoJSON through QuPath",
-    ".dcm": "a DICOM file; export its annotations as GeoJSON or label images",
     ".h5": "an HDF5 file; export label images (TIFF, NPY)",
     ".hdf5": "an HDF5 file; export label images (TIFF, NPY)",
     ".h5ad": "a table of AnnData; export GeoJSON or label images",
@@ -82,6 +82,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"%PDF", "a PDF; export label images or GeoJSON"),
 )
 """First bytes of files whose names may say something else."""
+_DICOM = "a DICOM file without objects that are read; export GeoJSON or label images"
 _SLIDERUNNER_TABLE = b"Annotations_coordinates"
 _QUPATH_COLUMNS = re.compile(rb"Centroid X (\xc2?\xb5m|px)")
 _YOLO = re.compile(rb"\d+( [01](\.\d+)?){4,}\s")
@@ -112,6 +113,8 @@ def foreign_tool(path: Path) -> str | None:
             return what
     if path.is_dir():
         return None
+    if name.endswith(".dcm") and dicom_source(path) is None:
+        return _SLIDE if dicom_class(path) == SLIDE else _DICOM
     start = _start(path)
     if name.endswith(".json"):
         return _foreign_json(start)
@@ -125,9 +128,22 @@ def foreign_tool(path: Path) -> str | None:
     return next((what for mark, what in _MAGIC if start.startswith(mark)), None)
 
 
+def dicom_source(path: Path) -> Source | None:
+    """Return the format of a DICOM file with objects, by its SOP class; None if unknown."""
+    sop_class = dicom_class(path)
+    if sop_class in SEGMENTATIONS:
+        return Source.DICOM_SEG
+    return Source.DICOM_ANN if sop_class == ANNOTATIONS else None
+
+
 def source_of(path: Path) -> Source | None:
-    """Return the format of a JSON or XML file with objects, by its beginning; None if unknown."""
-    kinds = {".json": json_source, ".xml": xml_source, ".annotations": xml_source}
+    """Return the format of a JSON, XML or DICOM file with objects by its beginning, or None."""
+    kinds = {
+        ".json": json_source,
+        ".xml": xml_source,
+        ".annotations": xml_source,
+        ".dcm": dicom_source,
+    }
     recognised = kinds.get(path.suffix.casefold())
     return None if recognised is None else recognised(path)
 

@@ -19,6 +19,7 @@ from napari_panoptic.io.formats.labels import arrays as array_sets
 from napari_panoptic.io.formats.labels import (
     coco_panoptic,
     colour_coded,
+    dicom_seg,
     hovernet_mat,
     label_images,
     label_tiff,
@@ -33,6 +34,7 @@ from napari_panoptic.io.formats.polygons import (
     cellpose_outlines,
     cellvit,
     coco_instances,
+    dicom_ann,
     dsa,
     geojson,
     geojson_writer,
@@ -195,6 +197,20 @@ BUILT_IN = (
         endings=("_cp_outlines.txt",),
         read=cellpose_outlines.read_objects,
         vertices=Vertices.PIXEL_CENTRES,
+    ),
+    polygon_format(
+        name=Source.DICOM_ANN,
+        title="DICOM bulk annotations",
+        endings=(".ann.dcm",),
+        read=dicom_ann.read_objects,
+    ),
+    Format(
+        name=Source.DICOM_SEG,
+        title="DICOM Segmentation",
+        load=dicom_seg.load_files,
+        shape=dicom_seg.files_shape,
+        companions=tables_beside,
+        endings=(".seg.dcm",),
     ),
 )
 """The formats of this package; if files of several exist, the first is read."""

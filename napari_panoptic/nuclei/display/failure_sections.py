@@ -18,11 +18,10 @@ from napari_panoptic.nuclei.values.vocabulary import (
     STATUSES,
     Cause,
     Side,
-    Status,
 )
 
-MISCLASSIFIED = "misclassified"
-"""Title of the section of objects without a cause."""
+_BY_STATUS = 100
+"""Plus the code of a status: the section of objects without a cause."""
 _SIDE_WORDS = ("ref", "pred")
 
 
@@ -167,7 +166,10 @@ def _grouping(
 ) -> tuple[NDArray[np.intp], Callable[[int], tuple[str, str]]]:
     """Return the section code of every row, and title and meaning of each code."""
     if by is GroupBy.CAUSE:
-        return failures.columns["cause"].astype(np.intp), _cause_heading
+        cause = failures.columns["cause"].astype(np.intp)
+        status = failures.columns["status"].astype(np.intp)
+        has_none = cause == CAUSE_CODE[Cause.NONE]
+        return np.where(has_none, _BY_STATUS + status, cause), _cause_heading
     if by is GroupBy.CLASS:
         names = ("", *failures.class_names)
         return failures.columns["class"].astype(np.intp), lambda code: (names[code], "")
@@ -179,9 +181,10 @@ def _grouping(
 
 
 def _cause_heading(code: int) -> tuple[str, str]:
+    if code >= _BY_STATUS:
+        status = STATUSES[code - _BY_STATUS]
+        return str(status), styles.STATUS_MEANINGS[status]
     cause = CAUSES[code]
-    if cause is Cause.NONE:
-        return MISCLASSIFIED, styles.STATUS_MEANINGS[Status.MISCLASSIFIED]
     return str(cause), styles.CAUSE_MEANINGS[cause]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -107,6 +107,27 @@ def chosen_failures(outcomes: Outcomes, rows: Mapping[Side, NDArray[np.integer]]
     return RegionFailures(columns, outcomes.class_names, outcomes.mpp)
 
 
+def objects_with_ids(
+    evaluation: Evaluation, ids: Mapping[Side, NDArray[np.int64]]
+) -> RegionFailures:
+    """Return the objects of some ids as failures, whatever their status; unknown ids are left out.
+
+    Parameters
+    ----------
+    evaluation
+        Of a region that is held.
+    ids
+        Side -> ids; none of a side that is missing.
+    """
+    outcomes, none = evaluation.outcomes, np.zeros(0, np.int64)
+    rows = {
+        side: np.flatnonzero(np.isin(outcomes.side(side).ids, ids.get(side, none)))
+        for side in SIDES
+    }
+    found = chosen_failures(outcomes, rows)
+    return replace(found, columns={**found.columns, **_whole_columns(evaluation, rows)})
+
+
 def whole_objects(
     evaluation: Evaluation, side: Side
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -199,21 +220,27 @@ class FailureName:
 
 @dataclass(frozen=True)
 class FailureSet:
-    """Failures that belong together for a reason.
+    """Failures, or other objects, that belong together for a reason.
 
     Parameters
     ----------
     title
         The reason in words, such as "FN of Team A · Lymphocytes under 80 px".
     names
-        The failures.
+        The objects.
     versions
         Two teams, if the failures are of two versions that were compared.
+    given
+        The objects with their columns, if some are no failures; else empty.
+    agreeing
+        Name -> other teams that agree on the object, whose outlines are shown with it.
     """
 
     title: str
     names: frozenset[FailureName]
     versions: tuple[str, str] | None = None
+    given: tuple[Block, ...] = field(default=(), compare=False)
+    agreeing: Mapping[FailureName, tuple[str, ...]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def ids(self) -> Mapping[tuple[str, str], Mapping[Side, NDArray[np.int64]]]:
@@ -231,6 +258,12 @@ class FailureSet:
     def teams(self) -> frozenset[str]:
         """The teams whose failures they are."""
         return frozenset(name.team for name in self.names)
+
+    def outlined(self, name: FailureName) -> tuple[str, ...]:
+        """Return the teams whose outlines a crop shows beside those of its own team."""
+        if self.versions is not None and name.team in self.versions:
+            return tuple(team for team in self.versions if team != name.team)
+        return self.agreeing.get(name, ())
 
     def part(self, block: Block) -> Block:
         """Return the failures of a region and team that are in the set, also by their partner."""

@@ -17,7 +17,10 @@ from napari_panoptic.nuclei.reading import (
 )
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
+
+SUSPECT_SETTINGS = EvaluationSettings(restoration=Restoration.BORDER_DILATED)
+"""How teams are compared by default: they draw borders over objects, and outlines count here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,7 @@ def cohort_suspects(
     settings: EvaluationSettings,
     source: Source | None = None,
     *,
+    held_up_to_px: int = HELD_UP_TO_PX,
     on_region: Callable[[], object] = lambda: None,
 ) -> CohortSuspects:
     """Find the suspect annotations of a cohort from its files.
@@ -59,14 +63,16 @@ def cohort_suspects(
     ----------
     cohort, teams, settings, source
         What to compare, and how; distances are not needed.
+    held_up_to_px
+        Number of pixels that a region may have.
     on_region
-        Called after each region.
+        Called after each region; an error that it raises ends the search.
     """
     settings = settings.replaced(distances=False)
     found: list[Agreement] = []
     findings: list[Finding] = []
     for region in cohort.regions:
-        own, odd = _agreement(cohort, region, teams, settings, source)
+        own, odd = _agreement(cohort, region, teams, settings, source, held_up_to_px)
         findings += odd
         if own is not None:
             found.append(own)
@@ -85,9 +91,10 @@ def _agreement(
     teams: Sequence[str],
     settings: EvaluationSettings,
     source: Source | None,
+    held_up_to_px: int,
 ) -> tuple[Agreement | None, tuple[Finding, ...]]:
     try:
-        reference = load_reference(cohort, region, settings, held_up_to_px=HELD_UP_TO_PX)
+        reference = load_reference(cohort, region, settings, held_up_to_px=held_up_to_px)
     except PanopticError as error:
         return None, (unreadable(error, region=region.name),)
     findings = reference.findings

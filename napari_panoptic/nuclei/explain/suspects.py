@@ -29,9 +29,12 @@ from napari_panoptic.statistics.graphs import connected_components
 AGREEMENT_IOU = 0.5
 """Predictions of two teams show the same object above this IoU, strictly."""
 NO_MEMBER = -1
+LIKELY_SCORE = 0.5
+"""Most suspects with a lower score are none."""
 _ABSENT, _SILENT, _AGREES, _DISSENTS = range(4)
 _PRIOR = 4.0
 _ALONE = 0.5
+_SAYS_MORE = 2.0
 _LEAST_IOU = 1e-9
 
 BoolArray = NDArray[np.bool_]
@@ -79,6 +82,9 @@ class Suspect:
         Its centroid.
     sentence
         The reason, for the user.
+    team_ids
+        If the annotation overlooks the object: the id of the prediction of each agreeing team;
+        else empty.
     """
 
     kind: SuspectKind
@@ -95,6 +101,7 @@ class Suspect:
     bbox: tuple[int, int, int, int]
     centroid_yx_px: tuple[float, float]
     sentence: str
+    team_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,7 +372,8 @@ def find_suspects(regions: Sequence[Agreement]) -> tuple[Suspect, ...]:
       below 0.1, and of which at most half lies in reference objects. Score: its reliability.
     - badly-located: a reference object and the proposal that belongs to it. Score: the
       reliability, times twice the relative loss of IoU, 1 - IoU / (median IoU of reference
-      objects with their proposals), from 0 to 1.
+      objects with their proposals), from 0 to 1. The reliability is here that of proposals that
+      belong to a reference object: teams that invent objects may locate the others well.
     - wrong-class: teams predict a class for a reference object, and the annotation has another.
       Score: of the reference objects for which exactly these teams predict the same class
       and exactly the same others another, the share that have this class, shrunk and squared
@@ -379,7 +387,8 @@ def find_suspects(regions: Sequence[Agreement]) -> tuple[Suspect, ...]:
       Score: the lowest of their reliabilities.
 
     Where only one team has the other class or the other outline, the score is halved.
-    Of badly-located, split and merged, an object is listed as that of the highest score.
+    Of badly-located, split and merged, an object is listed as that of the highest score; as
+    badly-located only if that score is more than twice as high, since the others say more.
 
     Parameters
     ----------
@@ -394,12 +403,14 @@ def find_suspects(regions: Sequence[Agreement]) -> tuple[Suspect, ...]:
     if not regions:
         return ()
     reliability = _reliabilities(regions)
-    class_reliability = _class_reliabilities(regions)
+    located = _reliabilities(regions, only_counterparts=True)
+    classes = _class_reliabilities(regions)
+    trust = map(_Trust, reliability, located, classes)
     typical_iou = _typical_iou(regions)
     found = [
         suspect
-        for region, own, classes in zip(regions, reliability, class_reliability, strict=True)
-        for suspect in _RegionSuspects(region, own, classes, typical_iou).all()
+        for region, own in zip(regions, trust, strict=True)
+        for suspect in _RegionSuspects(region, own, typical_iou).all()
         if suspect.score > 0
     ]
     kinds = list(SuspectKind)
@@ -408,14 +419,30 @@ def find_suspects(regions: Sequence[Agreement]) -> tuple[Suspect, ...]:
     return tuple(found)
 
 
-def _reliabilities(regions: Sequence[Agreement]) -> list[FloatArray]:
-    """Return, per region, how often the annotation confirms objects like each proposal."""
+def _reliabilities(
+    regions: Sequence[Agreement], *, only_counterparts: bool = False
+) -> list[FloatArray]:
+    """Return, per region, how often the annotation confirms objects like each proposal.
+
+    Parameters
+    ----------
+    regions
+        The regions.
+    only_counterparts
+        Count only proposals that belong to a reference object.
+    """
     states = [
         np.where(region.members != NO_MEMBER, _AGREES, _SILENT).astype(np.int8)
         for region in regions
     ]
     confirmed = [_is_confirmed(region) for region in regions]
-    return _rates(regions, states, confirmed, [~region.ambiguous for region in regions])
+    counted = [~region.ambiguous for region in regions]
+    if only_counterparts:
+        counted = [
+            own & np.isin(np.arange(len(region)), region.counterpart)
+            for own, region in zip(counted, regions, strict=True)
+        ]
+    return _rates(regions, states, confirmed, counted)
 
 
 def _typical_iou(regions: Sequence[Agreement]) -> float:
@@ -497,14 +524,37 @@ def _say(teams: Sequence[str], alone: str, together: str) -> str:
     return f"{english_list(list(teams))} {alone if len(teams) == 1 else together}"
 
 
-def _highest(found: Sequence[Suspect]) -> list[Suspect]:
-    """Return the suspects that have the highest score of those of one object; ties: the first."""
+def _likeliest(found: Sequence[Suspect]) -> list[Suspect]:
+    """Return the suspects that are likeliest of those of one object; ties: the first."""
     best: dict[int, Suspect] = {}
     for suspect in found:
         for id_ in (suspect.id, *suspect.other_ids):
-            if id_ not in best or suspect.score > best[id_].score:
+            if id_ not in best or _likelihood(suspect) > _likelihood(best[id_]):
                 best[id_] = suspect
     return [suspect for suspect in found if best[suspect.id] is suspect]
+
+
+def _likelihood(suspect: Suspect) -> float:
+    return suspect.score * (1.0 if suspect.kind is SuspectKind.BADLY_LOCATED else _SAYS_MORE)
+
+
+@dataclass(frozen=True, eq=False)
+class _Trust:
+    """How far the teams can be trusted in one region.
+
+    Parameters
+    ----------
+    reliability
+        float64 (g,): of each proposal, as an object.
+    located
+        float64 (g,): of each proposal, as the outline of an annotated object.
+    classes
+        float64 (n, C): of each class for each reference object.
+    """
+
+    reliability: FloatArray
+    located: FloatArray
+    classes: FloatArray
 
 
 class _RegionSuspects:
@@ -513,19 +563,18 @@ class _RegionSuspects:
     def __init__(
         self,
         own: Agreement,
-        reliability: FloatArray,
-        class_reliability: FloatArray,
+        trust: _Trust,
         typical_iou: float,
     ) -> None:
-        self._own, self._reliability = own, reliability
-        self._class_reliability, self._typical_iou = class_reliability, typical_iou
+        self._own, self._trusted, self._typical_iou = own, trust, typical_iou
+        self._reliability = trust.reliability
         n = len(own.reference)
         self._reference_confirmed = np.zeros(n, bool)
         self._reference_confirmed[own.touching[1, own.touching_iou > AGREEMENT_IOU]] = True
 
     def all(self) -> list[Suspect]:
         """Return the suspects of all kinds."""
-        outlines = _highest([*self._split(), *self._merged(), *self._badly_located()])
+        outlines = _likeliest([*self._split(), *self._merged(), *self._badly_located()])
         return [*self._overlooked(), *outlines, *self._wrong_class()]
 
     def _overlooked(self) -> list[Suspect]:
@@ -543,7 +592,8 @@ class _RegionSuspects:
         rows = np.flatnonzero(own.counterpart >= 0)
         groups, iou = own.counterpart[rows], own.counterpart_iou[rows]
         loss = np.clip(2 * (1 - iou / max(typical, _LEAST_IOU)), 0, 1)
-        score = self._reliability[groups] * loss * np.where(own.is_shared[groups], 1, _ALONE)
+        trust = self._trusted.located[groups] * np.where(own.is_shared[groups], 1, _ALONE)
+        score = trust * loss
         found = []
         for k in np.flatnonzero((score > 0) & ~own.ambiguous[groups]).tolist():
             teams = self._teams(int(groups[k]))
@@ -562,7 +612,7 @@ class _RegionSuspects:
     def _wrong_class(self) -> list[Suspect]:
         own = self._own
         n = len(own.reference)
-        others = self._class_reliability.copy()
+        others = self._trusted.classes.copy()
         others[np.arange(n), own.reference.class_index - 1] = 0
         found = []
         for row in np.flatnonzero(others.any(axis=1)).tolist():
@@ -647,10 +697,10 @@ class _RegionSuspects:
         """Return an overlooked object, shown by the largest of the predictions that agree."""
         own = self._own
         teams = [k for k, row in enumerate(own.members[group]) if row != NO_MEMBER]
-        areas = [own.predictions[k].area_px[own.members[group, k]] for k in teams]
-        team = teams[int(np.argmax(areas))]
+        rows = [(own.predictions[k], int(own.members[group, k])) for k in teams]
+        team = teams[int(np.argmax([side.area_px[row] for side, row in rows]))]
         reason = f"{english_list(self._teams(group))} agree on an object; the annotation has none"
-        return self._suspect(
+        found = self._suspect(
             SuspectKind.OVERLOOKED,
             float(self._reliability[group]),
             (own.predictions[team], int(own.members[group, team])),
@@ -658,6 +708,7 @@ class _RegionSuspects:
             f"{reason}; {self._trust(group)}",
             team=own.teams[team],
         )
+        return replace(found, team_ids=tuple(int(side.ids[row]) for side, row in rows))
 
     def _of_reference(
         self,

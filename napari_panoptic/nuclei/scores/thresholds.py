@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.scores.objects import ScoredRegion
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
-from napari_panoptic.statistics.ranks import ROUNDING
+from napari_panoptic.statistics.choice import choose
 
 MOST_THRESHOLDS = 2000
 """Of a curve; of more different scores, quantiles are taken."""
@@ -369,34 +369,21 @@ def best_threshold(curve: ThresholdCurve, figure: str = "pq") -> BestThreshold:
         Which of them is to be high.
     """
     values = curve.figures[figure]
-    best = _best(values)
-    places = [
-        _best(np.delete(values, row, axis=0)) if len(values) > 1 else None
-        for row in range(len(values))
-    ]
-    chosen = [math.nan if at is None else curve.thresholds[at] for at in places]
-    left_out = [math.nan if at is None else values[row, at] for row, at in enumerate(places)]
+    choice = choose(values)
+    chosen = [math.nan if at is None else curve.thresholds[at] for at in choice.chosen]
     before = values[:, 0]
     return BestThreshold(
         figure=figure,
-        threshold=math.nan if best is None else float(curve.thresholds[best]),
-        optimistic=math.nan if best is None else float(_mean_defined(values)[best]),
-        baseline=float(_mean_defined(values)[0]),
+        threshold=math.nan if choice.best is None else float(curve.thresholds[choice.best]),
+        optimistic=choice.optimistic,
+        baseline=float(choice.means[0]),
         patients=curve.patients,
         chosen=np.array(chosen, np.float64),
-        left_out=np.array(left_out, np.float64),
+        left_out=choice.left_out,
         before=before,
-        honest=mean_interval(left_out),
-        gain=mean_interval(np.array(left_out) - before),
+        honest=choice.honest,
+        gain=mean_interval(choice.left_out - before),
     )
-
-
-def _best(values: FloatArray) -> int | None:
-    """Return the place of the highest mean over patients, the first of equals."""
-    means = _mean_defined(values)
-    if np.isnan(means).all():
-        return None
-    return int(np.flatnonzero(means >= np.nanmax(means) - ROUNDING)[0])
 
 
 def _mean_defined(values: FloatArray) -> FloatArray:

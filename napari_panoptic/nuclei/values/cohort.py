@@ -223,6 +223,8 @@ class Source(str):
     HALO: ClassVar[Source]  # HALO .annotations
     DSA: ClassVar[Source]  # annotations of the Digital Slide Archive
     CELLPOSE_OUTLINES: ClassVar[Source]  # contours in text files of Cellpose
+    DICOM_ANN: ClassVar[Source]  # DICOM Microscopy Bulk Simple Annotations
+    DICOM_SEG: ClassVar[Source]  # DICOM Segmentations
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -243,6 +245,8 @@ Source.ASAP = Source("asap")
 Source.HALO = Source("halo")
 Source.DSA = Source("dsa")
 Source.CELLPOSE_OUTLINES = Source("cellpose-outlines")
+Source.DICOM_ANN = Source("dicom-ann")
+Source.DICOM_SEG = Source("dicom-seg")
 
 
 class Vertices(StrEnum):

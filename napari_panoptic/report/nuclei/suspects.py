@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from napari_panoptic.nuclei.explain.cohort_suspects import CohortSuspects
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.columns import TableSpec, unshown
 from napari_panoptic.report.writing import provenance, write_set
 
@@ -31,6 +33,13 @@ SUSPECTS = TableSpec(
 SUSPECTS_RECORD = "suspects.json"
 SUSPECTS_NAMES = (SUSPECTS.file, SUSPECTS_RECORD)
 """The files of a set, the record last."""
+
+
+def suspects_about(
+    cohort: Cohort, teams: Sequence[str], settings: EvaluationSettings
+) -> dict[str, Any]:
+    """Return what the record states of a comparison: cohort, settings and teams."""
+    return {"cohort": cohort.name, "settings": settings.as_record(), "teams": list(teams)}
 
 
 def write_suspects(

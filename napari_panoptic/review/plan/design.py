@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.review.plan.units import KINDS, IntArray, Kind, StrArray, Units
+from napari_panoptic.review.plan.units import KINDS, SUSPECT, IntArray, Kind, StrArray, Units
 from napari_panoptic.statistics.survey import allocation
 
 RARE = 20
@@ -34,6 +34,10 @@ ASSUMED_ERRORS: Mapping[Kind, float] = {
     Kind.BACKGROUND: 0.1,
 }
 """Share of items at which the annotation is expected to be wrong, before any verdict."""
+ASSUMED_SUSPECT_ERRORS = 0.5
+"""The same of items whose annotation is suspect; nuclei per tile."""
+SUSPECT_WEIGHT = 3.0
+"""How much more of the suspects are drawn than precision asks for: they are errors to be found."""
 
 
 class Level(StrEnum):
@@ -42,6 +46,7 @@ class Level(StrEnum):
     CAUSE = "cause"  # team, status, cause, class; background empty or partly covered
     CLASS = "class"  # team, status, class; background
     STATUS = "status"  # team, status; background
+    # Suspects of a status are apart at every level, and not by cause.
 
 
 LEVELS = tuple(Level)
@@ -61,12 +66,15 @@ class Strata:
         int64 (n,): position of each item's stratum in the names.
     kinds
         The outcome that all items of a stratum share (H,).
+    suspect
+        Whether its items are suspect (H,).
     """
 
     level: Level
     names: tuple[str, ...]
     of_unit: IntArray
     kinds: tuple[Kind, ...]
+    suspect: tuple[bool, ...]
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -130,37 +138,53 @@ def stratified(units: Units, level: Level) -> Strata:
     ordered = sorted(set(names))
     number = {name: position for position, name in enumerate(ordered)}
     kind_of = dict(zip(names, kinds, strict=True))
+    is_suspect = dict(zip(names, units.is_suspect.tolist(), strict=True))
     return Strata(
         level,
         tuple(ordered),
         np.array([number[name] for name in names], np.int64),
         tuple(Kind(kind_of[name]) for name in ordered),
+        tuple(is_suspect[name] for name in ordered),
     )
 
 
 def _finer(units: Units, level: Level) -> list[StrArray]:
-    """Return the parts of a stratum's name after team and status: detail and class."""
+    """Return the parts of a stratum's name after team and status: suspect, detail and class."""
+    is_suspect = units.is_suspect
+    mark = np.where(is_suspect, np.array(SUSPECT, object), "")
     if level is Level.STATUS:
-        return []
+        return [mark]
     classes = np.array(["", *units.class_names], object)
     own = np.where(units.reference_class > 0, units.reference_class, units.prediction_class)
-    return [classes[own]] if level is Level.CLASS else [_details(units, own), classes[own]]
+    if level is Level.CLASS:
+        return [mark, np.where(is_suspect, "", classes[own])]
+    details = _details(units, own)
+    is_joined = is_suspect & (details == OTHER)
+    return [mark, details, np.where(is_joined, "", classes[own])]
 
 
 def _details(units: Units, own_class: NDArray[np.int16]) -> StrArray:
-    """Return the causes, with the rare ones of a team, status and class as one."""
-    groups = list(
-        zip(units.team, units.kind.tolist(), own_class.tolist(), units.detail, strict=True)
-    )
+    """Return the causes, with the rare ones of a team, status and class as one.
+
+    Suspects are joined over causes, and the rare ones of a team and status over classes.
+    """
+    details = np.where(units.is_suspect, np.array(SUSPECT, object), units.detail)
+    groups = list(zip(units.team, units.kind.tolist(), own_class.tolist(), details, strict=True))
     counts: dict[tuple[object, ...], int] = {}
     for group in groups:
         counts[group] = counts.get(group, 0) + 1
     is_unmatched = (units.is_kind(Kind.FN) | units.is_kind(Kind.FP)).tolist()
-    details = [
-        OTHER if may_join and counts[group] < RARE else group[-1]
-        for group, may_join in zip(groups, is_unmatched, strict=True)
+    joined = [
+        OTHER if (may_join or is_suspect) and counts[group] < RARE else _cause(group[-1])
+        for group, may_join, is_suspect in zip(
+            groups, is_unmatched, units.is_suspect.tolist(), strict=True
+        )
     ]
-    return np.array([*details, None], object)[:-1]
+    return np.array([*joined, None], object)[:-1]
+
+
+def _cause(detail: str) -> str:
+    return "" if detail == SUSPECT else detail
 
 
 def draw(units: Units, n_items: int, seed: int) -> Plan:
@@ -293,10 +317,16 @@ def _plan(units: Units, strata: Strata, drawn: IntArray, rows: IntArray, seed: i
     )
 
 
+def assumed_errors(kind: Kind, is_suspect: bool) -> float:
+    """Return the share of items at which the annotation is expected to be wrong."""
+    return ASSUMED_SUSPECT_ERRORS if is_suspect else ASSUMED_ERRORS[kind]
+
+
 def _spreads(strata: Strata) -> NDArray[np.float64]:
-    """Return the expected standard deviation of verdicts in each stratum."""
-    shares = np.array([ASSUMED_ERRORS[kind] for kind in strata.kinds])
-    result: NDArray[np.float64] = np.sqrt(shares * (1 - shares))
+    """Return the expected standard deviation of verdicts in each stratum, larger for suspects."""
+    shares = np.array(list(map(assumed_errors, strata.kinds, strata.suspect)))
+    weights = np.where(strata.suspect, SUSPECT_WEIGHT, 1.0)
+    result: NDArray[np.float64] = weights * np.sqrt(shares * (1 - shares))
     return result
 
 

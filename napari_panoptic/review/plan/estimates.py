@@ -21,11 +21,11 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.plan.corrected import ALL, DECIDED, QUANTITIES, Quantity, Sums
 from napari_panoptic.review.plan.design import (
-    ASSUMED_ERRORS,
     LEAST_PER_STRATUM,
     Level,
     Plan,
     Strata,
+    assumed_errors,
     draw,
     rows_of,
     stratified,
@@ -42,6 +42,8 @@ _PRIOR_VERDICTS, _PRIOR_LACKED = 1.0, 0.5
 _ASSUMED_ITEMS = 5.0
 """Items that the assumed shares of verdicts are worth beside those given."""
 _BACKGROUND = KINDS.index(Kind.BACKGROUND)
+_GROUPS = tuple((kind, is_suspect) for is_suspect in (False, True) for kind in KINDS)
+"""Items that are taken for alike: outcome, and whether the annotation is suspect."""
 _ROWS_AT_A_TIME = 4096
 
 
@@ -180,6 +182,11 @@ class _Sample:
     count: FloatArray
 
     @cached_property
+    def group(self) -> IntArray:
+        """Outcome of each item, apart for suspects: items of a group are taken for alike (n,)."""
+        return self.units.kind + len(KINDS) * self.units.is_suspect.astype(np.int64)
+
+    @cached_property
     def drawn(self) -> IntArray:
         """Reviewed items of each stratum (H,)."""
         return np.bincount(self.stratum, minlength=len(self.sizes))
@@ -240,8 +247,13 @@ def _total(sums: Sums, units: Units) -> FloatArray:
 
 
 def _donors(absent: Units, drawn: Units) -> BoolArray:
-    """Return the items whose verdicts stand for a stratum without any: of its outcome and class."""
+    """Return the items whose verdicts stand for a stratum without any: of its outcome and class.
+
+    Suspects stand for suspects, and others for others, if there are any of the outcome.
+    """
     same: BoolArray = drawn.kind == absent.kind[0]
+    as_suspect = same & (drawn.is_suspect == absent.is_suspect[0])
+    same = as_suspect if as_suspect.any() else same
     own = (absent.reference_class[0], absent.prediction_class[0])
     alike = same & (drawn.reference_class == own[0]) & (drawn.prediction_class == own[1])
     return alike if alike.any() else same
@@ -252,35 +264,34 @@ def _donors(absent: Units, drawn: Units) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class _Shares:
-    """How often each verdict is given, by outcome.
+    """How often each verdict is given, by outcome; apart for suspects, see `_Sample.group`.
 
     Parameters
     ----------
     verdicts
-        float64 (kinds, 3).
+        float64 (groups, 3).
     lacked
-        Nuclei without an outline per tile.
+        Nuclei without an outline per tile (groups,).
     """
 
     verdicts: FloatArray
-    lacked: float
+    lacked: FloatArray
 
 
 def _observed_shares(sample: _Sample) -> _Shares:
     """Return the weighted shares of verdicts, kept away from 0 and 1."""
-    verdicts = np.full((len(KINDS), len(DECIDED)), 1 / len(DECIDED))
-    lacked = 0.0
-    for kind in range(len(KINDS)):
-        rows = np.flatnonzero(sample.units.kind == kind)
+    verdicts = np.full((len(_GROUPS), len(DECIDED)), 1 / len(DECIDED))
+    lacked = np.zeros(len(_GROUPS))
+    for number, (kind, _) in enumerate(_GROUPS):
+        rows = np.flatnonzero(sample.group == number)
         if not len(rows):
             continue
         weight = sample.weight[rows] / sample.weight[rows].mean()
-        if kind == _BACKGROUND:
-            found = weight @ sample.count[rows]
-            lacked = float((found + _PRIOR_LACKED) / len(rows))
+        if kind is Kind.BACKGROUND:
+            lacked[number] = (weight @ sample.count[rows] + _PRIOR_LACKED) / len(rows)
             continue
         found = np.bincount(sample.verdict[rows], weight, len(DECIDED)) + _PRIOR_VERDICTS
-        verdicts[kind] = found / found.sum()
+        verdicts[number] = found / found.sum()
     return _Shares(verdicts, lacked)
 
 
@@ -299,11 +310,12 @@ def _stratum_variances(
     starts = np.concatenate([[0], np.cumsum(sample.drawn)])
     for stratum in np.flatnonzero(sample.drawn).tolist():
         rows = order[starts[stratum] : starts[stratum + 1]]
-        kind = int(sample.units.kind[rows[0]])
-        if kind == _BACKGROUND:
-            expected = (per_verdict[rows, 0] ** 2).mean(axis=0) * shares.lacked
+        group = int(sample.group[rows[0]])
+        is_background = _GROUPS[group][0] is Kind.BACKGROUND
+        if is_background:
+            expected = (per_verdict[rows, 0] ** 2).mean(axis=0) * shares.lacked[group]
         else:
-            share = shares.verdicts[kind]
+            share = shares.verdicts[group]
             middle = np.einsum("v,ivq->q", share, per_verdict[rows]) / len(rows)
             apart = (per_verdict[rows] - middle) ** 2
             expected = np.einsum("v,ivq->q", share, apart) / len(rows)
@@ -313,7 +325,7 @@ def _stratum_variances(
         squares = ((values[rows] - values[rows].mean(axis=0)) ** 2).sum(axis=0)
         prior = _PRIOR_ITEMS
         result[stratum] = (squares + prior * expected) / (len(rows) - 1 + prior)
-        if kind == _BACKGROUND:
+        if is_background:
             # Rare counts that happen to be few have too small a variance, never a Poisson one.
             result[stratum] = np.maximum(result[stratum], expected)
     return result
@@ -545,8 +557,8 @@ def _by_cause(team: str, sample: _Sample) -> list[CauseEstimate]:
     """Estimate the annotation error rate of the FNs of each cause."""
     is_fn = sample.units.is_kind(Kind.FN)
     result = []
-    for cause in sorted(set(sample.units.detail[is_fn])):
-        own = is_fn & (sample.units.detail == cause)
+    for cause in sorted(set(sample.units.cause[is_fn])):
+        own = is_fn & (sample.units.cause == cause)
         weight, n = sample.weight[own], int(own.sum())
         share = float(weight @ (sample.verdict[own] > 0) / weight.sum())
         inner = (n * share + 0.5) / (n + 1)
@@ -655,16 +667,16 @@ def items_needed(units: Units, quantity: Quantity, half_width: float, *, seed: i
 
 def _expected_shares(sample: _Sample) -> _Shares:
     """Return the assumed shares of verdicts, replaced by those given as these become many."""
-    verdicts = np.zeros((len(KINDS), len(DECIDED)))
-    lacked = ASSUMED_ERRORS[Kind.BACKGROUND]
-    for number, kind in enumerate(KINDS):
-        rows = np.flatnonzero(sample.units.kind == number)
+    verdicts = np.zeros((len(_GROUPS), len(DECIDED)))
+    lacked = np.zeros(len(_GROUPS))
+    for number, (kind, is_suspect) in enumerate(_GROUPS):
+        rows = np.flatnonzero(sample.group == number)
+        wrong = assumed_errors(kind, is_suspect)
         weight = sample.weight[rows] / sample.weight[rows].mean() if len(rows) else np.zeros(0)
         if kind is Kind.BACKGROUND:
             found = float(weight @ sample.count[rows])
-            lacked = (found + _ASSUMED_ITEMS * lacked) / (len(rows) + _ASSUMED_ITEMS)
+            lacked[number] = (found + _ASSUMED_ITEMS * wrong) / (len(rows) + _ASSUMED_ITEMS)
             continue
-        wrong = ASSUMED_ERRORS[kind]
         assumed = _ASSUMED_ITEMS * np.array([1 - wrong, wrong / 2, wrong / 2])
         given = np.bincount(sample.verdict[rows], weight, len(DECIDED)) + assumed
         verdicts[number] = given / given.sum()
@@ -673,8 +685,8 @@ def _expected_shares(sample: _Sample) -> _Shares:
 
 def _expected_values(sample: _Sample, shares: _Shares) -> FloatArray:
     """Return what each item is expected to add (n, K)."""
-    by_item = shares.verdicts[sample.units.kind]
+    by_item = shares.verdicts[sample.group]
     result: FloatArray = np.einsum("iv,ivk->ik", by_item, sample.added)
     is_tile = sample.units.is_kind(Kind.BACKGROUND)
-    result[is_tile] = sample.added[is_tile, 0] * shares.lacked
+    result[is_tile] = sample.added[is_tile, 0] * shares.lacked[sample.group[is_tile], None]
     return result

@@ -98,6 +98,7 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
         "design": {
             "method": "stratified simple random sampling without replacement",
             "strata_by": str(plan.level),
+            "strata_of_suspects": any(strata.suspect),
             "seed": plan.seed,
             "items": len(plan),
             "given": estimates.given,
@@ -184,6 +185,17 @@ def teams_of(path: Path, known: Sequence[str]) -> tuple[str, ...]:
     if unknown := sorted(found - as_written.keys()):
         raise UnreadableFileError(no_such("team", unknown[0], known), path=path)
     return tuple(sorted(as_written[name] for name in found))
+
+
+def strata_of(path: Path) -> tuple[tuple[str, str], ...]:
+    """Return team and stratum of each item in a plan's table.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the file is no table of a plan.
+    """
+    return tuple((row["team"], row["stratum"]) for _, row in _rows(path, PLAN_COLUMNS, "a plan"))
 
 
 def read_plan(path: Path, units: Units) -> tuple[Plan, tuple[Finding, ...]]:

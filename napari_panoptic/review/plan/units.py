@@ -65,6 +65,8 @@ class Kind(StrEnum):
 KINDS = tuple(Kind)
 EMPTY, PARTLY = "empty", "partly"
 """Details of background: a tile without objects and ambiguous area, and any other."""
+SUSPECT = "suspect"
+"""First word of the detail of items whose annotation is suspect."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,8 @@ class Units:
     iou
         float64 (n,): IoU of a matched pair, else 0.
     detail
-        Cause of an FN or FP, `EMPTY` or `PARTLY` for background; else empty.
+        Cause of an FN or FP, `EMPTY` or `PARTLY` for background; else empty. With `SUSPECT` and a
+        space before it, or `SUSPECT` alone, where the annotation is suspect.
     """
 
     class_names: tuple[str, ...]
@@ -117,6 +120,17 @@ class Units:
         """Return which items have an outcome."""
         found: BoolArray = self.kind == KINDS.index(kind)
         return found
+
+    @cached_property
+    def is_suspect(self) -> BoolArray:
+        """Whether the annotation of each item is suspect (n,)."""
+        return np.array([own.split(" ")[0] == SUSPECT for own in self.detail], bool)
+
+    @cached_property
+    def cause(self) -> StrArray:
+        """The detail without `SUSPECT` (n,)."""
+        causes = [own.removeprefix(SUSPECT).lstrip(" ") for own in self.detail]
+        return np.array([*causes, None], object)[:-1]
 
     def key_parts(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield team, region, side, and id or tile, which together identify an item."""
@@ -206,7 +220,7 @@ def population(
             raise
     units = [part for parts, _ in found for part in parts]
     findings = dict.fromkeys(finding for _, several in found for finding in several)
-    return Population(_joined(cohort.scheme.names, units), (*cohort.findings, *findings))
+    return Population(joined(cohort.scheme.names, units), (*cohort.findings, *findings))
 
 
 def _of_region(
@@ -352,7 +366,7 @@ def _columns(
     }
 
 
-def _joined(class_names: tuple[str, ...], parts: Sequence[Units]) -> Units:
+def joined(class_names: tuple[str, ...], parts: Sequence[Units]) -> Units:
     """Return all rows, ordered by team first."""
     empty = _columns(ItemSide.BACKGROUND, Kind.BACKGROUND, np.zeros(0, np.int64), np.zeros((0, 2)))
     names: dict[str, Any] = dict.fromkeys(("team", "patient", "region"), np.zeros(0, object))

@@ -138,11 +138,29 @@ class FailureSteps:
 
     @property
     def _team(self) -> str:
-        """The team whose failures N leads to; of a set, one of its teams."""
-        team = self._session.team or ""
-        if self._only is None or not self._only.teams or team in self._only.teams:
-            return team
-        return min(self._only.teams)
+        """The team that is shown."""
+        return self._session.team or ""
+
+    @property
+    def _teams(self) -> tuple[str, ...]:
+        """The teams whose failures N leads to over the cohort, the one that is shown first."""
+        if self._only is None:
+            return (self._team,)
+        teams = self._session.cohort.team_names
+        return tuple(team for team in teams if team in self._only.teams)
+
+    def _number(self, region: int, team: str) -> int:
+        """Return what stands for a region in a stop: of a set, for its team too."""
+        teams = self._session.cohort.team_names
+        if self._only is None or team not in teams:
+            return region
+        return teams.index(team) * len(self._names) + region
+
+    def _place(self, number: int) -> tuple[str, str]:
+        """Return the region and team that a number stands for."""
+        team, region = divmod(number, max(len(self._names), 1))
+        teams = self._session.cohort.team_names
+        return self._names[region], self._team if self._only is None else teams[team]
 
     @property
     def _is_by_region(self) -> bool:
@@ -256,9 +274,10 @@ class FailureSteps:
         if chosen is None or snapshot is None or here is None:
             return stops
         if snapshot.region.name == self._names[here]:
-            own = Stop(here, chosen.side, chosen.id)
+            place = self._number(here, chosen.team)
+            own = Stop(place, chosen.side, chosen.id)
             if not self._queue.stand_at(own, stops) and (partner := self._partner()) is not None:
-                self._queue.stand_at(Stop(here, *partner), stops)
+                self._queue.stand_at(Stop(place, *partner), stops)
         return stops
 
     def _partner(self) -> tuple[Side, int] | None:
@@ -277,7 +296,12 @@ class FailureSteps:
             self._going_on = replace(asked, looked_at=asked.looked_at | {stop.region})
             if stop.region == self._here():  # it is still being evaluated
                 self._say(self._objects.empty_text)
-        self._link.go_to(self._names[stop.region], stop.side, stop.id, team=self._team or None)
+        region, team = self._place(stop.region)
+        agreeing: tuple[str, ...] = ()
+        if self._only is not None and stop.side is not None and stop.id is not None:
+            name = FailureName(team, region, stop.side, stop.id)
+            agreeing = self._only.agreeing.get(name, ())
+        self._link.go_to(region, stop.side, stop.id, team=team or None, beside=agreeing)
 
     def _stops(self) -> Stops:
         if not self._is_by_region:
@@ -305,8 +329,10 @@ class FailureSteps:
         return Stops.of_region(region, side, model.rows.values["id"][rows])
 
     def _over_the_cohort(self) -> Stops:
-        lines, team, only = self._session.summaries, self._team, self._only
-        known = [lines.get((name, team)) for name in self._names]
+        lines, only = self._session.summaries, self._only
+        if only is not None and only.given:
+            return self._ordered(CohortFailures(only.given))
+        known = [lines.get((name, team)) for team in self._teams for name in self._names]
         blocks = [
             Block(line.team, "", line.region, line.failures)
             for line in known
@@ -324,7 +350,9 @@ class FailureSteps:
         order = worst_first(failures, self._state.order)
         if self._only is None:
             order = order[let_through(failures, self._state.object_filter)[order]]
-        numbers = [self._names.index(block.region) for block in failures.blocks]
+        numbers = [
+            self._number(self._names.index(block.region), block.team) for block in failures.blocks
+        ]
         regions = np.array(numbers, np.int64)[failures.block[order]]
         columns = failures.columns
         return Stops(
@@ -333,18 +361,19 @@ class FailureSteps:
 
     def _mask(self, stops: Stops, asked: _Asked) -> NDArray[np.bool_] | None:
         """Mark the stops to consider; None for all."""
-        is_wanted, team = asked.is_wanted, self._team
+        is_wanted = asked.is_wanted
         if is_wanted is None:
             return None
-        names = self._names
-        found = [
-            is_wanted(FailureName(team, names[region], SIDES[side], id_))
-            if side >= 0
-            else region not in asked.looked_at and not self._is_slide(names[region])
-            for region, side, id_ in zip(
-                stops.region.tolist(), stops.side.tolist(), stops.id.tolist(), strict=True
+        found = []
+        for number, side, id_ in zip(
+            stops.region.tolist(), stops.side.tolist(), stops.id.tolist(), strict=True
+        ):
+            region, team = self._place(number)
+            found.append(
+                is_wanted(FailureName(team, region, SIDES[side], id_))
+                if side >= 0
+                else number not in asked.looked_at and not self._is_slide(region)
             )
-        ]
         return np.array(found, bool)
 
     def _is_slide(self, region: str) -> bool:

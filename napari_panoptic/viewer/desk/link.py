@@ -84,6 +84,7 @@ class _Place:
     region: str
     side: Side
     object_id: int
+    beside: tuple[str, ...]
 
 
 class Link:
@@ -208,7 +209,17 @@ class Link:
         places = ((region, team) for team, region in only.ids)
         if not self.summary.is_busy and any(at not in self._session.summaries for at in places):
             self.summary.go_on()
-        self.failures.show_only(only)
+        self.show_objects(only)
+
+    def show_objects(self, objects: FailureSet) -> None:
+        """Show exactly these objects in the gallery, failures or not, and lead through them with N.
+
+        Parameters
+        ----------
+        objects
+            The objects; with their columns if some are no failures.
+        """
+        self.failures.show_only(objects)
         self._reveal(FailuresPresenter.title)
 
     def go_to(
@@ -218,6 +229,7 @@ class Link:
         object_id: int | None = None,
         *,
         team: str | None = None,
+        beside: Sequence[str] = (),
     ) -> None:
         """Show a region, and an object in it, as soon as it is loaded.
 
@@ -229,12 +241,14 @@ class Link:
             The object; None for none.
         team
             The team to show; the current one where None.
+        beside
+            Other teams whose outlines are shown too.
         """
         if team is not None:
             self._session.set_team(team)
         self._going_to = None
         if side is not None and object_id is not None:
-            self._going_to = _Place(region, side, object_id)
+            self._going_to = _Place(region, side, object_id, tuple(beside))
         if self._wanted_region != region or self._session.snapshot is None:
             self._request(region=region)
         else:
@@ -253,6 +267,7 @@ class Link:
         if row is None:
             show_info(self._why_absent(place))
             return
+        self.scene.show_beside(place.beside)
         self._session.select_row(place.side, row)
         self.follow_selected()
 

@@ -14,6 +14,7 @@ from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 from napari_panoptic.viewer.panels.review.part import ReviewPart
 from napari_panoptic.viewer.panels.scores.presenter import ScoresPresenter
 from napari_panoptic.viewer.panels.slices.presenter import SlicesPresenter
+from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
 
@@ -22,6 +23,7 @@ PARTS: tuple[type[Presenter[Any]] | type[DeskPart], ...] = (
     FailuresPresenter,
     SlicesPresenter,
     ScoresPresenter,
+    SuspectsPresenter,
     TeamsPresenter,
     VersionsPresenter,
     GroupsPresenter,

@@ -6,7 +6,7 @@ hand is made again when the next region is shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -100,6 +100,7 @@ class Scene:
         self._snapshot: RegionSnapshot | None = None
         self._scheme: ClassScheme | None = None
         self._team: str | None = None
+        self._beside: frozenset[str] = frozenset()
         self._emphasised: Selection | None = None
         self._look = Look()
         self._follow = camera.Follow()
@@ -217,6 +218,8 @@ class Scene:
             or previous.region != snapshot.region
             or PixelSize.of(previous) != PixelSize.of(snapshot)
         )
+        if previous is not None and previous.region != snapshot.region:
+            self._beside = frozenset()
         if is_new:
             self.fit()  # how heavy outlines are depends on the zoom
         self._fill_ambiguous(snapshot.ambiguous)
@@ -323,9 +326,17 @@ class Scene:
         self._snapshot = snapshot or self._snapshot
         if team != self._team:
             self._forget_eyes_of_teams()
+            self._beside = frozenset()
         self._team = team
         self.emphasise(None)
         self._apply_look()
+
+    def show_beside(self, teams: Collection[str]) -> None:
+        """Show the objects of other teams too, until another team or region is shown."""
+        roles = frozenset(_TEAM + team for team in teams)
+        if roles != self._beside:
+            self._beside = roles
+            self._apply_look()
 
     def set_look(self, look: Look) -> None:
         """Draw objects in another way."""
@@ -639,7 +650,11 @@ class Scene:
     def _is_drawn(self, slot: _SceneSlot) -> bool:
         """Return whether a slot is of the reference, the current team, or opened by hand."""
         is_opened = slot.is_team and bool(slot.by_hand)
-        return is_opened or slot.role in (REFERENCE, _TEAM + str(self._team))
+        return is_opened or slot.role in (
+            REFERENCE,
+            _TEAM + str(self._team),
+            *self._beside,
+        )
 
     def _apply_contours(self) -> None:
         for slot in self._own:

@@ -95,6 +95,9 @@ class DeskLink(Protocol):
     ) -> None:
         """Show exactly these failures in the gallery, and lead through them with N."""
 
+    def show_objects(self, objects: FailureSet) -> None:
+        """Show exactly these objects in the gallery, failures or not."""
+
     def go_to(
         self,
         region: str,
@@ -102,8 +105,9 @@ class DeskLink(Protocol):
         object_id: int | None = None,
         *,
         team: str | None = None,
+        beside: Sequence[str] = (),
     ) -> None:
-        """Show a region, and an object in it."""
+        """Show a region, and an object in it, with the outlines of other teams."""
 
     def follow_selected(self) -> None:
         """Bring the selected object into view, unless the user turned this off."""

@@ -10,14 +10,14 @@ from napari_panoptic.nuclei.crops import (
     BEYOND,
     FIELD_STEP_PX,
     LARGEST_FIELD_PX,
-    OTHER_VERSION_RGBA,
+    OTHER_TEAM_RGBA,
     SMALLEST_FIELD_PX,
     CropSource,
     bounded_field_px,
     cut,
 )
 from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
-from napari_panoptic.nuclei.explain.cohort_failures import FailureName
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
 from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
@@ -115,9 +115,9 @@ def test_crops_have_bounded_widths(wanted, given):
 
 def test_another_version_is_dashed_on_top():
     own, other = source(), four_fates().pair.reference
-    both = replace(own, other_version=other)
+    both = replace(own, beside=(other,))
     one, two = (cut(at, Side.REFERENCE, 2, field_px=32, size_px=64) for at in (own, both))
-    is_dash = (two.outlines == OTHER_VERSION_RGBA).all(axis=-1)
+    is_dash = (two.outlines == OTHER_TEAM_RGBA).all(axis=-1)
     np.testing.assert_array_equal(one.outlines[~is_dash], two.outlines[~is_dash])
     np.testing.assert_array_equal(one.tissue, two.tissue)
 
@@ -146,10 +146,11 @@ def test_crops_of_two_versions_are_read_with_both(cohort):
     name = FailureName(teams[1], region, Side.REFERENCE, int(failures.ids[0]))
     size = CropSize(64, 128)
     for versions, expected in ((None, None), (teams, teams[0]), (("x", "y"), None)):
-        reader = CropReader(cohort, EvaluationSettings(), None, versions)
+        shown = FailureSet("", frozenset(), versions)
+        reader = CropReader(cohort, EvaluationSettings(), None, shown.outlined)
         crop = reader.crop(name, size)
         reader.close()
-        beside = None if expected is None else found.predictions[expected]
+        beside = () if expected is None else (found.predictions[expected],)
         live = CropSource(
             found.image,
             found.reference,

@@ -102,6 +102,27 @@ def test_a_badly_located_object() -> None:
     assert "with the annotation 0.44; 1.00 is typical" in suspect.sentence
 
 
+def test_teams_that_invent_objects_may_locate_the_others_well() -> None:
+    invented = {id_ + 100: (y + 6, y + 9, x, x + 6) for id_, (y, _, x, _) in grid().items()}
+    seen_by_all = {id_: box for id_, box in grid().items() if id_ > 6}
+    teams = {
+        "blind": drawn(seen_by_all),
+        "also blind": drawn(seen_by_all),
+        "eager": drawn(grid() | invented),
+        "also eager": drawn(grid() | invented),
+    }
+    # An object that reaches over the next one. That it is merged, too, says little: of the two,
+    # one is a proposal of teams that invent objects.
+    found = find_suspects([compared(drawn(grid(o6=(12, 18, 12, 27), o7=None)), teams)])
+    (suspect,) = (own for own in found if own.kind is SuspectKind.BADLY_LOCATED)
+    assert (suspect.id, suspect.teams) == (6, ("eager", "also eager"))
+    # They alone see 6 annotated objects, of which 5 are confirmed; of all that are seen, 14 of 15.
+    of_two = (5 + 4 * 14 / 15) / (6 + 4)
+    assert suspect.score == pytest.approx(((5 + 4 * of_two) / (6 + 4)) ** 2)
+    # What they invent is hardly suspect.
+    assert max(own.score for own in found if own is not suspect) < suspect.score / 2
+
+
 def test_a_wrong_class() -> None:
     found = find_suspects([compared(drawn(grid(), {6: "B"}), TEAMS)])
     suspect = only(SuspectKind.WRONG_CLASS, found)

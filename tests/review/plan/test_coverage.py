@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from benchmarks.review_coverage import RANDOM, STRATIFIED, TRUTHS, coverage, planted
+from benchmarks.review_suspects import reviews
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.review.plan.units import population
+from napari_panoptic.review.plan.units import SUSPECT, population
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 
 N_REVIEWS = 80
@@ -25,6 +27,23 @@ def test_intervals_hold_the_truth(many_units, truth):
     )
     assert (found.covered >= LEAST).all()
     assert np.abs(found.mean - found.truth).max() < 0.03
+
+
+def test_strata_of_suspects_find_more_errors_and_hold_the_truth(many_units):
+    truth = planted(many_units, TRUTHS["usual"], 1)
+    # Half of the errors are suspect, and so is one right annotation in forty.
+    is_wrong = (truth.verdict > 0) | (truth.count > 0)
+    is_suspect = np.random.default_rng(3).random(len(is_wrong)) < np.where(is_wrong, 0.5, 0.025)
+    details = np.where(is_suspect, SUSPECT + " " + many_units.detail, many_units.detail)
+    refined = replace(many_units, detail=np.array([own.rstrip() for own in details], object))
+
+    usual, found = (reviews(units, truth, 150, range(N_REVIEWS)) for units in (many_units, refined))
+    assert (found.covered >= LEAST).all()
+    assert np.abs(found.bias).max() < 0.03
+    assert found.found > 1.5 * usual.found
+    rate, *_ = range(len(found.error))  # the annotation error rate
+    assert found.error[rate] < 0.9 * usual.error[rate]
+    assert found.half_width[rate] < usual.half_width[rate]
 
 
 @needs_shared_cases

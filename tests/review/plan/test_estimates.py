@@ -22,7 +22,7 @@ from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw
 from napari_panoptic.review.plan.estimates import Answer, estimate, expected, items_needed
 from napari_panoptic.review.plan.tables import plan_frame
-from napari_panoptic.review.plan.units import Kind
+from napari_panoptic.review.plan.units import SUSPECT, Kind
 from tests.support import survey_oracle
 
 DECIDED = (Verdict.ANNOTATION_RIGHT, Verdict.PREDICTION_RIGHT, Verdict.BOTH_WRONG)
@@ -40,6 +40,14 @@ def answers(plan, seed=0, shares=(0.7, 0.2, 0.1), lacked=0.3):
         else Answer(k, DECIDED[verdicts[k - 1]])
         for k in range(1, len(plan) + 1)
     ]
+
+
+def marked(units, share, seed=0):
+    """Mark a random share of items as suspect, whatever is true of them."""
+    is_suspect = np.random.default_rng(seed).random(len(units)) < share
+    pairs = zip(units.detail, is_suspect.tolist(), strict=True)
+    details = [f"{SUSPECT} {own}".strip() if is_own else own for own, is_own in pairs]
+    return replace(units, detail=np.array(details, object))
 
 
 def by_figure(estimates):
@@ -161,9 +169,11 @@ def test_verdicts_on_a_pair_worked_out_by_hand():
     assert math.isnan(nothing["recall"])
 
 
-def test_estimates_equal_those_of_an_independent_implementation(small_cohort, small_units):
-    units = small_units[small_units.team == "alpha"]
+@pytest.mark.parametrize("suspect", [0.0, 0.3])
+def test_estimates_equal_those_of_an_independent_implementation(small_cohort, small_units, suspect):
+    units = marked(small_units[small_units.team == "alpha"], suspect)
     plan = draw(units, 30, 3)
+    assert any("/suspect" in name for name in plan.stratum) == bool(suspect)
     given = answers(plan, seed=2)
     assert (plan.probability < 1).any()
     text = plan_frame(plan).to_csv(index=False)
@@ -183,8 +193,10 @@ def test_estimates_equal_those_of_an_independent_implementation(small_cohort, sm
         assert found[which].standard_error == pytest.approx(error, rel=1e-4, abs=1e-9, nan_ok=True)
 
 
-def test_estimates_are_unbiased(many_units):
+@pytest.mark.parametrize("suspect", [0.0, 0.1])
+def test_estimates_are_unbiased(many_units, suspect):
     """The mean over 150 plans is the truth, within 5 of its standard errors."""
+    many_units = marked(many_units, suspect)
     truth_plan = draw(many_units, len(many_units), 0)
     given = dict(zip(truth_plan.units.keys, answers(truth_plan, seed=1), strict=True))
     truth = by_figure(estimate(truth_plan, many_units, answers(truth_plan, seed=1)))

@@ -17,6 +17,7 @@ from napari_panoptic.review.plan.design import draw
 from napari_panoptic.review.plan.estimates import estimate
 from napari_panoptic.review.plan.items import item_at
 from napari_panoptic.review.plan.store import PlannedReview
+from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import Kind, population
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.curtain import Curtain
@@ -98,7 +99,7 @@ class PlanWindow:
         ask.team.choose(TEAM)
         ask.quantity.choose(Quantity.F1)
         ask.precision.setValue(precision)
-        for name in ("is_blind", "is_shared"):
+        for name in ("is_blind", "is_shared", "has_suspects"):
             getattr(ask, name).setChecked(ticked.get(name, False))
         self.settle()
         assert ask.draw.isEnabled()
@@ -191,6 +192,19 @@ def test_from_the_question_to_the_estimate(window, units, shown_cohort, tmp_path
     own = (folder / "estimates.csv").read_bytes()
     assert own == (tmp_path / "told" / "estimates.csv").read_bytes()
     assert len(pd.read_csv(folder / "verdicts.csv")) == n
+
+
+def test_more_suspects_are_drawn_when_asked_for(window, units, shown_cohort):
+    window.draw(has_suspects=True)
+    drawn, _ = stored(window)
+    refined = with_cohort_suspects(units, shown_cohort)
+    assert drawn.units.keys == draw(refined, len(drawn), seed=1).units.keys
+    assert drawn.units.detail.tolist() == draw(refined, len(drawn), seed=1).units.detail.tolist()
+    window.start_again()
+    window.click(window.panel.begin)
+    window.judge(*planted(window.presenter.item))
+    assert window.panel.problem_text() == ""
+    assert window.panel.headline.text().startswith(f"1 of {len(drawn)}")
 
 
 def test_a_plan_goes_on_after_a_restart_and_can_be_extended(window, units):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,7 +26,16 @@ def xml_root(path: Path) -> Element:
     ValueError
         If it is no valid XML.
     """
+    return _root(path)
+
+
+def xml_text_root(text: str) -> Element:
+    """Return the root of XML that is within another file; see `xml_root`."""
+    return _root(BytesIO(text.encode()))
+
+
+def _root(source: Path | BytesIO) -> Element:
     try:
-        return etree.parse(path, safe_parser()).getroot()
+        return etree.parse(source, safe_parser()).getroot()
     except etree.XMLSyntaxError as error:
         raise ValueError(f"its XML is cut off or damaged: {error}") from error

@@ -144,7 +144,8 @@ class FailureModel(QAbstractListModel):
         second = f"IoU {styles.ratio_text(iou)}"
         if self._by is not GroupBy.REGION and not self._is_one_region:
             second = f"{styles.ratio_text(iou)} · {self.failures.place(row).region}"
-        first = f"{class_name} → {partner}" if partner else f"{word} {class_name}"
+        is_pair = partner not in ("", class_name)
+        first = f"{class_name} → {partner}" if is_pair else f"{word} {class_name}"
         return Caption((first, second), styles.STATUS_COLOURS[status])
 
     def rowCount(self, parent: QModelIndex | None = None) -> int:  # noqa: N802

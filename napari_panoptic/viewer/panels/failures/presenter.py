@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtWidgets import QFileDialog
 
-from napari_panoptic.nuclei.crop_reader import CropReader, CropSize, other_version
+from napari_panoptic.nuclei.crop_reader import CropReader, CropSize
 from napari_panoptic.nuclei.crops import (
     FIELD_STEP_PX,
     LARGE_SHARE,
@@ -34,6 +35,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     FailureName,
     FailureSet,
     chosen_failures,
+    objects_with_ids,
 )
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.summary import RegionSummary
@@ -158,7 +160,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         view.refill(lambda: view.items.show(failures, found, by))
         if len(failures) and not self._is_field_known:
             self._field_px = _usual_field_px(failures)
-            self._is_field_known = True
+            self._is_field_known = self._only is None  # a few objects may all be small
         self._resize_crops()
         self._say()
         self._show_selection(self.session.selection)
@@ -187,10 +189,9 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         """The failures that were chosen, where they are in scope."""
         return self.link.failures.only if self._scope is Scope.CHOSEN else None
 
-    @property
-    def _versions(self) -> tuple[str, str] | None:
-        """Two teams of which crops show both outlines."""
-        return None if self._only is None else self._only.versions
+    def _outlined(self, name: FailureName) -> tuple[str, ...]:
+        """Return the other teams whose outlines a crop shows."""
+        return () if self._only is None else self._only.outlined(name)
 
     @property
     def _is_over_cohort(self) -> bool:
@@ -214,11 +215,25 @@ class FailuresPresenter(Presenter[FailuresPanel]):
 
     def _blocks(self) -> Iterator[Block]:
         only = self._only
+        if only is not None and only.given:
+            yield from map(self._as_now, only.given)
+            return
         for line in self._lines():
             if line.failures is not None:
                 patient = self.session.cohort.region(line.region).patient
                 block = Block(line.team, patient, line.region, line.failures)
                 yield block if only is None else only.part(block)
+
+    def _as_now(self, block: Block) -> Block:
+        """Return given objects with what was edited meanwhile."""
+        snapshot, only = self.session.snapshot, self._only
+        if only is None or snapshot is None or snapshot.region.name != block.region:
+            return block
+        found = snapshot.evaluations.get(block.team)
+        if found is None:
+            return block
+        ids = only.ids[block.team, block.region]
+        return replace(block, failures=objects_with_ids(found, ids))
 
     def _lines(self) -> Iterator[RegionSummary]:
         """Yield the results in scope that are there, team by team."""
@@ -252,7 +267,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
     def _use_files(self) -> None:
         """Cut crops as the settings are now; those of the shown region as it is now."""
         session = self.session
-        shown = (id(session), session.settings, session.source, self._versions)
+        shown = (id(session), session.settings, session.source, id(self._only))
         if shown != self._shown:
             reader = self._reader()
             self._crops.use(reader, self._live_source)
@@ -260,11 +275,18 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         before, self._live = self._live, self._live_sources()
         outdated = {team for team, now in self._live.items() if not _is_same(before.get(team), now)}
         region = None if session.snapshot is None else session.snapshot.region.name
-        self._crops.outdate(lambda name: name.region == region and name.team in outdated)
+        self._crops.outdate(
+            lambda name: (
+                name.region == region
+                and not outdated.isdisjoint((name.team, *self._outlined(name)))
+            )
+        )
 
     def _reader(self) -> CropReader:
         session = self.session
-        return CropReader(session.cohort, session.settings, session.source, self._versions)
+        only = self._only
+        outlined = _no_teams if only is None else only.outlined
+        return CropReader(session.cohort, session.settings, session.source, outlined)
 
     def _live_sources(self) -> dict[str, CropSource]:
         snapshot = self.session.snapshot
@@ -277,7 +299,6 @@ class FailuresPresenter(Presenter[FailuresPanel]):
                 snapshot.reference,
                 predictions[team],
                 found.outcomes,
-                predictions.get(other_version(self._versions, team) or ""),
             )
             for team, found in snapshot.evaluations.items()
             if team in predictions
@@ -287,7 +308,10 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         snapshot = self.session.snapshot
         if snapshot is None or name.region != snapshot.region.name:
             return None
-        return self._live.get(name.team)
+        source = self._live.get(name.team)
+        others = [snapshot.predictions.get(team) for team in self._outlined(name)]
+        beside = tuple(other for other in others if other is not None)
+        return replace(source, beside=beside) if source is not None and beside else source
 
     def _resize_crops(self) -> None:
         per_point = self.panel.devicePixelRatioF()
@@ -309,7 +333,8 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         panel.export.setEnabled(count > 0)
         for button in (panel.closer, panel.wider):
             button.setEnabled(count > 0)
-        words = f"{styles.count_text(count)} failure{'' if count == 1 else 's'}"
+        noun = "object" if self._only is not None and self._only.given else "failure"
+        words = f"{styles.count_text(count)} {noun}{'' if count == 1 else 's'}"
         text = f"{words} · each crop {self._width_text()} wide" if count else ""
         tooltip = self._scope.meaning
         if (chosen := len(self.selected_failures())) > 1:
@@ -484,8 +509,9 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self._say()
 
     def _on_chosen(self, row: int) -> None:
-        name = self.failures.name(row)
-        self.link.go_to(name.region, name.side, name.id, team=name.team)
+        name, only = self.failures.name(row), self._only
+        agreeing = () if only is None else only.agreeing.get(name, ())
+        self.link.go_to(name.region, name.side, name.id, team=name.team, beside=agreeing)
 
     def _on_wanted(self, row: int) -> None:
         """Go there, and bring the object to the middle."""
@@ -506,7 +532,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
     def _on_field(self, step: int) -> None:
         wanted = bounded_field_px(self._field_px + step * FIELD_STEP_PX)
         if wanted != self._field_px:
-            self._field_px = wanted
+            self._field_px, self._is_field_known = wanted, True
             self._resize_crops()
             self._say()
 
@@ -551,6 +577,10 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self._say()
 
 
+def _no_teams(_name: FailureName) -> tuple[str, ...]:
+    return ()
+
+
 def _usual_field_px(failures: CohortFailures) -> int:
     """Return the width of crops in which nearly all failures can be seen whole."""
     boxes = failures.columns["bbox"].astype(np.int64)
@@ -564,5 +594,4 @@ def _is_same(one: CropSource | None, other: CropSource) -> bool:
         and one.reference is other.reference
         and one.prediction is other.prediction
         and one.outcomes is other.outcomes
-        and one.other_version is other.other_version
     )

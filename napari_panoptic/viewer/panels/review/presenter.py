@@ -133,6 +133,7 @@ class ReviewPresenter:
             (session.summary_changed, self._on_summary),
             (objects.rows_selected, self._showing.show_object),
             (failures.chosen_changed, self._on_failures_chosen),
+            (failures.only_changed, self.verdicts.include),
             (failures.ended, self._going_on.report_end),
             (self.reviewing.touched, self.counting.forget),
             (self.reviewing.changed, self.refresh),

@@ -51,6 +51,7 @@ class AskPage(QWidget):
         self.minutes, self.seconds, self.seed = QSpinBox(), QSpinBox(), QSpinBox()
         self.is_blind = QCheckBox("Hide team and status")
         self.is_shared = QCheckBox("Share with other reviewers")
+        self.has_suspects = QCheckBox("More suspects")
         self.offer = PlainLabel()
         self.bar = QProgressBar()
         self.count, self.stop = QPushButton("Count the items"), QPushButton("Stop")
@@ -83,6 +84,7 @@ class AskPage(QWidget):
         if team in teams:
             self.team.show_choice(team)
         self.other.offer([_ALONE, *(Choice(name, name) for name in teams)])
+        self.has_suspects.setEnabled(len(teams) > 1)
         self._show_others()
 
     def show_offer(self, text: str, *, may_draw: bool) -> None:
@@ -140,6 +142,9 @@ class AskPage(QWidget):
             "are hidden while you review the plan.",
             self.is_shared: "One verdict per item is enough, by any reviewer. Otherwise each "
             "reviewer completes the plan, and their agreement is shown.",
+            self.has_suspects: "Draw more of the annotations that look wrong because teams agree "
+            "against them. The estimates account for it, and the share of annotation errors is "
+            "usually found with a narrower interval.",
             self.count: "Evaluate the team in all regions, to count what can be reviewed.",
             self.draw: "Draw the items at random, and keep the plan with the verdicts.",
             self.back: "Return to the plan that was drawn before.",
@@ -172,7 +177,7 @@ class AskPage(QWidget):
         layout.setSpacing(5)
         layout.addWidget(about)
         layout.addLayout(grid)
-        layout.addWidget(FlowBar(self.is_shared, self.is_blind))
+        layout.addWidget(FlowBar(self.is_shared, self.is_blind, self.has_suspects))
         layout.addWidget(self.offer)
         layout.addWidget(self.bar)
         layout.addWidget(FlowBar(self.draw, self.count, self.stop, self.back))
@@ -183,6 +188,7 @@ class AskPage(QWidget):
             box.chosen.connect(self._on_change)
         for number in (self.precision, self.minutes, self.seconds, self.seed):
             number.valueChanged.connect(self._on_change)
+        self.has_suspects.toggled.connect(self._on_change)
         for button, signal in (
             (self.draw, self.draw_wanted),
             (self.count, self.count_wanted),

@@ -176,7 +176,8 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if goal is None:
             return
         self._offer = None
-        wanted = Wanted(goal.teams, session.settings, session.source)
+        has_suspects = ask.has_suspects.isEnabled() and ask.has_suspects.isChecked()
+        wanted = Wanted(goal.teams, session.settings, session.source, has_suspects)
         known = self._population(wanted)
         if known is None:
             ask.show_offer(words.COUNTING if self._counting.is_busy else "", may_draw=False)
@@ -216,8 +217,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         current = self._current
         if current is None:
             return
-        setup = current.setup
-        known = self._population(Wanted(current.plan.teams, setup.settings, setup.source))
+        known = self._population(current.wanted)
         answers = self._answers()
         if known is not None and answers is not None:
             self._estimating.start(
@@ -278,7 +278,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         """Describe the verdicts that were given without a plan."""
         store, current = self._reviewing.store, self._current
         shared = current is not None and current.setup.is_shared
-        records = self._read(lambda at: at.verdicts(include_others=shared))
+        records = self._ask_store(lambda at: at.verdicts(include_others=shared))
         if store is None or not records:
             return words.OUTSIDE
         wrong = (Verdict.PREDICTION_RIGHT, Verdict.BOTH_WRONG)
@@ -289,9 +289,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         """Describe how far this reviewer agrees with the others who reviewed the plan."""
         own = self._reviewing.reviewer
         lines = []
-        others = self._read(PlannedReview.plan_reviewers) or []
+        others = self._ask_store(PlannedReview.plan_reviewers) or []
         for other in (name for name in others if name != one_spelling(own)):
-            found = self._read(partial(PlannedReview.plan_agreement, first=own, second=other))
+            found = self._ask_store(partial(PlannedReview.plan_agreement, first=own, second=other))
             if found is not None and found.n:
                 lines.append(
                     f"{own} and {other} agree on {found.observed:.0%} of {found.n} items that both "
@@ -302,9 +302,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     def _answers(self) -> list[Answer] | None:
         """Return the verdicts that count."""
         shared = self._current is not None and self._current.setup.is_shared
-        return self._read(lambda at: at.pooled_answers() if shared else at.answers())
+        return self._ask_store(lambda at: at.pooled_answers() if shared else at.answers())
 
-    def _read(self, question: Callable[[PlannedReview], T]) -> T | None:
+    def _ask_store(self, question: Callable[[PlannedReview], T]) -> T | None:
         """Ask the review file; None where that failed, which is reported."""
         store = self._reviewing.store
         if store is None:
@@ -419,7 +419,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def undo(self) -> None:
         """Withdraw the last verdict on an item that this window gave, and show the item."""
-        undone = self._read(PlannedReview.undo_answer)
+        undone = self._ask_store(PlannedReview.undo_answer)
         if undone is None:
             self._say(NOTHING_TO_UNDO)
             return
@@ -551,7 +551,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         title = f"Item {item.number} of {len(current.plan)}"
         if not current.setup.is_blind:
             title += f": {item.words}"
-        own = self._read(PlannedReview.answers) or []
+        own = self._ask_store(PlannedReview.answers) or []
         given = next((answer for answer in own if answer.item == item.number), None)
         verdict = None if given is None else given.verdict
         self._leading.go_to(item)

@@ -19,6 +19,7 @@ from napari_panoptic.review.plan.estimates import Answer, Estimates, estimate, e
 from napari_panoptic.review.plan.goal import Goal, expected_half_width
 from napari_panoptic.review.plan.setup import PlanSetup
 from napari_panoptic.review.plan.store import StoredPlan
+from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import Population, StrArray, Units, population
 from napari_panoptic.viewer.jobs.jobs import Job
 from napari_panoptic.viewer.panels.review.plan.asking import MINUTES, PRECISION, SECONDS
@@ -31,6 +32,7 @@ class Wanted:
     teams: tuple[str, ...]
     settings: EvaluationSettings
     source: Source | None
+    has_suspects: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,13 @@ class CurrentPlan:
     def plan(self) -> Plan:
         """The plan."""
         return self.stored.plan
+
+    @property
+    def wanted(self) -> Wanted:
+        """The population that it was drawn from."""
+        units, setup = self.plan.units, self.setup
+        has_suspects = bool(units.is_suspect.any())
+        return Wanted(self.plan.teams, setup.settings, setup.source, has_suspects)
 
     @property
     def goal(self) -> Goal:
@@ -82,7 +91,7 @@ def counted(
     """Evaluate teams over the cohort; for workers."""
     progress = Progress(lambda: job.is_wanted, job.report)
     try:
-        yield population(
+        found = population(
             cohort,
             wanted.teams,
             wanted.settings,
@@ -90,6 +99,10 @@ def counted(
             held_up_to_px=held_up_to_px,
             progress=progress,
         )
+        if wanted.has_suspects:
+            units = with_cohort_suspects(found.units, cohort, wanted.source)
+            found = replace(found, units=units)
+        yield found
     except StoppedError:
         return
 

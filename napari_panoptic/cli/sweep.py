@@ -1,0 +1,211 @@
+"""The command ``sweep``: settings of a post-processing, one team for each."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from napari_panoptic.cli.compare import ALIASES
+from napari_panoptic.cli.options import (
+    add_cohort,
+    add_held,
+    add_jobs,
+    add_protocol,
+    add_rules,
+)
+from napari_panoptic.common.errors import SettingsError, checked_name
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list, visible
+from napari_panoptic.nuclei.values.cohort import Task
+
+if TYPE_CHECKING:
+    from napari_panoptic.nuclei.explain.sweep import CohortSweep
+    from napari_panoptic.nuclei.values.cohort import Cohort
+
+HELP = "find the best setting of a post-processing, and what it is worth for new patients"
+ABOUT = (
+    "Evaluate teams that are settings of one post-processing, such as prob0.5_nms0.3: a metric "
+    "over the settings with intervals, causes of failures, objects that change between "
+    "neighbouring settings, and the best setting with its honest figure, for which it is chosen "
+    "without each patient in turn. Write tables, sweep.json and sweep.html. Exit status: 0 done, "
+    "1 nothing could be evaluated, 2 wrong arguments."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    from napari_panoptic.nuclei.metrics import METRIC_NAMES
+
+    add_cohort(parser)
+    parser.add_argument(
+        "--settings",
+        type=Path,
+        metavar="TABLE",
+        help="a CSV table with a column team and one for each parameter (default: parameters are "
+        "read from the names of teams, such as prob0.5_nms0.3 or t=0.4,min=20)",
+    )
+    parser.add_argument(
+        "--teams",
+        metavar="A,B",
+        help="the settings, separated by commas or semicolons (default: the teams of the table, or "
+        "all teams whose names have parameters)",
+    )
+    parser.add_argument(
+        "--metric",
+        choices=[*METRIC_NAMES, *ALIASES],
+        default="pq",
+        metavar="NAME",
+        help=f"the metric that decides: {english_list([*METRIC_NAMES, *ALIASES], limit=99)} "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
+    )
+    add_protocol(parser)
+    add_rules(parser)
+    add_jobs(parser)
+    add_held(parser)
+    # Options of `evaluate`; distances are measured if the metric needs them.
+    parser.set_defaults(no_distances=True, outlines=None)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Evaluate the settings of a sweep, write the tables, and print the choice."""
+    from napari_panoptic.cli.console import report_findings, tables_in
+    from napari_panoptic.cli.nuclei import RegionProgress, settings_from, source_from
+    from napari_panoptic.io.cohorts.nuclei import open_cohort
+    from napari_panoptic.io.cohorts.tasks import task_of
+    from napari_panoptic.nuclei.cohort_evaluation import InputWatch
+    from napari_panoptic.nuclei.explain.sweep import sweep_cohort
+    from napari_panoptic.nuclei.explain.sweep_design import sweep_design
+    from napari_panoptic.report.nuclei.sweeps import (
+        SWEEP_NAMES,
+        SWEEP_RECORD,
+        sweep_record,
+        write_sweep,
+    )
+    from napari_panoptic.report.nuclei.tables import input_fingerprints
+
+    if (task := task_of(options.cohort)) is not Task.NUCLEI:
+        raise SettingsError(f"there is no 'sweep' for {task}", path=options.cohort)
+    settings = settings_from(options)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    values, left_out = _values(options, cohort)
+    design = sweep_design(values)
+    source = source_from(options, cohort, design.teams)
+    with tables_in(options.output, SWEEP_NAMES, cohort.root):
+        watch = InputWatch(cohort, design.teams)
+        with RegionProgress(cohort) as progress:
+            sweep = sweep_cohort(
+                cohort,
+                design,
+                settings,
+                metric=ALIASES.get(options.metric, options.metric),
+                source=source,
+                jobs=options.jobs,
+                scheduler=options.scheduler,
+                held_up_to_px=options.held_up_to,
+                on_result=progress.on_result,
+            )
+        sweep = replace(sweep, findings=(*left_out, *sweep.findings, *watch.findings()))
+        report_findings(sweep.findings, SWEEP_RECORD)
+        record = sweep_record(
+            sweep,
+            inputs=input_fingerprints(cohort, design.teams),
+            cohort=cohort.name,
+            protocol=options.protocol,
+        )
+        write_sweep(sweep, options.output, record)
+    _print_sweep(sweep)
+    print(visible(f"tables and sweep.html written to {options.output}"))
+    return 0
+
+
+def _values(
+    options: argparse.Namespace, cohort: Cohort
+) -> tuple[Mapping[str, Mapping[str, str]], tuple[Finding, ...]]:
+    """Return the parameters of each team of the sweep, and what is left out of it."""
+    from napari_panoptic.io.sweep_table import read_sweep_table
+    from napari_panoptic.nuclei.explain.sweep_design import parameters_in
+
+    wanted = None if options.teams is None else _teams_from(options.teams, cohort)
+    if options.settings is not None:
+        rows = read_sweep_table(options.settings)
+        listed = {checked_name("--settings", t, cohort.checked_team): v for t, v in rows.items()}
+        if wanted is None:
+            return listed, ()
+        if missing := [team for team in wanted if team not in listed]:
+            raise SettingsError(
+                f"expected a row for each team, found none for {english_list(missing)}; add it, or "
+                "leave the team out of --teams",
+                path=options.settings,
+            )
+        return {team: listed[team] for team in wanted}, ()
+    teams = [team.name for team in cohort.competing_teams] if wanted is None else wanted
+    found = {team: parameters_in(team) for team in teams}
+    without = [team for team, values in found.items() if not values]
+    if wanted is not None:
+        return found, ()
+    message = (
+        "the team's name has no parameter, so it is left out of the sweep; write a table for "
+        "--settings to include it"
+    )
+    notes = tuple(Finding(FindingKind.EXTRA, message, team=team) for team in without)
+    return {team: values for team, values in found.items() if values}, notes
+
+
+def _teams_from(text: str, cohort: Cohort) -> tuple[str, ...]:
+    """Split names at semicolons if there are any, since names can contain commas."""
+    from napari_panoptic.cli.console import words
+
+    if ";" not in text:
+        names = words(text)
+    else:
+        names = list(dict.fromkeys(name.strip() for name in text.split(";") if name.strip()))
+    if not names:
+        raise SettingsError(f"--teams: expected names separated by commas, found '{text}'")
+    return tuple(checked_name("--teams", name, cohort.checked_team) for name in names)
+
+
+def _print_sweep(sweep: CohortSweep) -> None:
+    from napari_panoptic.cli.console import print_table
+    from napari_panoptic.nuclei.explain.version_diff import Change
+    from napari_panoptic.nuclei.values.vocabulary import Cause, Side
+    from napari_panoptic.report.nuclei.sweeps import choice_lines
+
+    rows = [
+        (
+            *(team, own.mean, own.low, own.high),
+            *(causes[Side.REFERENCE, str(cause)] for cause in (Cause.SPLIT, Cause.MERGED)),
+            *(causes[Side.REFERENCE, str(Cause.MISSED)], causes[Side.PREDICTION, "spurious"]),
+        )
+        for team, own, causes in zip(sweep.design.teams, sweep.means, sweep.causes, strict=True)
+    ]
+    print_table(
+        ("setting", sweep.metric, "low", "high", "split", "merged", "missed", "spurious"), rows
+    )
+    print()
+    if sweep.steps:
+        print_table(
+            ("from", "to", "difference", *(str(change) for change in _CHANGES), "turns"),
+            [
+                (
+                    sweep.design.teams[step.neighbours.before],
+                    sweep.design.teams[step.neighbours.after],
+                    step.difference.mean,
+                    *(step.changes[Change(change)] for change in _CHANGES),
+                    "yes" if sweep.turns(step) else "",
+                )
+                for step in sweep.steps
+            ],
+        )
+        print("turns: of split and merged, the more frequent one is so no longer")
+        print()
+    for name, text in choice_lines(sweep):
+        print(visible(f"{name}: {text}"))
+
+
+_CHANGES = ("fixed", "broken", "reclassified", "new", "gone")

@@ -1,0 +1,159 @@
+"""DICOM Segmentations and label map segmentations of slides, by the optional package highdicom.
+
+https://dicom.nema.org/medical/dicom/current/output/chtml/part03/sect_A.51.html
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.io.decode import DECODING_ERRORS, check_size, undecodable
+from napari_panoptic.io.dicom_files import SEGMENTATIONS, decoding_dicom, optional, read_dicom
+from napari_panoptic.io.files import check_file
+from napari_panoptic.io.formats.class_numbers import ClassNumbers
+from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
+from napari_panoptic.io.formats.labels.label_images import labels_with_classes
+from napari_panoptic.io.formats.labels.masks import vanished_findings
+from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
+from napari_panoptic.io.guard import check_pixels, check_segment
+from napari_panoptic.kernels.restore import components
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
+from napari_panoptic.nuclei.values.labels import compact
+
+WHAT = "a DICOM Segmentation"
+_MOST_FRAMES = 2**18
+_ITEM = b"\xfe\xff\x00\xe0"
+"""What compressed pixels begin with."""
+_PADDING_BITS = 16
+
+
+def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
+    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`.
+
+    If several segments have one label, each segment is an object and its number the id; otherwise
+    a segment holds the objects of a class, which are its 8-connected components. The class is the
+    label.
+    """
+    path = files.all_paths[0]
+    check_file(path, WHAT)
+    highdicom = optional("highdicom", path)
+    try:
+        dataset = read_dicom(path, WHAT, SEGMENTATIONS)
+        with decoding_dicom(path):
+            labels = _labels(dataset)
+            _check_frames(dataset, len(labels), path)
+            check_size(_shape(dataset), request.shape, path=path, region=request.region)
+            numbers, findings = _numbers(highdicom, dataset, path)
+    except DECODING_ERRORS as error:
+        raise undecodable(path, WHAT, error) from error
+    instances, label_of = _instances(numbers, labels)
+    index, ids = compact(instances)
+    classes = ClassNumbers(path, scheme)
+    every = ["" if scheme.ambiguous is None else scheme.ambiguous, *scheme.names]
+    known = {label: classes.of(label) for label in set(label_of.values())}
+    names = {
+        id_: every[known[label_of[id_]][0]]
+        if known[label_of[id_]][0] >= AMBIGUOUS
+        else label_of[id_]
+        for id_ in ids.tolist()
+    }
+    objects, ambiguous = labels_with_classes(index, ids, names, path, scheme, findings)
+    findings.extend(vanished_findings(objects))
+    if ambiguous is not None and not ambiguous.any():
+        ambiguous = None
+    return LoadedMasks(objects, ambiguous, located(findings, request, path=path))
+
+
+def files_shape(files: MaskFiles) -> tuple[int, int] | None:
+    """Return height and width of the slide in px."""
+    path = files.all_paths[0]
+    check_file(path, WHAT)
+    try:
+        dataset = read_dicom(path, WHAT, SEGMENTATIONS, with_pixels=False)
+        with decoding_dicom(path):
+            return _shape(dataset)
+    except DECODING_ERRORS as error:
+        raise undecodable(path, WHAT, error) from error
+
+
+def _shape(dataset: Any) -> tuple[int, int]:
+    if "TotalPixelMatrixRows" not in dataset:
+        raise ValueError("it has no tiles of a slide, but separate images")
+    return int(dataset.TotalPixelMatrixRows), int(dataset.TotalPixelMatrixColumns)
+
+
+def _labels(dataset: Any) -> dict[int, str]:
+    """Return the label of each segment by its number; number 0 is background in label maps."""
+    labels = {
+        int(segment.SegmentNumber): str(segment.SegmentLabel).strip()
+        for segment in dataset.SegmentSequence
+    }
+    if len(labels) != len(dataset.SegmentSequence):
+        raise ValueError("numbers of segments repeat")
+    return {number: label for number, label in labels.items() if number != 0}
+
+
+def _check_frames(dataset: Any, n_segments: int, path: Path) -> None:
+    """Check that frames and slide are not larger than the file can hold."""
+    kind = str(dataset.SegmentationType)
+    if kind not in ("BINARY", "LABELMAP"):
+        raise UnreadableFileError(
+            f"expected a DICOM Segmentation of the type BINARY or LABELMAP, found {kind[:40]}; "
+            f"decide on a threshold, and save one of these",
+            path=path,
+        )
+    rows, columns, frames = int(dataset.Rows), int(dataset.Columns), int(dataset.NumberOfFrames)
+    bits = int(dataset.BitsAllocated)
+    height, width = _shape(dataset)
+    check_pixels((height, width), 4, path=path, what=WHAT)
+    check_segment((rows, columns), 4, path=path)
+    if min(rows, columns, frames, height, width) < 1:
+        raise ValueError(f"{frames} frames of {rows} x {columns}")
+    tiles = -(-height // rows) * -(-width // columns)
+    per_tile = 1 if kind == "LABELMAP" else max(1, n_segments)
+    # Tiles without objects may be left out, but all are counted by the decoder.
+    if frames > min(_MOST_FRAMES, tiles * per_tile) or tiles > _MOST_FRAMES:
+        raise ValueError(f"{frames} frames for {tiles} tiles")
+    if not dataset.PixelData.startswith(_ITEM):
+        spare = 8 * len(dataset.PixelData) - frames * rows * columns * bits
+        if not 0 <= spare < _PADDING_BITS:
+            raise ValueError(f"its pixels have another size than {frames} frames state")
+
+
+def _numbers(
+    highdicom: Any, dataset: Any, path: Path
+) -> tuple[NDArray[np.integer[Any]], list[Finding]]:
+    """Return the number of the segment of each pixel; where they overlap, the highest."""
+    segments = highdicom.seg.Segmentation.from_dataset(dataset, copy=False)
+    options = {"combine_segments": True, "dtype": np.uint16}
+    try:
+        return segments.get_total_pixel_matrix(**options), []
+    except RuntimeError as error:
+        if "overlap" not in str(error).casefold():
+            raise
+    numbers = segments.get_total_pixel_matrix(**options, skip_overlap_checks=True)
+    message = "segments share pixels, which belong to the segment with the highest number"
+    return numbers, [Finding(FindingKind.OVERLAPPING, message, path=path)]
+
+
+def _instances(
+    numbers: NDArray[np.integer[Any]], labels: dict[int, str]
+) -> tuple[NDArray[np.int32], dict[int, str]]:
+    """Return the id of each pixel's object, and the label of each id."""
+    if any(count > 1 for count in Counter(labels.values()).values()):
+        return numbers.astype(np.int32), labels
+    instances, label_of = np.zeros(numbers.shape, np.int32), dict[int, str]()
+    for number, label in labels.items():
+        pieces = components((numbers == number).astype(np.uint8))
+        last = len(label_of)
+        filled = pieces > 0
+        instances[filled] = pieces[filled] + last
+        label_of |= dict.fromkeys(range(last + 1, last + 1 + int(pieces.max(initial=0))), label)
+    return instances, label_of

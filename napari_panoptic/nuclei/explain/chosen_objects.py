@@ -1,0 +1,71 @@
+"""Reads objects of a cohort that are known by their names, whether they fail or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.nuclei.explain.cohort_failures import (
+    Block,
+    FailureName,
+    FailureSet,
+    objects_with_ids,
+)
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+
+
+def chosen_objects(
+    cohort: Cohort,
+    names: Iterable[FailureName],
+    settings: EvaluationSettings,
+    source: Source | None = None,
+    *,
+    held_up_to_px: int = HELD_UP_TO_PX,
+    progress: Progress = UNWATCHED,
+) -> tuple[Block, ...]:
+    """Evaluate the regions of some objects, and return these objects as columns.
+
+    Objects that do not exist under the settings are left out, and so are regions that cannot be
+    read.
+
+    Parameters
+    ----------
+    cohort, settings, source
+        Where the objects are, and how to evaluate; without distances.
+    names
+        The objects.
+    held_up_to_px
+        Number of pixels that a region may have.
+    progress
+        Reported to, and checked for cancellation.
+
+    Raises
+    ------
+    StoppedError
+        If cancelled.
+    """
+    ids = FailureSet("", frozenset(names)).ids
+    settings = settings.replaced(distances=False)
+    wanted = {region for _, region in ids}
+    regions = [region for region in cohort.regions if region.name in wanted]
+    found = []
+    for number, region in enumerate(regions):
+        progress.check()
+        progress.tell(number / len(regions), region.name)
+        try:
+            held = HeldRegion(cohort, region, settings, held_up_to_px=held_up_to_px)
+        except (PanopticError, OSError):
+            continue  # reported when the region is shown
+        for team in cohort.team_names:
+            if (team, region.name) not in ids:
+                continue
+            evaluation = held.evaluate(team, settings, source).evaluation
+            if evaluation is not None:
+                own = objects_with_ids(evaluation, ids[team, region.name])
+                found.append(Block(team, region.patient, region.name, own))
+            held.forget(team)
+    return tuple(found)

@@ -1,0 +1,290 @@
+"""A sweep over settings of the post-processing: figures, causes, flips, and the honest choice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
+from napari_panoptic.nuclei.cohort_evaluation import LOWER_IS_BETTER
+from napari_panoptic.nuclei.conditions import Condition
+from napari_panoptic.nuclei.experiment import Experiment
+from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
+from napari_panoptic.nuclei.explain.sweep_design import Neighbours, SweepDesign
+from napari_panoptic.nuclei.explain.version_diff import Change, outcome_names, version_diff
+from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.patients import summarise_team
+from napari_panoptic.nuclei.results import RegionResult
+from napari_panoptic.nuclei.run import THREADS, RegionDone, run_regions
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
+from napari_panoptic.nuclei.versions import check_scoring
+from napari_panoptic.statistics.bootstrap import Interval, mean_interval
+from napari_panoptic.statistics.choice import Choice, choose
+
+FLIP_COLUMNS = (
+    *("parameter", "team_before", "team_after", "patient", "region", "side", "id", "id_before"),
+    *("class", "change", "outcome_before", "outcome_after", "iou_before", "iou_after"),
+    *("area_px", "centroid_y_px", "centroid_x_px"),
+)
+_HELD_ROWS = 500_000
+
+
+@dataclass(frozen=True, eq=False)
+class SweepStep:
+    """What changes from a setting to its neighbour.
+
+    Parameters
+    ----------
+    neighbours
+        Which two settings.
+    difference
+        The metric, after minus before, paired by patient.
+    changes
+        Number of objects of each change, as between two versions.
+    flips
+        Columns `FLIP_COLUMNS`, one row per object whose outcome changes: annotated objects, and
+        FPs of either setting, which are paired as discs.
+    """
+
+    neighbours: Neighbours
+    difference: Interval
+    changes: dict[Change, int]
+    flips: pd.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class CohortSweep:
+    """A sweep over a cohort.
+
+    Parameters
+    ----------
+    design
+        The settings in order.
+    metric
+        The metric by which settings are chosen.
+    settings
+        How they were evaluated.
+    patients
+        Names.
+    figures
+        float64 (patients, settings): the metric; NaN if undefined.
+    causes
+        Setting -> ``(side, cause)`` -> number of failures, of `CAUSES_OF`.
+    steps
+        Neighbouring settings.
+    regions
+        Number of regions that were evaluated under every setting; others are left out.
+    findings
+        What was missing, odd or unreadable.
+    """
+
+    design: SweepDesign
+    metric: str
+    settings: EvaluationSettings
+    patients: tuple[str, ...]
+    figures: NDArray[np.float64]
+    causes: tuple[dict[tuple[Side, str], int], ...]
+    steps: tuple[SweepStep, ...]
+    regions: int
+    findings: tuple[Finding, ...] = ()
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The best setting, and what it is worth for new patients."""
+        return choose(self.figures, higher_is_better=self.metric not in LOWER_IS_BETTER)
+
+    @cached_property
+    def means(self) -> tuple[Interval, ...]:
+        """The mean of each setting over the patients with a figure, with its interval."""
+        return tuple(mean_interval(column) for column in self.figures.T)
+
+    @property
+    def flips(self) -> pd.DataFrame:
+        """The flips of all steps."""
+        frames = [step.flips for step in self.steps if len(step.flips)]
+        if not frames:
+            return pd.DataFrame(columns=list(FLIP_COLUMNS))
+        return pd.concat(frames, ignore_index=True)
+
+    def turns(self, step: SweepStep) -> bool:
+        """Return whether splits turn into mergers, or the reverse, in a step.
+
+        They do if one of the two is more frequent before, and is not after.
+        """
+        before, after = (
+            own[Side.REFERENCE, str(Cause.MERGED)] - own[Side.REFERENCE, str(Cause.SPLIT)]
+            for own in (self.causes[step.neighbours.before], self.causes[step.neighbours.after])
+        )
+        return before < 0 <= after or before > 0 >= after
+
+
+def sweep_cohort(
+    cohort: Cohort,
+    design: SweepDesign,
+    settings: EvaluationSettings,
+    *,
+    metric: str = "pq",
+    source: Source | None = None,
+    jobs: int | None = None,
+    scheduler: str = THREADS,
+    held_up_to_px: int | None = None,
+    on_result: Callable[[RegionDone], None] | None = None,
+) -> CohortSweep:
+    """Evaluate all settings of a sweep, and compare neighbouring ones object by object.
+
+    Parameters
+    ----------
+    cohort, design
+        The cohort, and which of its teams are which settings.
+    settings, source
+        How to evaluate, and which format of the predictions. Distances are measured only if the
+        metric needs them.
+    metric
+        The metric by which settings are chosen, one of `METRIC_NAMES`.
+    jobs, scheduler, on_result
+        See `napari_panoptic.nuclei.run.run_regions`.
+    held_up_to_px
+        Larger regions are read in windows; None for the default.
+
+    Raises
+    ------
+    SettingsError
+        For the challenge's scoring, which has no outcome for each object.
+    PanopticError
+        If no region was evaluated under every setting.
+    """
+    check_scoring(settings)
+    settings = settings.replaced(distances=metric in LOWER_IS_BETTER)
+    work = Experiment(design.teams, (Condition("sweep", settings, source),))
+    if held_up_to_px is not None:
+        work = replace(work, held_up_to_px=held_up_to_px)
+    found = _SoFar(design)
+    findings = [one for one in cohort.findings if one.team is None or one.team in design.teams]
+    for (results,) in run_regions(
+        cohort, work, jobs=jobs, scheduler=scheduler, on_result=on_result
+    ):
+        findings += [finding for result in results for finding in result.findings]
+        found.add(results)
+    found.compare_held()
+    if not found.counts[0]:
+        raise PanopticError(
+            "expected regions that were evaluated under every setting, found none; leave out "
+            "settings without predictions with --teams"
+        )
+    classes = tuple(cohort.scheme.names)
+    summaries = [summarise_team(counts, classes) for counts in found.counts]
+    patients = tuple(summaries[0].metrics)
+    figures = np.array(
+        [[own.metrics[patient][metric] for own in summaries] for patient in patients], np.float64
+    )
+    steps = tuple(
+        SweepStep(
+            both,
+            mean_interval(figures[:, both.after] - figures[:, both.before]),
+            {change: found.changes[place][change] for change in Change},
+            pd.concat(found.flips[place], ignore_index=True),
+        )
+        for place, both in enumerate(design.neighbours)
+    )
+    return CohortSweep(
+        design=design,
+        metric=metric,
+        settings=settings,
+        patients=patients,
+        figures=figures,
+        causes=tuple(
+            {(side, cause): own[side, cause] for side in Side for cause in CAUSES_OF[side]}
+            for own in found.causes
+        ),
+        steps=steps,
+        regions=len(found.counts[0]),
+        findings=tuple(dict.fromkeys((*findings, *_left_out(found.left_out)))),
+    )
+
+
+@dataclass(eq=False)
+class _SoFar:
+    """Sums over the regions so far; objects are held until there are enough to compare."""
+
+    design: SweepDesign
+    left_out: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        n, n_steps = len(self.design.settings), len(self.design.neighbours)
+        self.counts: list[list[tuple[str, Counts]]] = [[] for _ in range(n)]
+        self.causes: list[Counter[tuple[Side, str]]] = [Counter() for _ in range(n)]
+        self.changes: list[Counter[Change]] = [Counter() for _ in range(n_steps)]
+        self.flips: list[list[pd.DataFrame]] = [[] for _ in range(n_steps)]
+        self._held: list[list[pd.DataFrame]] = [[] for _ in range(n)]
+
+    def add(self, results: Sequence[RegionResult]) -> None:
+        """Add a region, if it was evaluated under every setting."""
+        frames = [result.objects for result in results if result.objects is not None]
+        counts = [result.counts for result in results if result.counts is not None]
+        if not len(frames) == len(counts) == len(results):
+            self.left_out.append(results[0].region)
+            return
+        patient, region = results[0].patient, results[0].region
+        for place, (frame, own) in enumerate(zip(frames, counts, strict=True)):
+            self.counts[place].append((patient, own))
+            self.causes[place].update(_causes(frame))
+            self._held[place].append(frame.assign(patient=patient, region=region))
+        if sum(len(frame) for held in self._held for frame in held) > _HELD_ROWS:
+            self.compare_held()
+
+    def compare_held(self) -> None:
+        """Compare neighbouring settings in the regions that are held, and forget these."""
+        if not self._held[0]:
+            return
+        objects = [pd.concat(held, ignore_index=True) for held in self._held]
+        self._held = [[] for _ in objects]
+        for place, both in enumerate(self.design.neighbours):
+            names = self.design.teams[both.before], self.design.teams[both.after]
+            diff = version_diff(objects[both.before], objects[both.after], names=names)
+            self.changes[place].update(diff.counts)
+            self.flips[place].append(_flips(diff.rows, both.parameter, names))
+
+
+def _causes(objects: pd.DataFrame) -> Counter[tuple[Side, str]]:
+    """Count the failures of a region by side and cause; misclassified ones count as one cause."""
+    status, side = objects["status"], objects["side"]
+    causes = objects["cause"].where(status != str(Status.MISCLASSIFIED), str(Status.MISCLASSIFIED))
+    failed = status.isin([str(Status.FN), str(Status.FP)]) | (
+        (status == str(Status.MISCLASSIFIED)) & (side == str(Side.REFERENCE))
+    )
+    return Counter(
+        (Side(own), str(cause)) for own, cause in zip(side[failed], causes[failed], strict=True)
+    )
+
+
+def _flips(rows: pd.DataFrame, parameter: str, names: tuple[str, str]) -> pd.DataFrame:
+    before, after = outcome_names(rows, "before"), outcome_names(rows, "after")
+    moved = (before != after) | (rows["change"] == str(Change.RECLASSIFIED))
+    told = rows.assign(
+        parameter=parameter,
+        team_before=names[0],
+        team_after=names[1],
+        outcome_before=before,
+        outcome_after=after,
+    )
+    return told.loc[moved, list(FLIP_COLUMNS)].reset_index(drop=True)
+
+
+def _left_out(regions: Sequence[str]) -> tuple[Finding, ...]:
+    if not regions:
+        return ()
+    message = (
+        f"{len(regions)} region(s) could not be evaluated under every setting, and are left out of "
+        f"the sweep: {english_list(list(regions[:5]))}"
+    )
+    return (Finding(FindingKind.MISSING, message, count=len(regions)),)

@@ -1,0 +1,392 @@
+"""A sweep over settings: its tables, ``sweep.json``, and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from napari_panoptic.nuclei.cohort_evaluation import LOWER_IS_BETTER
+from napari_panoptic.nuclei.explain.sweep import FLIP_COLUMNS, CohortSweep, SweepStep
+from napari_panoptic.nuclei.explain.sweep_design import value_text
+from napari_panoptic.nuclei.explain.version_diff import Change
+from napari_panoptic.nuclei.values.vocabulary import Cause, Side
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    Record,
+    TableSpec,
+    bounds,
+    name_column,
+    number,
+    table,
+    unshown,
+    whole,
+    words,
+)
+from napari_panoptic.report.page import (
+    Child,
+    Section,
+    bullets,
+    definitions,
+    named,
+    note,
+    paragraph,
+    write_page,
+)
+from napari_panoptic.report.plots.embed import plot_figure
+from napari_panoptic.report.plots.sweeps import sweep_causes, sweep_figure
+from napari_panoptic.report.sections import (
+    DATA_SLUG,
+    findings_section,
+    fingerprints,
+    lead,
+    report_document,
+    settings_section,
+)
+from napari_panoptic.report.text import FIGURE_NAMES, counted, interval, signed, writer
+from napari_panoptic.report.writing import provenance, write_set
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.statistics.teams import bootstrap_record
+
+SWEEP_RECORD = "sweep.json"
+SWEEP_PAGE = "sweep.html"
+PARAMETER = "param_"
+"""Prefix of the columns of parameters."""
+_FLIPPED = (Change.FIXED, Change.BROKEN, Change.RECLASSIFIED, Change.NEW, Change.GONE)
+
+SWEEP = TableSpec(
+    "sweep.csv",
+    "setting, in the order of its parameters; a column `param_…` for each of them follows",
+    [
+        unshown("team"),
+        number("mean", about="of the metric, over patients"),
+        bounds("low", "high", f"{LEVEL:.0%} interval"),
+        whole("patients", about="with a figure"),
+        words("best", about="yes for the setting with the best mean"),
+        whole("chosen", "chosen by", about="number of patients without whom it is the best"),
+    ],
+)
+SWEEP_CAUSES = TableSpec(
+    "sweep_causes.csv",
+    "setting, side and cause",
+    [
+        unshown("team", "side"),
+        unshown("cause", about="of FN and FP; misclassified nuclei count as one"),
+        unshown("count"),
+    ],
+)
+SWEEP_STEPS = TableSpec(
+    "sweep_steps.csv",
+    "two neighbouring settings",
+    [
+        name_column("parameter", about="the one that differs"),
+        name_column("team_before", "from"),
+        name_column("team_after", "to"),
+        number("difference", "difference", signed, about="of the metric, after minus before"),
+        bounds("low", "high", f"{LEVEL:.0%} interval"),
+        *(whole(one.value) for one in _FLIPPED[:-1]),
+        whole(_FLIPPED[-1].value, about="numbers of objects, as in `diff.csv`"),
+        whole("split_before", "split before", about="FN of this cause"),
+        whole("split_after", "split after"),
+        whole("merged_before", "merged before", about="FN of this cause"),
+        whole("merged_after", "merged after"),
+        words("turns", about="yes if the more frequent of split and merged is so no longer"),
+    ],
+)
+SWEEP_FLIPS = TableSpec(
+    "sweep_flips.csv",
+    "annotated object, or FP, whose outcome differs between two neighbouring settings",
+    [
+        unshown(*FLIP_COLUMNS[:6]),
+        unshown("id", about="after; of a gone FP before"),
+        unshown("id_before", about="empty if the FP is new"),
+        unshown("class"),
+        unshown("change", about="as in `diff.csv`"),
+        unshown("outcome_before", "outcome_after", about="status and cause"),
+        unshown(*FLIP_COLUMNS[12:]),
+    ],
+)
+SWEEP_PATIENTS = TableSpec(
+    "sweep_patients.csv",
+    "patient",
+    [
+        name_column("patient"),
+        name_column("chosen", "chosen by the others", about="the best setting without the patient"),
+        number("left_out", "figure under it", about="the patient's own figure under it"),
+        number("at_best", "figure under the best of all"),
+        unshown("figure_…", about="the metric under each team, in the order of `sweep.csv`"),
+    ],
+)
+SPECS = (SWEEP, SWEEP_CAUSES, SWEEP_STEPS, SWEEP_FLIPS, SWEEP_PATIENTS)
+SWEEP_NAMES = (*(spec.file for spec in SPECS), SWEEP_PAGE, SWEEP_RECORD)
+"""The files of a sweep, the record last."""
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+def sweep_tables(sweep: CohortSweep) -> dict[str, pd.DataFrame]:
+    """Return the tables of a sweep: file name -> rows."""
+    return {
+        SWEEP.file: _settings_table(sweep),
+        SWEEP_CAUSES.file: SWEEP_CAUSES.frame(
+            {"team": team, "side": str(side), "cause": cause, "count": n}
+            for team, causes in zip(sweep.design.teams, sweep.causes, strict=True)
+            for (side, cause), n in causes.items()
+        ),
+        SWEEP_STEPS.file: SWEEP_STEPS.frame(_step_row(sweep, step) for step in sweep.steps),
+        SWEEP_FLIPS.file: sweep.flips,
+        SWEEP_PATIENTS.file: _patients_table(sweep),
+    }
+
+
+def _settings_table(sweep: CohortSweep) -> pd.DataFrame:
+    design, choice = sweep.design, sweep.choice
+    rows = [
+        {
+            "team": team,
+            "mean": sweep.means[place].mean,
+            "low": sweep.means[place].low,
+            "high": sweep.means[place].high,
+            "patients": sweep.means[place].n,
+            "best": "yes" if place == choice.best else "",
+            "chosen": choice.chosen.count(place),
+        }
+        for place, team in enumerate(design.teams)
+    ]
+    frame = SWEEP.frame(rows)
+    for number_, name in enumerate(design.parameters):
+        frame[PARAMETER + name] = [setting.values[number_] for setting in design.settings]
+    return frame
+
+
+def _step_row(sweep: CohortSweep, step: SweepStep) -> dict[str, Any]:
+    places = {"before": step.neighbours.before, "after": step.neighbours.after}
+    return {
+        "parameter": step.neighbours.parameter,
+        **{f"team_{when}": sweep.design.teams[place] for when, place in places.items()},
+        "difference": step.difference.mean,
+        "low": step.difference.low,
+        "high": step.difference.high,
+        **{one.value: step.changes[one] for one in _FLIPPED},
+        **{
+            f"{cause}_{when}": sweep.causes[place][Side.REFERENCE, str(cause)]
+            for cause in (Cause.SPLIT, Cause.MERGED)
+            for when, place in places.items()
+        },
+        "turns": "yes" if sweep.turns(step) else "",
+    }
+
+
+def _patients_table(sweep: CohortSweep) -> pd.DataFrame:
+    teams, choice = sweep.design.teams, sweep.choice
+    frame = pd.DataFrame(
+        {
+            "patient": sweep.patients,
+            "chosen": ["" if place is None else teams[place] for place in choice.chosen],
+            "left_out": choice.left_out,
+            "at_best": choice.at_best,
+        }
+    )
+    return frame.assign(**{f"figure_{t}": sweep.figures[:, n] for n, t in enumerate(teams)})
+
+
+def sweep_record(sweep: CohortSweep, *, inputs: Mapping[str, str], **more: Any) -> dict[str, Any]:
+    """Return the content of ``sweep.json``.
+
+    Parameters
+    ----------
+    sweep
+        The sweep.
+    inputs
+        Fingerprints of the input files.
+    more
+        Further entries.
+    """
+    design, choice = sweep.design, sweep.choice
+    return {
+        "metric": sweep.metric,
+        "higher_is_better": sweep.metric not in LOWER_IS_BETTER,
+        "best": None if choice.best is None else design.teams[choice.best],
+        "optimistic": choice.optimistic,
+        "honest": asdict(choice.honest),
+        "optimism": asdict(choice.optimism),
+        "parameters": list(design.parameters),
+        "settings_swept": {
+            setting.team: dict(zip(design.parameters, setting.values, strict=True))
+            for setting in design.settings
+        },
+        "regions": sweep.regions,
+        "patients": len(sweep.patients),
+        "bootstrap": bootstrap_record(RESAMPLES, SEED),
+        **more,
+        "settings": sweep.settings.as_record(),
+        **provenance(sweep.findings, inputs),
+    }
+
+
+def write_sweep(sweep: CohortSweep, folder: Path, record: Mapping[str, Any]) -> list[Path]:
+    """Write the tables, the page and the record; existing ones are replaced, all or none.
+
+    Parameters
+    ----------
+    sweep
+        The sweep.
+    folder
+        The folder; created if missing.
+    record
+        The content of `sweep_record`.
+    """
+    content = sweep_page(sweep, record)
+    return write_set(
+        folder,
+        sweep_tables(sweep),
+        (SWEEP_RECORD, record),
+        add=lambda draft: write_page(draft / SWEEP_PAGE, content),
+    )
+
+
+# --- the page ---------------------------------------------------------------------------------
+
+
+def sweep_page(sweep: CohortSweep, record: Mapping[str, Any]) -> str:
+    """Return the page of a sweep; see `write_sweep`."""
+    first = lead(
+        f"{counted(len(sweep.design.settings), 'setting')} of ",
+        named(", ".join(sweep.design.parameters)),
+        f", {counted(sweep.regions, 'region')} of {counted(len(sweep.patients), 'patient')}",
+        date="",
+        findings=sweep.findings,
+        consequence="Regions without all settings are excluded from the figures.",
+    )
+    shown = {name: str(value) for name, value in record["settings"].items()}
+    sections = [
+        Section("choice", "The best setting", _choice_section(sweep)),
+        Section("settings", FIGURE_NAMES[sweep.metric], _figures_section(sweep)),
+        Section("causes", "Causes of failures", _causes_section(sweep)),
+        Section("steps", "From setting to setting", _steps_section(sweep)),
+        Section(DATA_SLUG, "Data quality", findings_section(sweep.findings)),
+        Section("provenance", "Settings of the evaluation", settings_section(shown)),
+        Section("inputs", "Input files", [fingerprints(record["inputs"])]),
+    ]
+    return report_document("Sweep", first, sections)
+
+
+def choice_lines(sweep: CohortSweep) -> Iterator[tuple[str, str]]:
+    """Yield what the choice amounts to: names and texts."""
+    choice, write = sweep.choice, writer(sweep.metric)
+    if choice.best is None:
+        yield "best setting", "none: no patient has a figure"
+        return
+    best = sweep.means[choice.best]
+    yield "best setting", f"{sweep.design.teams[choice.best]} ({sweep.design.title(choice.best)})"
+    yield "figure of the best", f"{write(best.mean)} ({interval(best.low, best.high)})"
+    if choice.honest.n == 0:
+        yield "honest figure", "undefined: it needs two or more patients"
+        return
+    honest, optimism = choice.honest, choice.optimism
+    yield "honest figure", f"{write(honest.mean)} ({interval(honest.low, honest.high)})"
+    yield "optimism", f"{signed(optimism.mean, 4)} ({interval(optimism.low, optimism.high)})"
+    n_other = sum(place != choice.best for place in choice.chosen)
+    yield (
+        "stability",
+        f"the same setting is best without {len(choice.chosen) - n_other} of "
+        f"{counted(len(choice.chosen), 'patient')}",
+    )
+
+
+def _choice_section(sweep: CohortSweep) -> list[Child]:
+    columns = [column for column in SWEEP_PATIENTS.columns if column.cell is not None]
+    caption = "Each patient under the setting that is best for all others."
+    return [
+        definitions(dict(choice_lines(sweep))),
+        note(
+            "The figure of the best setting is too good, since it was chosen on these patients. "
+            "The honest figure is the mean over patients, each under the setting that is best "
+            "without it; the optimism is the difference, paired by patient. Intervals: "
+            f"{LEVEL:.0%} BCa bootstrap of patients."
+        ),
+        table("sweep_patients", caption, columns, _patients_table(sweep)),
+    ]
+
+
+def _figures_section(sweep: CohortSweep) -> list[Child]:
+    frame = _settings_table(sweep)
+    columns = [
+        name_column("team", "setting"),
+        *(_parameter_column(name) for name in sweep.design.parameters),
+        *(column for column in SWEEP.columns if column.cell is not None),
+    ]
+    caption = "Mean over patients under each setting."
+    plotted = "The mean under each setting with its interval; the dashed line is the best setting."
+    return [
+        plot_figure(sweep_figure(sweep), "sweep", plotted),
+        table("sweep", caption, columns, frame),
+    ]
+
+
+def _parameter_column(name: str) -> Column:
+    key = PARAMETER + name
+
+    def cell(row: Record) -> Cell:
+        value = row[key]
+        return Cell(named(value)) if isinstance(value, str) else Cell(value_text(value), value)
+
+    return Column(named(name), cell, (key,))
+
+
+def _causes_section(sweep: CohortSweep) -> list[Child]:
+    used = [key for key in sweep.causes[0] if any(own[key] for own in sweep.causes)]
+    frame = pd.DataFrame(
+        [
+            {"setting": team} | {f"{side}: {cause}": causes[side, cause] for side, cause in used}
+            for team, causes in zip(sweep.design.teams, sweep.causes, strict=True)
+        ]
+    )
+    columns = [name_column("setting"), *(whole(name) for name in frame.columns[1:])]
+    turns = [
+        f"{_step_title(sweep, step)}: split {row['split_before']} to {row['split_after']}, merged "
+        f"{row['merged_before']} to {row['merged_after']}"
+        for step, row in ((step, _step_row(sweep, step)) for step in sweep.steps)
+        if row["turns"]
+    ]
+    found = [paragraph("Splits and mergers change places:"), bullets(turns)] if turns else []
+    return [
+        *found,
+        plot_figure(sweep_causes(sweep), "sweep_causes", "Failures of each cause."),
+        table("sweep_causes", "Number of failures of each cause.", columns, frame),
+    ]
+
+
+def _step_title(sweep: CohortSweep, step: SweepStep) -> str:
+    titles = (sweep.design.title(p) for p in (step.neighbours.before, step.neighbours.after))
+    return " to ".join(titles)
+
+
+def _steps_section(sweep: CohortSweep) -> list[Child]:
+    if not sweep.steps:
+        return [paragraph("No two settings are equal in all parameters but one.")]
+    frame = pd.DataFrame([_step_row(sweep, step) for step in sweep.steps])
+    caption = (
+        "Annotated objects that are fixed, broken or reclassified, and FPs that are new or gone, "
+        "between neighbouring settings; each object is in sweep_flips.csv."
+    )
+    flips = sweep.flips
+    parts: list[Child] = [table("sweep_steps", caption, SWEEP_STEPS.columns, frame)]
+    if len(flips):
+        keys = ["team_before", "team_after", "outcome_before", "outcome_after"]
+        counts = flips.groupby(keys, sort=False).size().rename("objects").reset_index()
+        counts = counts.sort_values("objects", ascending=False, kind="stable", ignore_index=True)
+        columns = [
+            name_column("team_before", "from"),
+            name_column("team_after", "to"),
+            words("outcome_before", "before"),
+            words("outcome_after", "after"),
+            whole("objects"),
+        ]
+        parts.append(table("sweep_outcomes", "How outcomes change.", columns, counts))
+    return parts

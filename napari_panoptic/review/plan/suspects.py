@@ -1,0 +1,127 @@
+"""Suspect annotations as strata of their own: more of them are drawn, at a known probability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.nuclei.explain.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
+from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, Suspect
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.plan.tables import strata_of
+from napari_panoptic.review.plan.units import (
+    NO_ID,
+    SIDES,
+    SUSPECT,
+    ItemSide,
+    Units,
+    tile_name,
+)
+
+_Place = tuple[str, str, str, str]
+"""Team, region, side, and id or name of the tile."""
+
+
+def with_suspects(units: Units, suspects: Iterable[Suspect]) -> Units:
+    """Mark the items whose annotation is suspect, with a score of at least `LIKELY_SCORE`.
+
+    - A pair or FN is suspect if its annotated object is.
+    - An FP is suspect if its team is one of those that agree on it as an overlooked object.
+    - A tile is suspect if it holds the centroid of such an object and its team is not one of them.
+
+    Parameters
+    ----------
+    units
+        The population.
+    suspects
+        Of the same cohort. They decide the strata: the same ones are needed for the estimate.
+
+    Returns
+    -------
+    Units
+        The same items, with `SUSPECT` in the detail of some.
+    """
+    teams = set(units.team)
+    marked = {
+        place for own in suspects if own.score >= LIKELY_SCORE for place in _items(own, teams)
+    }
+    places = zip(
+        units.team.tolist(),
+        units.region.tolist(),
+        units.side.tolist(),
+        units.id.tolist(),
+        units.y_px.tolist(),
+        units.x_px.tolist(),
+        strict=True,
+    )
+    is_suspect = [
+        (team, region, str(SIDES[side]), tile_name(y, x) if id_ == NO_ID else str(id_)) in marked
+        for team, region, side, id_, y, x in places
+    ]
+    details = [
+        f"{SUSPECT} {cause}".rstrip(" ") if own else cause
+        for own, cause in zip(is_suspect, units.cause.tolist(), strict=True)
+    ]
+    return replace(units, detail=np.array([*details, None], object)[:-1])
+
+
+def with_cohort_suspects(units: Units, cohort: Cohort, source: Source | None = None) -> Units:
+    """Mark the items whose annotation is suspect by the predictions of all teams of a cohort.
+
+    Parameters
+    ----------
+    units
+        The population.
+    cohort, source
+        What to compare: all teams but the annotation's own colour-coded version.
+
+    Raises
+    ------
+    SettingsError
+        If the cohort has fewer than two teams.
+    """
+    teams = [team.name for team in cohort.competing_teams]
+    if len(teams) < 2:
+        raise SettingsError(
+            f"--suspects: suspects are found where two or more teams agree; found {len(teams)}; "
+            f"leave --suspects out"
+        )
+    return with_suspects(units, cohort_suspects(cohort, teams, SUSPECT_SETTINGS, source).suspects)
+
+
+def is_refined(path: Path) -> bool:
+    """Return whether a plan's table has strata of suspects.
+
+    Parameters
+    ----------
+    path
+        The table of a plan.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the file is none.
+    """
+    parts = [stratum.removeprefix(team).split("/") for team, stratum in strata_of(path)]
+    return any(own[2:3] == [SUSPECT] for own in parts)
+
+
+def _items(suspect: Suspect, teams: set[str]) -> list[_Place]:
+    """Return what identifies the items of a suspect."""
+    region = suspect.region
+    if suspect.side is Side.REFERENCE:
+        ids = (suspect.id, *suspect.other_ids)
+        return [(team, region, str(ItemSide.REFERENCE), str(id_)) for team in teams for id_ in ids]
+    seen = dict(zip(suspect.teams, suspect.team_ids, strict=True))
+    tile = tile_name(*suspect.centroid_yx_px)
+    return [
+        (team, region, str(ItemSide.PREDICTION), str(seen[team]))
+        if team in seen
+        else (team, region, str(ItemSide.BACKGROUND), tile)
+        for team in teams
+    ]

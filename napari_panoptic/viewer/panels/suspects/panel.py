@@ -1,0 +1,202 @@
+"""The panel of suspect annotations: search, filters, the list, and the reason of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from psygnal import Signal
+from qtpy.QtWidgets import QAbstractItemView, QProgressBar, QPushButton, QWidget
+
+from napari_panoptic.nuclei.display.styles import count_text
+from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, Suspect, SuspectKind
+from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.choice_menus import FilterMenu
+from napari_panoptic.viewer.kit.flow_bar import FlowBar
+from napari_panoptic.viewer.kit.list_panel import ListPanel
+from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.panels.suspects.columns import suspect_columns
+
+HINT = (
+    "Press “Search” to find where several teams agree with each other, but not with the "
+    "annotation, over the whole cohort."
+)
+ONE_TEAM = "Suspects are found where two or more teams agree: this cohort has fewer."
+SEARCHING = "Searching over the cohort …"
+STALE = "The suspects were of another ambiguous policy or other files. Press “Search” again."
+STOPPED = "The search was stopped. Press “Search” to start again."
+NOTHING = "Nothing could be compared; see the notes of the regions."
+NONE = "No suspects: the teams agree on nothing but the annotation."
+FILTERED = "No suspect passes the filters. Choose “all scores”, or more kinds and classes."
+CAUTION = "A suspect is not an error: teams can make the same errors. Look at the image."
+NOT_EDITED = "Unsaved edits are not included: the search reads the files."
+_PARTS_OF_BAR = 1000
+
+
+class SuspectsPanel(ListPanel):
+    """The suspects of a cohort, which of them to list, and where to see them."""
+
+    search_wanted = Signal()
+    stop_wanted = Signal()
+    export_wanted = Signal()
+    gallery_wanted = Signal(list)  # of Suspect
+    suspect_chosen = Signal(object)  # Suspect
+    centre_wanted = Signal(object)  # Suspect
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.search = _button("Search", "Compare all teams over the cohort, from the files.")
+        self.stop = _button("Stop", "Stop what is running.")
+        self.kind = FilterMenu("kind", [str(kind) for kind in SuspectKind])
+        self.class_name = FilterMenu("class", [])
+        self.least = ChoiceBox(
+            [
+                Choice(LIKELY_SCORE, f"score ≥ {LIKELY_SCORE}", "The most suspect ones."),
+                Choice(0.0, "all scores", "Most of low score are right."),
+            ],
+            "Which scores to list.",
+        )
+        self.gallery = _button(
+            "Show in gallery", "Show the listed suspects, or the selected ones if several are."
+        )
+        self.export = _button(
+            "Export…", "Save all suspects, as the command “suspects” does, whatever is listed."
+        )
+        self.bar = QProgressBar()
+        self.bar.setRange(0, _PARTS_OF_BAR)
+        self.bar.setTextVisible(False)
+        self.bar.setFixedHeight(10)
+        self.headline, self.note = PlainLabel(), PlainLabel()
+        self.caution, self.reason = PlainLabel(CAUTION), PlainLabel()
+        self._suspects: tuple[Suspect, ...] = ()
+        self._about = ""
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self._lay_out()
+        self._connect()
+        self.show_progress(None)
+        self.show_nothing(HINT)
+
+    def listed(self) -> list[Suspect]:
+        """Return the suspects that are listed, in the order of the table."""
+        return [self._suspects[row] for row in self.table.rows()]
+
+    def selected(self) -> list[Suspect]:
+        """Return the selected suspects, in the order of the table."""
+        places = sorted(index.row() for index in self.table.selection().selectedRows())
+        rows = self.table.rows()
+        return [self._suspects[rows[place]] for place in places]
+
+    def show_progress(self, share: float | None, doing: str = "") -> None:
+        """Show the share of the work that is done; None if none is running."""
+        is_running = share is not None
+        self.bar.setVisible(is_running)
+        self.stop.setVisible(is_running)
+        self.search.setVisible(not is_running)
+        self.gallery.setEnabled(not is_running)
+        self.export.setEnabled(not is_running)
+        self.bar.setValue(round(_PARTS_OF_BAR * (share or 0.0)))
+        self.bar.setToolTip(shown(doing))
+
+    def show_nothing(self, hint: str) -> None:
+        """Show a sentence and no suspects."""
+        self._suspects = ()
+        self.table.show_rows([])
+        self._hint.setText(hint)
+        for widget in (self.headline, self.table, *self._of_list):
+            widget.hide()
+        self._hint.show()
+        self.show_note("")
+        self.setFocusProxy(self.search)
+
+    def show_suspects(self, suspects: Sequence[Suspect], about: str) -> None:
+        """List suspects.
+
+        Parameters
+        ----------
+        suspects
+            The most suspect first.
+        about
+            What was compared, in words.
+        """
+        self._suspects, self._about = tuple(suspects), about
+        self.class_name.set_words(sorted({s.class_name for s in suspects}))
+        for widget in (self.headline, *self._of_list):
+            widget.show()
+        self._fill()
+        self.setFocusProxy(self.table)
+
+    def show_note(self, text: str, tooltip: str = "") -> None:
+        """Show what to know about the suspects; empty for nothing."""
+        self.note.setText(text)
+        self.note.setToolTip(tooltip)
+        self.note.setVisible(bool(text))
+
+    @property
+    def _of_list(self) -> tuple[QWidget, ...]:
+        filters = (self.kind, self.class_name, self.least)
+        return (*filters, self.gallery, self.export, self.caution, self.reason)
+
+    def _fill(self) -> None:
+        """List the suspects that pass the filters."""
+        suspects, kinds, classes = self._suspects, self.kind.checked(), self.class_name.checked()
+        chosen = np.array(
+            [
+                (kinds is None or str(s.kind) in kinds)
+                and (classes is None or s.class_name in classes)
+                and s.score >= self.least.choice
+                for s in suspects
+            ],
+            bool,
+        )
+        n = int(chosen.sum())
+        self.table.show_rows(suspect_columns(suspects), chosen)
+        self.table.setVisible(n > 0)
+        self._hint.setText(FILTERED if suspects else NONE)
+        self._hint.setVisible(n == 0)
+        self.gallery.setEnabled(n > 0)
+        self.headline.setText(
+            f"{count_text(n)} of {count_text(len(suspects))} suspects {self._about}"
+        )
+        self._show_reason(None)
+
+    def _show_reason(self, row: int | None) -> None:
+        self.reason.setText("" if row is None else self._suspects[row].sentence)
+        self.reason.setVisible(row is not None)
+
+    def _on_row(self, row: int, _column: int) -> None:
+        self._show_reason(row)
+        self.suspect_chosen.emit(self._suspects[row])
+
+    def _on_gallery(self) -> None:
+        selected = self.selected()
+        self.gallery_wanted.emit(selected if len(selected) > 1 else self.listed())
+
+    def _connect(self) -> None:
+        for menu in (self.kind, self.class_name):
+            menu.changed.connect(self._fill)
+        self.least.chosen.connect(lambda _score: self._fill())
+        self.search.clicked.connect(lambda _=False: self.search_wanted.emit())
+        self.stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
+        self.export.clicked.connect(lambda _=False: self.export_wanted.emit())
+        self.gallery.clicked.connect(lambda _=False: self._on_gallery())
+        self.table.row_chosen.connect(self._on_row)
+        self.table.cell_activated.connect(self._on_row)  # a click on the row that is current
+        self.table.centre_wanted.connect(lambda row: self.centre_wanted.emit(self._suspects[row]))
+
+    def _lay_out(self) -> None:
+        for label in (self.headline, self.note, self.caution, self.reason):
+            label.setWordWrap(True)
+        filters = (self.kind, self.class_name, self.least)
+        layout = self._rows
+        layout.addWidget(FlowBar(self.search, self.stop, *filters, self.gallery, self.export))
+        for widget in (self.bar, self.headline, self.caution, self.note, self._hint):
+            layout.addWidget(widget)
+        layout.addWidget(self.table, 1)
+        layout.addWidget(self.reason)
+        layout.addStretch(0)
+
+
+def _button(text: str, tooltip: str) -> QPushButton:
+    button = QPushButton(text)
+    button.setToolTip(tooltip)
+    return button

@@ -1,0 +1,50 @@
+"""The best of several settings, chosen once without each patient: recomputed by loops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from napari_panoptic.statistics.choice import choose
+
+
+def best_by_hand(rows: list[list[float]], *, higher: bool) -> int | None:
+    means = {}
+    for place in range(len(rows[0]) if rows else 0):
+        known = [row[place] for row in rows if not math.isnan(row[place])]
+        if known:
+            means[place] = round(sum(known) / len(known), 9)
+    if not means:
+        return None
+    wanted = max(means.values()) if higher else min(means.values())
+    return min(place for place, mean in means.items() if mean == wanted)
+
+
+@pytest.mark.parametrize("higher", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_each_patient_is_left_out(seed: int, higher: bool) -> None:
+    rng = np.random.default_rng(seed)
+    figures = rng.integers(0, 4, (5, 4)) / 4.0  # with ties
+    figures[rng.random(figures.shape) < 0.2] = math.nan
+    rows = figures.tolist()
+    found = choose(figures, higher_is_better=higher)
+    assert found.best == best_by_hand(rows, higher=higher)
+    for place, row in enumerate(rows):
+        others = rows[:place] + rows[place + 1 :]
+        own = best_by_hand(others, higher=higher)
+        assert found.chosen[place] == own
+        assert found.left_out[place] == pytest.approx(
+            math.nan if own is None else row[own], nan_ok=True
+        )
+    assert found.honest.mean == pytest.approx(np.nanmean(found.left_out))
+    apart = (found.at_best - found.left_out) * (1 if higher else -1)
+    assert found.optimism.mean == pytest.approx(np.nanmean(apart))
+
+
+def test_a_single_patient_has_no_honest_figure() -> None:
+    found = choose([[0.5, 0.7]])
+    assert (found.best, found.optimistic, found.chosen) == (1, 0.7, (None,))
+    assert found.honest.n == 0
+    assert found.optimism.n == 0

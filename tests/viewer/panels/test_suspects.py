@@ -1,0 +1,258 @@
+"""The panel of suspects in a real window: a nucleus removed from the annotation is found."""
+
+import shutil
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from lxml import etree
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QFileDialog
+
+from napari_panoptic.cli.main import main
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei.explain.chosen_objects import chosen_objects
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
+from napari_panoptic.nuclei.explain.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
+from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, SuspectKind
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
+from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status, Verdict
+from napari_panoptic.report.nuclei.suspects import SUSPECTS_NAMES
+from napari_panoptic.review.file import REVIEW_FILE
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.kit.widgets import is_in_sight
+from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
+from napari_panoptic.viewer.panels.review.part import ReviewPart
+from napari_panoptic.viewer.panels.suspects.panel import CAUTION, HINT, STALE
+from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
+from napari_panoptic.viewer.state.preferences import PREFERENCES
+from tests.viewer.finding import FIRST, names_of_visible
+
+LEFT, ALT = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.AltModifier
+TEAM = "merger"
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A nucleus that the annotation no longer has."""
+
+    pixels: np.ndarray
+
+
+@pytest.fixture(scope="module")
+def planted(nuclei_sample, tmp_path_factory):
+    """Copy a part of the sample, and remove from the annotation a nucleus that every team has."""
+    left_out = shutil.ignore_patterns("over-splitter", "*GT*", "*RGB*", "Sample-C*", "Sample-B_2*")
+    folder = tmp_path_factory.mktemp("suspects") / "cohort"
+    shutil.copytree(nuclei_sample, folder, ignore=left_out)
+    region = load_region(open_cohort(folder), FIRST, SUSPECT_SETTINGS)
+    outcomes = [own.outcomes.reference for own in region.evaluations.values()]
+    seen = np.all([own.status == STATUS_CODE[Status.TP] for own in outcomes], axis=0)
+    row = int(np.argmax(seen * outcomes[0].area_px))
+    number = int(outcomes[0].ids[row])  # ids are running numbers in the file
+    (path,) = folder.glob(f"*/*/{FIRST}.xml")
+    tree = etree.parse(path)
+    drawn = tree.findall(".//Regions/Region")[number - 1]
+    drawn.getparent().remove(drawn)
+    tree.write(path)
+    return folder, Removed(np.argwhere(region.reference.id_image() == number))
+
+
+@pytest.fixture(scope="module")
+def shown_cohort(planted):
+    return open_cohort(planted[0])
+
+
+@pytest.fixture(scope="module")
+def shown_parts():
+    wanted = (FailuresPresenter, SuspectsPresenter, ReviewPart)
+    return tuple(part for part in PARTS if part in wanted)
+
+
+@pytest.fixture(scope="module")
+def expected(shown_cohort):
+    """Find the suspects apart from the panel."""
+    teams = [team.name for team in shown_cohort.competing_teams]
+    return cohort_suspects(shown_cohort, teams, SUSPECT_SETTINGS).suspects
+
+
+@pytest.fixture
+def part(open_desk, wait_until):
+    """Bring the panel to the front by its key, and search."""
+    desk = open_desk
+    desk.session.set_team(TEAM)
+    desk.link.failures.show_only(None)
+    desk.show_workspace("Failures")
+    wait_until(lambda: desk.is_settled)
+    QTest.keyClick(canvas_of(desk), "u", ALT)
+    part = desk.presenter(SuspectsPresenter)
+    wait_until(lambda: is_in_sight(part.panel))
+    part.panel.kind.check_only(None)
+    part.panel.least.show_choice(LIKELY_SCORE)
+    part.refresh()
+    assert part.panel.hint_text() == HINT
+    QTest.mouseClick(part.panel.search, LEFT)
+    assert part.is_busy
+    wait_until(lambda: not part.is_busy)
+    return part
+
+
+def canvas_of(desk):
+    return desk._viewer.window._qt_viewer.canvas.native
+
+
+def here(session):
+    """Name the selected object."""
+    selection, region = session.selection, session.snapshot.region.name
+    return FailureName(session.team, region, selection.side, selection.id)
+
+
+def choose(part, suspect):
+    """Click the row of a suspect."""
+    table = part.panel.table
+    place = table.model().index(part.panel.listed().index(suspect), 0)
+    table.scrollTo(place)
+    QTest.mouseClick(table.viewport(), LEFT, pos=table.visualRect(place).center())
+
+
+def only(part, kind):
+    """List one kind, of any score."""
+    part.panel.kind.check_only(frozenset({str(kind)}))
+    part.panel.least.choose(0.0)
+
+
+def show_gallery(part, desk, wait_until):
+    QTest.mouseClick(part.panel.gallery, LEFT)
+    gallery = desk.presenter(FailuresPresenter)
+    wait_until(lambda: not part.is_busy and is_in_sight(gallery.panel))
+    wait_until(lambda: desk.is_settled)
+    return gallery
+
+
+def test_it_lists_and_saves_what_the_command_writes(
+    part, planted, expected, tmp_path, monkeypatch, wait_until
+):
+    likely = [suspect for suspect in expected if suspect.score >= LIKELY_SCORE]
+    assert part.panel.listed() == likely
+    assert is_in_sight(part.panel.caution)
+    assert part.panel.caution.text() == CAUTION
+    only(part, SuspectKind.WRONG_CLASS)
+    listed = part.panel.listed()
+    assert listed == [own for own in expected if own.kind is SuspectKind.WRONG_CLASS]
+    part.panel.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
+    scores = [suspect.score for suspect in part.panel.listed()]
+    assert scores == sorted(own.score for own in listed)
+    assert scores != [own.score for own in listed]
+    part.panel.table.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
+
+    # The files are those of the command, whatever is listed.
+    assert main(["suspects", str(planted[0]), "-o", str(tmp_path / "command")]) == 0
+    (tmp_path / "window").mkdir()
+    chosen = str(tmp_path / "window")
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_args: chosen)
+    QTest.mouseClick(part.panel.export, LEFT)
+    wait_until(lambda: not part.is_busy)
+    for name in SUSPECTS_NAMES:
+        written = (tmp_path / "window" / name).read_bytes()
+        assert written == (tmp_path / "command" / name).read_bytes()
+
+
+def test_a_click_goes_to_an_overlooked_nucleus_with_all_teams_that_agree(
+    part, open_desk, planted, wait_until
+):
+    session, pixels = open_desk.session, planted[1].pixels
+    (suspect,) = (own for own in part.panel.listed() if own.kind is SuspectKind.OVERLOOKED)
+    assert len(suspect.teams) > 2
+    choose(part, suspect)
+    wait_until(lambda: open_desk.is_settled and session.snapshot.region.name == FIRST)
+
+    # The prediction of the team that is shown, which lies where the nucleus was removed.
+    assert (session.team, session.selection.side) == (TEAM, Side.PREDICTION)
+    own = session.snapshot.predictions[TEAM].id_image() == session.selection.id
+    assert own[tuple(pixels.T)].mean() > 0.5
+    visible = set(names_of_visible(open_desk._viewer))
+    assert visible & {"reference", *session.cohort.team_names} == {"reference", *suspect.teams}
+    assert part.panel.reason.text() == suspect.sentence
+    scale = open_desk._viewer.layers["reference"].scale
+    middle = np.array(open_desk._viewer.scene.camera.center[-2:]) / scale
+    assert np.abs(middle - pixels.mean(axis=0)).max() < 5
+
+    # Another region shows the team alone again.
+    open_desk.link.go_to("Sample-B_1")
+    wait_until(lambda: open_desk.is_settled and session.snapshot.region.name == "Sample-B_1")
+    assert set(names_of_visible(open_desk._viewer)) & set(suspect.teams) == {TEAM}
+
+
+def test_the_gallery_shows_exactly_the_listed_objects(part, open_desk, expected, wait_until):
+    only(part, SuspectKind.BADLY_LOCATED)
+    listed = part.panel.listed()
+    assert listed == [own for own in expected if own.kind is SuspectKind.BADLY_LOCATED]
+    gallery = show_gallery(part, open_desk, wait_until)
+    shown = {gallery.failures.name(int(row)): int(row) for row in gallery.panel.view.items.rows}
+    assert set(shown) == {FailureName(TEAM, s.region, Side.REFERENCE, s.id) for s in listed}
+    assert gallery.panel.chosen.text() == f"Suspects · badly-located · {len(listed)} objects"
+    # Most are matched: no failures, though suspect.
+    status = gallery.failures.columns["status"]
+    assert (status == STATUS_CODE[Status.TP]).mean() > 0.5
+    # N leads to one of them.
+    open_desk.session.select(None)
+    QTest.keyClick(canvas_of(open_desk), Qt.Key.Key_N)
+    wait_until(lambda: open_desk.is_settled)
+    assert here(open_desk.session) in shown
+
+
+@pytest.mark.usefixtures("part")
+def test_n_leads_through_objects_of_several_teams(open_desk, wait_until):
+    session, link = open_desk.session, open_desk.link
+    names = {
+        FailureName(team, region, Side.PREDICTION, 1)
+        for team, region in (("careful", FIRST), ("confuser", "Sample-B_1"), (TEAM, FIRST))
+    }
+    given = chosen_objects(session.cohort, names, session.settings)
+    link.show_objects(FailureSet("first ones", frozenset(names), given=given))
+    session.select(None)
+    seen = []
+    for _ in names:
+        QTest.keyClick(canvas_of(open_desk), Qt.Key.Key_N)
+        wait_until(lambda: open_desk.is_settled)
+        seen.append(here(session))
+    assert len(seen) == len(names)
+    assert set(seen) == names
+
+
+def test_a_verdict_applies_to_suspects_of_several_regions(part, open_desk, planted, wait_until):
+    reviewing = next(own for own in open_desk.parts if isinstance(own, ReviewPart)).reviewing
+    PREFERENCES.reviewer = "Ada"
+    reviewing.use(reviewer="Ada", path=planted[0] / REVIEW_FILE)
+    only(part, SuspectKind.BADLY_LOCATED)
+    gallery = show_gallery(part, open_desk, wait_until)
+    matched = [
+        gallery.failures.name(int(row))
+        for row in gallery.panel.view.items.rows
+        if gallery.failures.columns["status"][row] == STATUS_CODE[Status.TP]
+    ]
+    by_region = {name.region: name for name in matched}
+    names = list(by_region.values())
+    open_desk.link.failures.choose(names)
+    QTest.keyClick(canvas_of(open_desk), Qt.Key.Key_2, ALT)
+    wait_until(lambda: open_desk.is_settled)
+    with ReviewStore(planted[0] / REVIEW_FILE, reviewer="Ada") as store:
+        records = store.verdicts()
+    reviewing.close()
+    assert {FailureName(r.team, r.region, r.side, r.object_id) for r in records} == set(names)
+    assert {record.verdict for record in records} == {Verdict.PREDICTION_RIGHT}
+    # It went on to a suspect without a verdict.
+    assert here(open_desk.session) not in names
+
+
+def test_another_policy_takes_the_suspects_away(part, open_desk, wait_until):
+    settings = open_desk.session.settings
+    other = settings.replaced(ambiguous=AmbiguousPolicy.KEEP)
+    open_desk.panels.settings.settings_chosen.emit(other)
+    assert part.panel.hint_text() == STALE
+    assert part.found is None
+    open_desk.panels.settings.settings_chosen.emit(settings)
+    wait_until(lambda: open_desk.is_settled)
