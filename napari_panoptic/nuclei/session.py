@@ -18,6 +18,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.edits.pair import Edit, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.scores.thresholds import evaluation_at_threshold
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
@@ -94,6 +95,15 @@ class Request:
     """The team to evaluate before the others; None to evaluate all at the same time."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """An evaluation without the predictions of low score, and that with all of them."""
+
+    threshold: float
+    whole: Evaluation
+    evaluation: Evaluation
+
+
 @dataclass
 class _State:
     """The state of a session."""
@@ -107,6 +117,8 @@ class _State:
     newest: int = 0
     loaded: RegionSnapshot | None = None
     original: tuple[tuple[object, ...], Evaluation] | None = None
+    threshold: float | None = None
+    cut: _Cut | None = None
     summaries: dict[tuple[str, str], RegionSummary] = field(default_factory=dict)
 
 
@@ -129,6 +141,7 @@ class Session:
     summary_changed = Signal(RegionSummary)
     edited = Signal(EditedEvaluation)
     copies_changed = Signal()  # a working copy was created or discarded
+    threshold_changed = Signal(object)  # float | None: predictions of a lower score are left out
 
     def __init__(self, cohort: Cohort, settings: EvaluationSettings | None = None) -> None:
         self.cohort = cohort
@@ -198,6 +211,85 @@ class Session:
         """The current team's evaluation of a held region or of a slide."""
         return None if self.snapshot is None else self.snapshot.result(self.team)
 
+    @property
+    def threshold(self) -> float | None:
+        """Predictions of the current region and team with a lower score are left out, if any.
+
+        It holds for what is shown of this region, also under other settings, until another
+        region or team is shown or something is edited. Summaries are without it.
+        """
+        return self._state.threshold
+
+    @property
+    def n_below_threshold(self) -> int:
+        """How many predictions the threshold leaves out."""
+        cut = self._cut
+        if cut is None:
+            return 0
+        return len(cut.whole.outcomes.prediction) - len(cut.evaluation.outcomes.prediction)
+
+    def with_all_scores(self, team: str | None) -> Evaluation | Evaluation[TiledPair] | None:
+        """Return a team's evaluation of the current region, whatever the threshold."""
+        cut = self._cut
+        if cut is not None and team == self.team:
+            return cut.whole
+        return None if self.snapshot is None else self.snapshot.result(team)
+
+    def set_threshold(self, threshold: float | None) -> None:
+        """Leave out predictions with a lower score, in the region and team that are shown.
+
+        Nothing is changed but the evaluation: pixels, files and summaries stay.
+
+        Parameters
+        ----------
+        threshold
+            The lowest score that stays; None for all predictions. Those without a score stay.
+
+        Raises
+        ------
+        PanopticError
+            If the region is under edit.
+        """
+        state = self._state
+        if threshold == state.threshold:
+            return
+        if threshold is not None and self._has_edits_here:
+            raise PanopticError(
+                "no threshold in a region with unsaved edits. Save or discard the edits first"
+            )
+        if state.snapshot is not None and (cut := self._cut) is not None:
+            state.snapshot = _replaced(state.snapshot, str(self.team), cut.whole)
+        state.threshold, state.cut = threshold, None
+        if state.snapshot is not None:
+            state.snapshot = self._at_threshold(state.snapshot)
+        before = state.selection
+        state.selection = self._refound(before)
+        self.threshold_changed.emit(threshold)
+        if before is not None and state.selection is None:
+            self.selection_changed.emit(None)
+
+    @property
+    def _cut(self) -> _Cut | None:
+        """The cut, if it is what is shown."""
+        cut = self._state.cut
+        return cut if cut is not None and self.evaluation is cut.evaluation else None
+
+    @property
+    def _has_edits_here(self) -> bool:
+        return self.snapshot is not None and self._copies.has_edits(self.snapshot.region.name)
+
+    def _at_threshold(self, snapshot: RegionSnapshot) -> RegionSnapshot:
+        """Return a snapshot without the predictions of low score of the current team."""
+        state, team = self._state, self.team
+        whole = snapshot.evaluations.get(team or "")
+        if state.threshold is None or team is None or whole is None:
+            return snapshot
+        cut = state.cut
+        if cut is None or cut.whole is not whole or cut.threshold != state.threshold:
+            cut = _Cut(state.threshold, whole, evaluation_at_threshold(whole, state.threshold))
+            state.cut = cut
+        return _replaced(snapshot, team, cut.evaluation)
+
     def request(
         self,
         *,
@@ -262,7 +354,9 @@ class Session:
         )
         before, shown = state.selection, self.shown
         state.loaded = snapshot
-        state.snapshot = self._with_copies(snapshot)
+        if not same_region or self._copies.has_edits(snapshot.region.name):
+            state.threshold = state.cut = None
+        state.snapshot = self._at_threshold(self._with_copies(snapshot))
         if same_region and shown is not None and self.shown is shown:
             self.region_changed.emit(state.snapshot)  # only other teams have come
             return True
@@ -281,6 +375,7 @@ class Session:
             return
         self.cohort.checked_team(name)
         selection = self._state.selection
+        self._state.threshold = self._state.cut = None
         self._state.team = name
         self._re_evaluate_copies()
         self._state.selection = None
@@ -427,6 +522,7 @@ class Session:
         is_mirrored
             Whether this only follows the source of the area.
         """
+        self.set_threshold(None)
         originals, _ = self._editable()
         is_new = not self._copies.is_ambiguous_edited(originals.region)
         self._copies.set_ambiguous(originals, ambiguous)
@@ -537,6 +633,7 @@ class Session:
         is_mirrored: bool = False,
         box: tuple[int, int, int, int] | None = None,
     ) -> EditedEvaluation:
+        self.set_threshold(None)
         originals, shown = self._editable()
         team = team or shown
         is_new = not self._copies.is_edited(originals.region, side, team)
@@ -671,3 +768,7 @@ class Session:
 def _flattened(settings: EvaluationSettings) -> EvaluationSettings:
     """Return the settings by which objects under edit are judged: a stroke sets one id a pixel."""
     return settings.replaced(overlaps=Overlaps.FLATTEN)
+
+
+def _replaced(snapshot: RegionSnapshot, team: str, evaluation: Evaluation) -> RegionSnapshot:
+    return replace(snapshot, evaluations={**snapshot.evaluations, team: evaluation})

@@ -38,6 +38,8 @@ class ObjectFacts:
         Area that counts.
     centroid_yx_px
         Centroid of that area, or None.
+    score
+        How sure the model is of it.
     """
 
     side: Side
@@ -55,6 +57,7 @@ class ObjectFacts:
     area_px: int | None = None
     area_um2: float = float("nan")
     centroid_yx_px: tuple[float, float] | None = None
+    score: float = float("nan")
 
     @property
     def title(self) -> str:
@@ -121,6 +124,8 @@ class ObjectFacts:
         if self.centroid_yx_px is not None:
             y, x = map(styles.decimal_text, self.centroid_yx_px)
             rows.append(("Centroid", f"y {y}, x {x}{styles.THIN_SPACE}px"))
+        if not math.isnan(self.score):
+            rows.append(("Score", styles.ratio_text(self.score)))
         return rows
 
 
@@ -172,6 +177,7 @@ def object_facts(
         area_px=area,
         area_um2=area * um_per_px**2,
         centroid_yx_px=(y, x),
+        score=float(own.score[row]),
     )
 
 

@@ -39,6 +39,7 @@ FIGURE_MEANINGS: Mapping[str, str] = {name: text.meaning for name, text in METRI
 
 OBJECT_MEANINGS: Mapping[str, str] = {
     "status": "Outcome of the object.",
+    "score": "How sure the model is of the prediction, as its file states.",
     "cause": "Why the object is unmatched.",
     "iou": "Overlap with the partner; unmatched: the best overlap; ignored: none.",
     "hausdorff_px": "Largest distance between the two outlines.",

@@ -210,8 +210,9 @@ def object_lut(
     float32 (65535, 4): RGBA of each label.
     """
     if colour_by is ColourBy.CLASS:
-        values = None if value_of is None else value_of(labels.ids)
-        return styles.class_lut(labels.class_index, styles.class_colours(len(scheme.names)), values)
+        known = labels if outcomes is None or value_of is None else outcomes
+        values = None if value_of is None else value_of(known.ids)
+        return styles.class_lut(known.class_index, styles.class_colours(len(scheme.names)), values)
     if outcomes is None:
         return styles.neutral_lut(len(labels))
     values = None if value_of is None else value_of(outcomes.ids)

@@ -93,6 +93,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("hausdorff95_px", "HD95 px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff95_px"], 62),
     Column("centroid_y_px", "y px", Kind.DECIMAL, "Row of the centroid, from the top.", 52),
     Column("centroid_x_px", "x px", Kind.DECIMAL, "Column of the centroid, from the left.", 52),
+    Column("score", "Score", Kind.RATIO, OBJECT_MEANINGS["score"], 48),
 )
 
 
@@ -501,6 +502,7 @@ def _side_values(outcomes: Outcomes, side: Side) -> dict[str, NDArray[np.generic
         "hausdorff95_px": own.hausdorff95_px,
         "centroid_y_px": own.centroid_yx_px[:, 0],
         "centroid_x_px": own.centroid_yx_px[:, 1],
+        "score": own.score,
     }
 
 

@@ -49,9 +49,16 @@ def title_parts(session: Session, edited: Edited, listed: Listed | None) -> list
         parts.append("overlaps flattened while edited")
     elif settings.overlaps is Overlaps.KEEP and session.evaluation is not None:
         parts.append(_overlaps_text(session, snapshot))
+    if session.threshold is not None:
+        parts.insert(2, threshold_text(session.n_below_threshold, session.threshold))
     if listed is not None:
         parts.append(f"other objects: {listed.others.short}")
     return parts
+
+
+def threshold_text(count: int, threshold: float) -> str:
+    """Describe how many objects are left out for their score."""
+    return f"without {count_text(count)} object{'' if count == 1 else 's'} below {threshold:g}"
 
 
 def region_notes(session: Session, snapshot: RegionSnapshot) -> list[Finding]:

@@ -75,13 +75,26 @@ def at_threshold(evaluation: Evaluation, threshold: float) -> Thresholded:
     threshold
         Predictions of a lower score are removed.
     """
-    scores = evaluation.pair.prediction.scores
-    removed = scores < threshold
-    if not removed.any():
-        return Thresholded(threshold, removed, evaluation.outcomes, evaluation.counts)
-    table = _without(evaluation.table, removed)
-    found = evaluated(evaluation.pair, table, evaluation.settings, evaluation.distances)
+    removed = evaluation.pair.prediction.scores < threshold
+    found = evaluation_at_threshold(evaluation, threshold)
     return Thresholded(threshold, removed, found.outcomes, found.counts)
+
+
+def evaluation_at_threshold(evaluation: Evaluation, threshold: float) -> Evaluation:
+    """Evaluate a region without the predictions of low score; see `at_threshold`.
+
+    Returns
+    -------
+    Evaluation
+        Of the same label pair: its images keep the pixels of removed predictions, and its table
+        their rows, without a pixel, as after an edit that erased them. `evaluation` itself if
+        nothing is removed.
+    """
+    removed = evaluation.pair.prediction.scores < threshold
+    if not removed.any():
+        return evaluation
+    table = _without(evaluation.table, removed)
+    return evaluated(evaluation.pair, table, evaluation.settings, evaluation.distances)
 
 
 def without_low_scores(labels: LabelImage, threshold: float) -> LabelImage:

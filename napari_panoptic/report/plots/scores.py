@@ -16,6 +16,8 @@ from napari_panoptic.nuclei.scores.thresholds import BestThreshold, ThresholdCur
 from napari_panoptic.report.plots.theme import INK, PALE, SMALL, Drawing, Plot, Point, label
 from napari_panoptic.report.text import FIGURE_NAMES, count, ratio
 
+PRECISION, CALIBRATION, THRESHOLDS = "Precision and recall", "Calibration", "Thresholds"
+"""The titles of the plots."""
 _MOST_POINTS = 101
 _LINES = ("-", "--")
 
@@ -40,20 +42,53 @@ def score_plots(
     best
         The best thresholds: their figures are drawn, and where they are.
     """
-    style = team_styles(teams)[scores.team]
-    names = [
-        "Precision and recall",
-        *([] if scores.reliability is None else ["Calibration"]),
-        *([] if scores.curve is None else ["Thresholds"]),
-    ]
+    names = plot_names(scores)
     drawing = Drawing(2.8 * len(names), 2.7)
-    axes = iter(drawing.panels(names, len(names), share=False))
-    _precision(drawing, next(axes), scores, style, iou)
-    if scores.reliability is not None:
-        _calibration(drawing, next(axes), scores.reliability, scores.team, style)
-    if scores.curve is not None:
-        _thresholds(drawing, next(axes), scores.curve, scores.team, style, best)
+    for name, axes in zip(names, drawing.panels(names, len(names), share=False), strict=True):
+        _draw(drawing, axes, name, scores, teams, iou, best)
     return drawing.done()
+
+
+def score_plot(
+    scores: CohortScores,
+    teams: Sequence[str],
+    name: str,
+    *,
+    iou: float,
+    best: Sequence[BestThreshold] = (),
+) -> Plot:
+    """Draw one of `plot_names`; the other arguments are those of `score_plots`."""
+    drawing = Drawing(4.6, 2.7)
+    (axes,) = drawing.panels([""], 1)
+    _draw(drawing, axes, name, scores, teams, iou, best)
+    return drawing.done()
+
+
+def plot_names(scores: CohortScores) -> list[str]:
+    """Return the titles of the plots that there are of a team's scores."""
+    return [
+        PRECISION,
+        *([] if scores.reliability is None else [CALIBRATION]),
+        *([] if scores.curve is None else [THRESHOLDS]),
+    ]
+
+
+def _draw(
+    drawing: Drawing,
+    axes: Axes,
+    name: str,
+    scores: CohortScores,
+    teams: Sequence[str],
+    iou: float,
+    best: Sequence[BestThreshold],
+) -> None:
+    style = team_styles(teams)[scores.team]
+    if name == PRECISION:
+        _precision(drawing, axes, scores, style, iou)
+    elif name == CALIBRATION and scores.reliability is not None:
+        _calibration(drawing, axes, scores.reliability, scores.team, style)
+    elif scores.curve is not None:
+        _thresholds(drawing, axes, scores.curve, scores.team, style, best)
 
 
 def _precision(

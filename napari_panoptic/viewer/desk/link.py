@@ -265,11 +265,22 @@ class Link:
         self._going_to = None
         row = shown.outcomes.side(place.side).row_of(place.object_id)
         if row is None:
-            show_info(f"{place.side} {place.object_id} does not exist under the current settings.")
+            show_info(self._why_absent(place))
             return
         self.scene.show_beside(place.beside)
         self._session.select_row(place.side, row)
         self.follow_selected()
+
+    def _why_absent(self, place: _Place) -> str:
+        """Explain why there is no object to go to."""
+        name, session = f"{place.side} {place.object_id}", self._session
+        whole = session.with_all_scores(session.team)
+        if (
+            whole is not None
+            and whole.outcomes.side(place.side).row_of(place.object_id) is not None
+        ):
+            return f"{name} has a score below the threshold. Reset the threshold in Scores."
+        return f"{name} does not exist under the current settings."
 
     def close(self) -> None:
         """Undo every connection and stop all work; touches no widget."""
@@ -319,6 +330,7 @@ class Link:
             (session.selected_again, self._show_selection),
             (session.summary_changed, panels.navigator.show_summary),
             (session.edited, self._show_edit),
+            (session.threshold_changed, self._show_threshold),
             (self.loader.busy_changed, self._show_busy),
             (self.loader.failed, self._on_failure),
             (self.loader.picture_read, self._show_picture),
@@ -506,7 +518,8 @@ class Link:
         """Add the teams' results to the navigator, except those that it shows already."""
         name = snapshot.region.name
         for team in (*snapshot.evaluations, *snapshot.slides):
-            found, known = snapshot.result(team), self._session.summaries.get((name, team))
+            found = self._session.with_all_scores(team)
+            known = self._session.summaries.get((name, team))
             if found is not None and (known is None or known.counts is not found.counts):
                 self._session.add_summary(RegionSummary.of(name, team, found))
 
@@ -578,10 +591,20 @@ class Link:
             self.scene.take_unseen_edit(self._session.snapshot, edit.team)
             self._follow_soon()
             return
-        self.scene.take_edit(self._session.snapshot, edited=self._edited())
+        self._follow_evaluation(self._session.snapshot)
+
+    def _follow_evaluation(self, snapshot: RegionSnapshot) -> None:
+        """Show another evaluation of the same region."""
+        self.scene.take_edit(snapshot, edited=self._edited())
         self._show_headline()
         self._show_counts()
         self._follow_soon()
+
+    def _show_threshold(self, _threshold: float | None) -> None:
+        """Show the region without predictions of low score, as after an edit."""
+        self.pointer.forget()
+        if self._session.snapshot is not None:
+            self._follow_evaluation(self._session.snapshot)
 
     def _follow_soon(self) -> None:
         """Let lists follow in a moment, and panels that compute once the hand rests."""

@@ -69,7 +69,8 @@ WORKSPACES = (
         "Compare the failures of the whole cohort",
         Arrangement(
             right=Column(
-                0.46, (Stack(("Failures", "Slices", "Suspects"), 0.7), Stack(("Object",), 0.3))
+                0.46,
+                (Stack(("Failures", "Slices", "Scores", "Suspects"), 0.7), Stack(("Object",), 0.3)),
             ),
         ),
         "Failures",

@@ -12,6 +12,7 @@ from napari_panoptic.viewer.panels.object_card import ObjectPresenter
 from napari_panoptic.viewer.panels.part import DeskPart, Presenter
 from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 from napari_panoptic.viewer.panels.review.part import ReviewPart
+from napari_panoptic.viewer.panels.scores.presenter import ScoresPresenter
 from napari_panoptic.viewer.panels.slices.presenter import SlicesPresenter
 from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
@@ -21,6 +22,7 @@ PARTS: tuple[type[Presenter[Any]] | type[DeskPart], ...] = (
     ObjectPresenter,
     FailuresPresenter,
     SlicesPresenter,
+    ScoresPresenter,
     SuspectsPresenter,
     TeamsPresenter,
     VersionsPresenter,

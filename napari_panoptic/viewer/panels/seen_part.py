@@ -17,6 +17,7 @@ from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtWidgets import QDockWidget, QWidget
 
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.scores.thresholds import without_low_scores
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
@@ -91,7 +92,9 @@ def material(session: Session, *, teams: Collection[str] | None = None) -> Mater
         known = {
             name: snapshot.evaluations[name] for name in wanted if name in snapshot.evaluations
         }
-        return Material(snapshot, known, {}, snapshot.settings) if known else None
+        below = _below_threshold(session) if session.team in known else {}
+        known = {name: found for name, found in known.items() if name not in below}
+        return Material(snapshot, known, below, snapshot.settings) if known or below else None
     # Images under edit change with the next stroke: the worker gets copies.
     reference = _copied(snapshot.reference)
     pairs = {
@@ -101,6 +104,16 @@ def material(session: Session, *, teams: Collection[str] | None = None) -> Mater
         for name in wanted
     }
     return Material(snapshot, {}, pairs, snapshot.settings) if pairs else None
+
+
+def _below_threshold(session: Session) -> dict[str, LabelPair]:
+    """Return the pair that is shown as a pair without the pixels of what is left out."""
+    evaluation, threshold = session.evaluation, session.threshold
+    if evaluation is None or threshold is None or not session.n_below_threshold:
+        return {}
+    pair = evaluation.pair
+    kept = without_low_scores(pair.prediction, threshold)
+    return {str(session.team): replace(pair, prediction=kept)}
 
 
 def _copied(labels: LabelImage) -> LabelImage:

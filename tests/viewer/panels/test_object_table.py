@@ -41,7 +41,7 @@ def shown(table, name):
 
 
 def test_all_columns_are_there(table):
-    assert table.model.columnCount() == len(COLUMNS) == 15
+    assert table.model.columnCount() == len(COLUMNS) == 16
     titles = [table.model.headerData(k, Qt.Orientation.Horizontal) for k in range(len(COLUMNS))]
     assert titles[:6] == ["Side", "Id", "Status", "Cause", "Class", "IoU"]
 

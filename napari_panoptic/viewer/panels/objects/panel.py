@@ -135,7 +135,7 @@ class ObjectTable(QWidget):
         self._columns = TickMenu(self)
         self._hidden: frozenset[str] = frozenset()
         self._outcomes: Outcomes | None = None
-        self._with_um = False
+        self._with_um = self._with_scores = False
         self._count = PlainLabel()
         self._empty = EMPTY
         self._hint = PlainLabel(EMPTY)
@@ -160,6 +160,7 @@ class ObjectTable(QWidget):
         classes = () if outcomes is None else outcomes.class_names
         self._menus["class"].set_words(classes)
         self._with_um = outcomes is not None and outcomes.mpp is not None
+        self._with_scores = outcomes is not None and not np.isnan(outcomes.prediction.score).all()
         self._show_columns()
         self._make_room_for_ids(rows)
         self._reset(lambda: self.model.set_rows(rows))
@@ -388,9 +389,13 @@ class ObjectTable(QWidget):
             viewport_of(horizontal).update()
 
     def _show_columns(self) -> None:
-        """Show the columns that are wanted; micrometres only where they are known."""
+        """Show the columns that are wanted; micrometres and scores only where known."""
+        unknown_names = {
+            *(() if self._with_um else ("hausdorff_um",)),
+            *(() if self._with_scores else ("score",)),
+        }
         for number, column in enumerate(COLUMNS):
-            unknown = column.name == "hausdorff_um" and not self._with_um
+            unknown = column.name in unknown_names
             self.view.setColumnHidden(number, unknown or column.name in self._hidden)
         for action in self._columns.actions():
             action.setChecked(action.data() not in self._hidden)

@@ -1,0 +1,1 @@
+"""What the scores of a team are worth, and the region without predictions of low score."""

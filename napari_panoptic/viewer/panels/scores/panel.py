@@ -1,0 +1,194 @@
+"""The panel of scores: a threshold, plots, and the wrong predictions with the highest scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psygnal import Signal
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.number_slider import NumberSlider
+from napari_panoptic.viewer.kit.plot_view import PlotView
+from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.panels.slices.panel import SliceLine, SliceList
+
+NO_TEAM = "Choose a team with predictions."
+NO_REGION = "The region is not evaluated."
+NO_SCORES = (
+    "This team has no scores in this region. They are read from the file of the objects, from a "
+    "table beside it, or from a probability map; docs/scores.md has the formats."
+)
+ON_SLIDE = "On slides that are read in windows, no threshold can be set."
+EDITED = "No threshold in a region with unsaved edits: save or discard them first."
+TOO_MANY = "No threshold in a region with more objects than colours."
+HINT = (
+    "Press “Evaluate” for average precision, calibration, the best threshold, and the predictions "
+    "that are sure and wrong, over the cohort."
+)
+COMPUTING = "Evaluating the cohort …"
+STOPPED = "Stopped. Press “Evaluate” to start again."
+STALE = "The scores were of another team, other settings or other files. Press “Evaluate” again."
+NO_SCORES_AT_ALL = (
+    "No prediction of this team has a score; docs/scores.md tells where they come from."
+)
+_LEAST_LIST_PX, _LEAST_PLOT_PX = 110, 190
+_PARTS_OF_BAR = 1000
+
+
+class ScoresPanel(QScrollArea):
+    """A threshold for the region that is shown, and what scores are worth over the cohort."""
+
+    evaluate_wanted = Signal()
+    stop_wanted = Signal()
+    reset_wanted = Signal()
+    gallery_wanted = Signal()
+    plot_chosen = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.slider = NumberSlider(0.0, 1.0, step=0.01, decimals=3)
+        self.slider.setToolTip("Predictions with a lower score are left out of this region.")
+        self.slider.setAccessibleName("Threshold of the score")
+        self.reset = QPushButton("Reset")
+        self.reset.setToolTip("Show all predictions again.")
+        self.state, self.headline = PlainLabel(), PlainLabel()
+        self.evaluate, self.stop = QPushButton("Evaluate"), QPushButton("Stop")
+        self.evaluate.setToolTip("Evaluate scores over the cohort, from the files on disk.")
+        self.stop.setToolTip("Stop the evaluation.")
+        self.bar = QProgressBar()
+        self.bar.setRange(0, _PARTS_OF_BAR)
+        self.bar.setTextVisible(False)
+        self.bar.setFixedHeight(10)
+        self.plots = ChoiceBox(meaning="Which plot to show.")
+        self.plot = PlotView()
+        self.plot.setMinimumHeight(_LEAST_PLOT_PX)
+        self.failures = SliceList()
+        self.failures.setAccessibleName("Sure and wrong predictions")
+        self.failures.setMinimumHeight(_LEAST_LIST_PX)
+        self.listed = PlainLabel()
+        self.gallery = QPushButton("Gallery")
+        self.gallery.setToolTip("Show exactly these predictions in the gallery.")
+        self._of_slider, self._of_result = QWidget(), QWidget()
+        self._lay_out()
+        self._connect()
+        self.show_progress(None)
+        self.show_nothing(HINT)
+
+    def show_range(self, low: float, high: float) -> None:
+        """Let the slider go over the scores of a region; emits nothing."""
+        blocked = self.slider.blockSignals(True)
+        self.slider.setRange(low, high)
+        self.slider.setSingleStep((high - low) / 100)
+        self.slider.blockSignals(blocked)
+        self._of_slider.show()
+
+    def show_threshold(self, threshold: float, text: str, *, is_set: bool) -> None:
+        """Show a threshold and what it leaves out."""
+        self.slider.show_value(threshold)
+        self.reset.setEnabled(is_set)
+        self.state.setText(text)
+
+    def show_no_slider(self, why: str) -> None:
+        """Show why there is no threshold to choose."""
+        self._of_slider.hide()
+        self.state.setText(why)
+
+    def show_progress(self, share: float | None, doing: str = "") -> None:
+        """Show the share of an evaluation that is done; None if none is running."""
+        is_running = share is not None
+        self.bar.setVisible(is_running)
+        self.stop.setVisible(is_running)
+        self.evaluate.setVisible(not is_running)
+        self.bar.setValue(round(_PARTS_OF_BAR * (share or 0.0)))
+        self.bar.setToolTip(shown(doing))
+
+    def show_nothing(self, hint: str) -> None:
+        """Show a sentence, and nothing of the cohort."""
+        self.headline.setText(hint)
+        self.headline.setToolTip("")
+        self._of_result.hide()
+        self.failures.fill(())
+        self.plots.offer(())
+        self.plot.show_plot(None)
+
+    def show_result(
+        self, sentences: Sequence[str], plots: Sequence[Choice], listed: str, notes: str
+    ) -> None:
+        """Show what scores are worth over the cohort.
+
+        Parameters
+        ----------
+        sentences
+            Its figures.
+        plots
+            Which plots there are.
+        listed
+            The line above the list of wrong predictions.
+        notes
+            What was left out, for the tooltip.
+        """
+        self.headline.setText("\n".join(sentences))
+        self.headline.setToolTip(shown(notes))
+        self.plots.offer(plots)
+        self.listed.setText(listed)
+        self._of_result.show()
+
+    def show_failures(self, lines: Sequence[SliceLine]) -> None:
+        """List wrong predictions."""
+        self.failures.fill(lines)
+        self.gallery.setEnabled(bool(lines))
+
+    def _connect(self) -> None:
+        self.evaluate.clicked.connect(lambda _=False: self.evaluate_wanted.emit())
+        self.stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
+        self.reset.clicked.connect(lambda _=False: self.reset_wanted.emit())
+        self.gallery.clicked.connect(lambda _=False: self.gallery_wanted.emit())
+        self.plots.chosen.connect(self.plot_chosen.emit)
+
+    def _lay_out(self) -> None:
+        for label in (self.state, self.headline, self.listed):
+            label.setWordWrap(True)
+        body = QWidget()
+        self.setWidget(body)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        layout = QVBoxLayout(body)
+        layout.setContentsMargins(4, 4, 4, 2)
+        layout.setSpacing(3)
+        row = QHBoxLayout(self._of_slider)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(PlainLabel("Threshold"))
+        row.addWidget(self.slider, 1)
+        row.addWidget(self.reset)
+        layout.addWidget(self._of_slider)
+        layout.addWidget(self.state)
+        over = QHBoxLayout()
+        over.addWidget(PlainLabel("Over the cohort"), 1)
+        over.addWidget(self.evaluate)
+        over.addWidget(self.stop)
+        layout.addLayout(over)
+        layout.addWidget(self.bar)
+        layout.addWidget(self.headline)
+        inner = QVBoxLayout(self._of_result)
+        inner.setContentsMargins(0, 0, 0, 0)
+        inner.setSpacing(3)
+        above = QHBoxLayout()
+        above.addWidget(self.listed, 1)
+        above.addWidget(self.gallery)
+        inner.addLayout(above)
+        inner.addWidget(self.failures, 1)
+        inner.addWidget(self.plots)
+        inner.addWidget(self.plot, 1)
+        layout.addWidget(self._of_result, 1)
+        layout.addStretch(0)
