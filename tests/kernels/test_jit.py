@@ -116,6 +116,7 @@ def test_kernels_run_where_nothing_can_be_kept(tmp_path: Path) -> None:
     assert printed(started(folder, NUMBA_CACHE_DIR="", **homes)) == (22, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [3])
 def test_processes_that_start_at_once_on_an_empty_cache(tmp_path: Path, count: int) -> None:
     folder = written(tmp_path / "kernels", 2)

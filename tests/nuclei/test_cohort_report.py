@@ -236,6 +236,7 @@ def test_a_killed_report_goes_on_and_ends_with_the_same_bytes(
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("no_plots")
 def test_no_resume_begins_anew(
     folder: Path, cohort: Cohort, tmp_path: Path, capsys: pytest.CaptureFixture[str]

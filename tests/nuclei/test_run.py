@@ -770,6 +770,7 @@ def test_a_cluster_that_loses_its_workers_in_the_middle(
     assert "Traceback" not in caplog.text
 
 
+@pytest.mark.long
 def test_no_workers_are_an_error(cluster: Cluster, cohort: Cohort) -> None:
     """The cluster's last test."""
     for worker in cluster.workers:

@@ -329,6 +329,7 @@ def test_one_class(cohort: Cohort) -> None:
     assert "Unknown class names" in page.section("data")
 
 
+@pytest.mark.long
 def test_equal_teams(cohort: Cohort) -> None:
     found = report_on(with_teams(cohort, dict.fromkeys("abc", "alpha")))
     page = page_of(found, "summary", "aggregation", "statistics")

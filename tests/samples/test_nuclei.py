@@ -196,6 +196,7 @@ def test_the_same_seed_draws_the_same_objects(folder: Path, tmp_path: Path) -> N
     assert _contents(again) == _contents(folder)
 
 
+@pytest.mark.long
 def test_another_seed_draws_others(folder: Path, tmp_path: Path) -> None:
     other = write_sample_cohort(tmp_path / "other", seed=7)
     assert _contents(other).keys() == _contents(folder).keys()
