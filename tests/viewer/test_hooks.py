@@ -72,6 +72,7 @@ def test_a_cohort_folder_is_read_by_naming_the_plugin(
     close_desk(desk)
 
 
+@pytest.mark.long
 def test_the_inspector_comes_from_the_plugins_menu(close_desk, window, wait_until):
     viewer = window
     _, widget = viewer.window.add_plugin_dock_widget("napari-panoptic", "Panoptic Inspector")

@@ -212,6 +212,7 @@ def test_the_process_beside_compiles_what_the_window_needs(tmp_path):
     assert len(beside & evaluated) > 0.8 * len(evaluated)
 
 
+@pytest.mark.long
 def test_on_a_first_start_another_process_compiles_too(monkeypatch):
     monkeypatch.setattr(first_start, "has_cached_kernels", lambda: False)
     monkeypatch.setattr(first_start.os, "cpu_count", lambda: 2)

@@ -174,6 +174,7 @@ class TestSelecting:
         assert desk.session.team == other
         assert desk.session.selection.row == index[y, x] - 1
 
+    @pytest.mark.long
     def test_a_team_whose_eye_is_open_stays_and_is_drawn_as_any_until_another_is_chosen(
         self, desk, viewer, wait_until
     ):
@@ -272,6 +273,7 @@ class TestKeys:
         wait_until(lambda: not desk.link.loader.is_busy)
         assert desk.session.snapshot.region.name == FIRST
 
+    @pytest.mark.long
     @pytest.mark.parametrize("panel", ["table", "navigator"])
     def test_keys_work_from_the_panels_too(self, desk, panel):
         widget = {
@@ -299,6 +301,7 @@ class TestChanging:
             desk.panels.legend.chip_clicked.emit(Side.REFERENCE, "FN")
             assert desk.panels.objects.model.rowCount() == expected
 
+    @pytest.mark.long
     def test_a_selected_object_stays_selected_under_other_settings(self, desk, wait_until):
         desk.session.select_row(Side.REFERENCE, 3)
         desk.panels.settings.threshold.setValue(0.7)
@@ -306,6 +309,7 @@ class TestChanging:
         assert desk.session.selection.row == 3
         assert desk.panels.objects.selected() == (Side.REFERENCE, 3)
 
+    @pytest.mark.long
     def test_the_view_stays_under_other_settings_and_fits_another_region(
         self, desk, viewer, wait_until
     ):
@@ -317,6 +321,7 @@ class TestChanging:
         wait_until(lambda: desk.is_settled)
         assert viewer.scene.camera.zoom < zoom
 
+    @pytest.mark.long
     def test_a_setting_recomputes_everything(self, desk, wait_until):
         before = desk.panels.metrics.figure("detection_recall")
         desk.panels.settings.threshold.setValue(0.95)
@@ -363,6 +368,7 @@ class TestChanging:
         ask(radius=2)
         wait_until(lambda: is_right("merger"))
 
+    @pytest.mark.long
     def test_filters_name_what_the_table_knows(self, desk):
         desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
         count = desk.session.evaluation.outcomes.prediction.count(Status.FP)

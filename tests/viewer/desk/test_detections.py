@@ -104,6 +104,7 @@ def test_circles_have_the_distance_and_colours_the_status(desk, layers):
     _agree(desk, layers)
 
 
+@pytest.mark.long
 def test_points_added_moved_and_deleted_count_at_once_and_come_back(desk, layers):
     layer, counts = layers[Side.PREDICTION], desk.session.judged.counts
     before = layer.data.copy()
@@ -179,6 +180,7 @@ def test_slider_and_curve_set_the_threshold(desk, layers):
     assert "No curve" in desk.figures.curve.text()
 
 
+@pytest.mark.long
 def test_failures_one_after_the_other(desk, viewer):
     judged = desk.session.judged
     n = judged.counts.fn + judged.counts.fp
@@ -220,6 +222,7 @@ def test_where_there_is_no_failure_to_go_to_it_is_said(desk, viewer, monkeypatch
     assert told[1:] == [desk_module.ONLY_FAILURE]
 
 
+@pytest.mark.long
 def test_other_frames_and_teams(desk, layers, wait_until):
     desk.step_frame(1)
     wait_until(lambda: desk.is_settled)
@@ -255,6 +258,7 @@ def test_a_click_selects_and_keys_are_listed(desk):
     desk.keys.close()
 
 
+@pytest.mark.long
 def test_tools_are_taken_and_put_down_by_buttons(desk, layers, viewer):
     settings, layer = desk.settings, layers[Side.PREDICTION]
     assert viewer.layers.selection.active is layer
@@ -282,6 +286,7 @@ def test_tools_are_taken_and_put_down_by_buttons(desk, layers, viewer):
     )
 
 
+@pytest.mark.long
 def test_the_point_in_hand_is_the_selected_one_whichever_side_it_is_on(
     desk, layers, viewer, wait_until
 ):
@@ -317,6 +322,7 @@ def test_the_point_in_hand_is_the_selected_one_whichever_side_it_is_on(
     desk.settings.move_points.click()
 
 
+@pytest.mark.long
 def test_the_ring_stays_with_its_point(desk, layers, viewer):
     session, layer = desk.session, layers[Side.PREDICTION]
     last = len(layer.data) - 1
@@ -336,6 +342,7 @@ def test_the_ring_stays_with_its_point(desk, layers, viewer):
     assert np.array_equal(ring.data[0], layer.data[last])
 
 
+@pytest.mark.long
 def test_scores_of_atypia_frame_by_frame_and_in_sum(desk, wait_until):
     panel, scores = desk.atypia, desk.session.scores
     for team in desk.session.cohort.team_names:
@@ -364,6 +371,7 @@ def test_scores_of_atypia_frame_by_frame_and_in_sum(desk, wait_until):
     assert desk.session.team == "eager"
 
 
+@pytest.mark.long
 def test_a_missing_answer_is_said_and_a_cohort_without_scores_has_no_panel(desk, viewer):
     session = desk.session
     first, *others = session.scores.frames
@@ -402,6 +410,7 @@ def test_other_frames_follow_another_distance_and_can_be_stopped(desk, wait_unti
     assert desk.figures.table.horizontalHeaderItem(2).text() == "all frames"
 
 
+@pytest.mark.long
 def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, wait_until):
     folder = shutil.copytree(detection_sample, tmp_path / "odd")
     own = {
@@ -452,6 +461,7 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
     assert desk.points.table.rows()
 
 
+@pytest.mark.long
 def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
     desk, monkeypatch, wait_until
 ):
@@ -486,6 +496,7 @@ def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
     assert len(told) == 1
 
 
+@pytest.mark.long
 def test_a_drag_without_an_end_keeps_no_later_change_from_undo(desk, layers, wait_until):
     layer = layers[Side.PREDICTION]
     n = len(layer.data)
@@ -504,6 +515,7 @@ def test_a_drag_without_an_end_keeps_no_later_change_from_undo(desk, layers, wai
     assert desk.session.may_undo()
 
 
+@pytest.mark.long
 def test_undo_is_of_either_side_and_leaves_the_tool_where_it_is(desk, layers, viewer):
     before = {side: len(layer.data) for side, layer in layers.items()}
     layers[Side.PREDICTION].add([5.0, 5.0])
@@ -520,6 +532,7 @@ def test_undo_is_of_either_side_and_leaves_the_tool_where_it_is(desk, layers, vi
     _agree(desk, layers)
 
 
+@pytest.mark.long
 def test_pasted_points_count_at_once(desk, layers):
     layer, counts = layers[Side.PREDICTION], desk.session.judged.counts
     n = len(layer.data)
@@ -537,6 +550,7 @@ def test_pasted_points_count_at_once(desk, layers):
     _agree(desk, layers)
 
 
+@pytest.mark.long
 def test_a_layer_that_was_deleted_comes_back_with_its_points(desk, layers, viewer):
     layer = layers[Side.PREDICTION]
     n = len(layer.data)
@@ -601,6 +615,7 @@ def test_a_name_without_an_ending_replaces_no_file_unasked(desk, layers, tmp_pat
     assert not desk.session.unsaved
 
 
+@pytest.mark.long
 def test_layers_cannot_be_moved_without_their_points(desk, layers, viewer, monkeypatch):
     told = []
     monkeypatch.setattr(owned, "show_info", told.append)
@@ -665,6 +680,7 @@ def test_why_nothing_is_judged_has_the_room_of_the_table(desk):
     assert not panel.table.isHidden()
 
 
+@pytest.mark.long
 def test_the_tool_in_hand_is_taken_up_in_the_next_cohort(desk, layers, viewer, wait_until):
     desk.settings.add_annotated.click()
     assert desk.state.tool == ToolInHand(Side.REFERENCE, Tool.ADD)

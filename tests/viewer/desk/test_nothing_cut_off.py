@@ -140,6 +140,7 @@ def problems_of(panels, workspace, seen):
     return problems
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("theme", ["dark", pytest.param("light", marks=pytest.mark.long)])
 def test_nothing_is_cut_off(desk, viewer, theme, wait_until):
     viewer.theme = theme

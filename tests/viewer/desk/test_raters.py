@@ -106,6 +106,7 @@ def test_a_missing_prediction_is_said(desk, show, wait_until):
     assert desk.levels.average.text() == ratio(0.0)
 
 
+@pytest.mark.long
 def test_a_missing_rater_is_said(desk, show, wait_until):
     show(FLAT)
     desk._on_case("prostate/case04")
@@ -187,6 +188,7 @@ def test_what_is_shown_can_be_chosen(desk, show):
         assert _layer(desk, layer).visible
 
 
+@pytest.mark.long
 def test_slices_lead_to_the_worst_and_where_is_clicked(desk, show):
     show(DEEP)
     assert not desk.dock("Slices").isHidden()
@@ -216,6 +218,7 @@ def test_a_volume_is_first_shown_in_the_middle_of_what_was_marked(desk, show):
     assert middle_slice(np.zeros((5, 2, 2), np.uint8)) == 2
 
 
+@pytest.mark.long
 def test_worst_slices_come_one_after_the_other_and_back(desk, show):
     show(DEEP)
     scores = desk.view.comparison.slice_scores(desk.cohort.settings)
@@ -233,6 +236,7 @@ def test_worst_slices_come_one_after_the_other_and_back(desk, show):
     show(FLAT)
 
 
+@pytest.mark.long
 def test_each_step_draws_the_outlines_of_its_own_slice(desk, show):
     show(DEEP)
     drawn = _layer(desk, "outline of each rater")
@@ -244,6 +248,7 @@ def test_each_step_draws_the_outlines_of_its_own_slice(desk, show):
     show(FLAT)
 
 
+@pytest.mark.long
 def test_layers_of_the_user_with_more_axes_leave_the_slices_as_they_are(desk, show):
     show(DEEP)
     viewer = desk._viewer
@@ -347,6 +352,7 @@ def test_layers_are_filled_again_and_never_removed(desk, show):
     assert tuple(image.scale) == pytest.approx((3.0, 0.8, 0.8))
 
 
+@pytest.mark.long
 def test_only_the_newest_request_is_shown(desk, show, wait_until):
     show(FLAT)
     shown = []
@@ -368,6 +374,7 @@ def _is_empty(layer):
     return not np.asarray(layer.data).any() and not layer.thumbnail[..., :3].any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("structure", "failing"), [(FLAT, DEEP), (DEEP, FLAT)])
 def test_layers_hold_nothing_of_the_case_before_where_one_cannot_be_read(
     desk, show, wait_until, structure, failing
@@ -408,6 +415,7 @@ def test_layers_that_are_not_shown_hold_nothing_of_another_case(desk, show, wait
     assert not _is_empty(_layer(desk, "outline of each rater"))
 
 
+@pytest.mark.long
 def test_a_case_that_cannot_be_read_shows_nothing_of_the_one_before(desk, show, wait_until):
     show(FLAT)
     cannot = UnreadableFileError("expected masks, found noise", path=Path("x.nii.gz"))
@@ -486,6 +494,7 @@ def test_an_unknown_case_is_said(desk):
         desk.cohort.region("x")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [1, 2, 5, 6])
 def test_disagreement_is_clear_where_all_are_of_one_mind(n):
     colours = disagreement_colormap(n).map(np.linspace(0, 1, n + 1))

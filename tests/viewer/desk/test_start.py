@@ -47,6 +47,7 @@ def test_the_last_cohort_is_opened_again_and_the_panel_disappears(
     close_desk(desk)
 
 
+@pytest.mark.long
 def test_a_folder_that_is_no_cohort_is_explained_in_the_panel(
     empty_desk: Any, tmp_path: Path, wait_until: Any
 ) -> None:
@@ -62,6 +63,7 @@ def test_a_folder_that_is_no_cohort_is_explained_in_the_panel(
     assert panel.isVisible()
 
 
+@pytest.mark.long
 def test_a_cohort_that_vanished_since_is_explained(empty_desk: Any, tmp_path: Path) -> None:
     panel = empty_desk.start.panel
     PREFERENCES.last_cohort = tmp_path

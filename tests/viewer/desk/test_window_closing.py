@@ -1,5 +1,7 @@
 """A desk in a window of its own: neither leaves a widget behind."""
 
+import pytest
+
 from napari_panoptic.viewer.desk.nuclei import desk_of
 
 
@@ -10,6 +12,7 @@ def test_a_window_with_an_open_desk_leaks_nothing(make_napari_viewer, cohort, wa
     wait_until(lambda: desk.is_settled)
 
 
+@pytest.mark.long
 def test_a_window_closed_in_the_middle_of_work_leaks_nothing(
     make_napari_viewer, cohort, wait_until
 ):

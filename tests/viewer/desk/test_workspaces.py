@@ -148,6 +148,7 @@ def test_docks_of_others_stay_where_they_are(desk, wait_until):
         others.deleteLater()
 
 
+@pytest.mark.long
 def test_a_floating_panel_stays_floating(desk, wait_until):
     dock = desk.dock("Metrics")
     dock.setFloating(True)

@@ -238,6 +238,7 @@ class TestStrokes:
         follows()
         assert len(desk.session.evaluation.outcomes.prediction) == len(outcomes)
 
+    @pytest.mark.long
     def test_a_first_stroke_is_no_part_of_an_object_that_nobody_chose(
         self, desk, layer, canvas, follows
     ):
@@ -265,6 +266,7 @@ class TestStrokes:
         assert desk.session.evaluation.outcomes.prediction.area_px[row] < area
         QTest.mouseRelease(canvas, LEFT, pos=place_of(desk, y + 1, x + 1))
 
+    @pytest.mark.long
     def test_an_erased_object_is_missed(self, desk, layer, canvas, follows):
         row = row_of_status(desk, Side.REFERENCE, Status.TP)
         partner = int(desk.session.evaluation.outcomes.reference.partner[row])
@@ -288,6 +290,7 @@ class TestStrokes:
         follows()
         assert len(desk.session.evaluation.outcomes.prediction) == count - 1
 
+    @pytest.mark.long
     def test_a_polygon_is_an_object(self, desk, layer, canvas, follows):
         y, x = free_place(desk, 20)
         part_of(desk).edits.start_new_object()
@@ -328,6 +331,7 @@ class TestStrokes:
         follows()
         assert desk.session.evaluation.objects.equals(before)
 
+    @pytest.mark.long
     def test_the_annotation_is_edited_for_all_teams(self, desk, canvas, follows):
         part = part_of(desk)
         part.edits.activate(Side.REFERENCE)
@@ -534,6 +538,7 @@ class TestClasses:
         assert panel.object_class.currentText() == after
         assert "annotation (not saved)" in panel.state.text()
 
+    @pytest.mark.long
     def test_a_stroke_leaves_no_class_to_be_given_again(self, desk, layer, canvas, follows):
         row = row_of_status(desk, Side.PREDICTION, Status.TP)
         id_, before, _ = choose_class(desk, Side.PREDICTION, row)
@@ -543,6 +548,7 @@ class TestClasses:
         follows()
         assert class_of(desk, Side.PREDICTION, id_) == before
 
+    @pytest.mark.long
     def test_the_same_class_again_is_no_step(self, desk, canvas, follows):
         y, x = free_place(desk)
         part_of(desk).edits.start_new_object()
@@ -554,6 +560,7 @@ class TestClasses:
         follows()
         assert not desk.session.is_edited(Side.PREDICTION)
 
+    @pytest.mark.long
     def test_a_class_given_while_layers_are_locked_can_be_undone(
         self, desk, viewer, canvas, follows
     ):
@@ -610,6 +617,7 @@ class TestClasses:
             follows()
             assert class_of(desk, side, id_) == before
 
+    @pytest.mark.long
     def test_what_is_saved_has_the_class_that_is_there(
         self, desk, canvas, follows, tmp_path, wait_until
     ):
@@ -642,6 +650,7 @@ class TestAround:
         drag(canvas, line(desk, (y, x - 3), (y, x + 3)))
         follows()
 
+    @pytest.mark.long
     def test_undo_of_another_region_is_forgotten(self, desk, canvas, follows, wait_until):
         drag_place = free_place(desk)
         part_of(desk).edits.start_new_object()
@@ -694,6 +703,7 @@ class TestAround:
                 desk.link.scene.fit()
         assert given == ["Neutrophil", "Macrophage"]
 
+    @pytest.mark.long
     def test_edits_discarded_by_anybody_are_not_asked_for(self, desk, canvas, wait_until):
         y, x = free_place(desk)
         part = part_of(desk)
@@ -706,6 +716,7 @@ class TestAround:
         assert part.edits.unsaved == ()
         assert part.may_leave()
 
+    @pytest.mark.long
     def test_the_selected_object_gets_another_class(self, desk, follows):
         panel = part_of(desk).panel
         row = row_of_status(desk, Side.PREDICTION, Status.TP)
@@ -815,6 +826,7 @@ class TestAround:
             assert opened is None or not opened.labels.index[30, 30]
             assert opened is None or np.array_equal(opened.ambiguous, ring)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("answer", ["Yes", "No"])
     def test_a_file_whose_ending_nobody_typed_is_asked_about_before_it_is_replaced(
         self, desk, layer, follows, tmp_path, wait_until, answer
@@ -837,6 +849,7 @@ class TestAround:
         assert (theirs.read_bytes() == b"theirs") == (answer == "No")
         assert bool(part.edits.unsaved) == (answer == "No")
 
+    @pytest.mark.long
     def test_where_nothing_can_be_written_nothing_is_lost(
         self, desk, layer, follows, tmp_path, wait_until, capture_errors
     ):
@@ -939,6 +952,7 @@ class TestAround:
         assert "found '.doc'" in capture_errors()[-1]
         assert same_objects(objects_of(session, Side.PREDICTION), before)
 
+    @pytest.mark.long
     def test_a_file_is_opened_while_nothing_is_to_be_painted(
         self, desk, follows, tmp_path, wait_until
     ):
@@ -960,6 +974,7 @@ class TestAround:
         assert not session.is_edited(Side.REFERENCE)
         assert session.evaluation.outcomes.prediction.count(Status.FP) == 0
 
+    @pytest.mark.long
     def test_areas_of_a_file_that_a_team_cannot_have_are_told(
         self, desk, follows, tmp_path, wait_until, monkeypatch
     ):
@@ -975,6 +990,7 @@ class TestAround:
         assert edits_files.AREAS_LEFT_OUT in told[-1]
         np.testing.assert_array_equal(desk.session.snapshot.ambiguous, before)
 
+    @pytest.mark.long
     def test_areas_of_a_file_come_to_the_shapes_that_are_shown(
         self, desk, follows, tmp_path, wait_until
     ):
@@ -994,6 +1010,7 @@ class TestAround:
         assert drawn[:20, :20].all()
         assert drawn[45:55, 45:55].all()
 
+    @pytest.mark.long
     def test_areas_that_are_not_saved_are_asked_about_before_an_annotation_is_opened(
         self, desk, follows, tmp_path, wait_until
     ):
@@ -1043,6 +1060,7 @@ class TestAround:
         expected = files if answer == "Yes" else drawn
         assert same_objects(objects_of(session, Side.PREDICTION), expected)
 
+    @pytest.mark.long
     def test_what_is_drawn_while_a_file_is_read_is_asked_about(self, desk, tmp_path, wait_until):
         part, session = part_of(desk), desk.session
         path = tmp_path / "mine.tif"
@@ -1061,6 +1079,7 @@ class TestAround:
         assert same_objects(objects_of(session, Side.PREDICTION), drawn)
         assert part.edits.unsaved
 
+    @pytest.mark.long
     def test_objects_of_a_file_are_evaluated_once_whatever_their_classes(
         self, desk, tmp_path, wait_until
     ):
@@ -1107,6 +1126,7 @@ class TestAround:
         assert [path.read_bytes() for path in theirs] == [b"theirs"] * 3
         assert not (tmp_path / "R.tif").exists()
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("name", "asked"), [("mine", "mine.tif and mine.csv"), ("m.tif", "m.csv")]
     )
@@ -1133,6 +1153,7 @@ class TestAround:
             is_kept = answer == QMessageBox.StandardButton.No
             assert all((path.read_bytes() == b"earlier") is is_kept for path in there)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("leaves", [False, True])
     def test_closing_asks_while_edits_are_not_saved(self, desk, viewer, layer, follows, leaves):
         layer.data[:100] = 0
@@ -1164,6 +1185,7 @@ def same_area(one, other):
 
 
 class TestAmbiguousAreas:
+    @pytest.mark.long
     def test_shapes_follow_the_hand(self, desk, viewer, canvas, follows, wait_until):
         part = part_of(desk)
         before = desk.session.snapshot.ambiguous
@@ -1226,6 +1248,7 @@ class TestAmbiguousAreas:
         follows()
         assert same_area(desk.session.snapshot.ambiguous, files)
 
+    @pytest.mark.long
     def test_the_panel_says_how_areas_are_drawn_and_the_brush_comes_back(self, desk, viewer, layer):
         part = part_of(desk)
         assert viewer.layers.selection.active is layer
@@ -1241,6 +1264,7 @@ class TestAmbiguousAreas:
 
 
 class TestSliders:
+    @pytest.mark.long
     def test_the_figures_follow_the_slider_and_end_where_it_stands(
         self, desk, layer, follows, wait_until
     ):
@@ -1293,6 +1317,7 @@ class TestSliders:
         assert not desk.session.snapshot.pending
         follows()
 
+    @pytest.mark.long
     def test_the_radius_follows_its_slider(self, desk, follows, wait_until):
         panel = desk.panels.settings
         panel.combo("restoration").choose("border-dilated")
@@ -1338,6 +1363,7 @@ class TestPieces:
         desk.link.scene.restore_objects(Side.PREDICTION, session.team)
 
 
+@pytest.mark.long
 def test_objects_that_share_pixels_are_flattened_while_edited(desk, wait_until):
     session = desk.session
     desk.link._request(settings=session.protocol.replaced(overlaps=Overlaps.KEEP))

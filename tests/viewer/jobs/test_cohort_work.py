@@ -128,6 +128,7 @@ def test_stopped_by_hand_it_keeps_what_is_done(request_, finish, taken_over, wai
     assert found.radii.found.pq.shape[0] == 2
 
 
+@pytest.mark.long
 def test_progress_is_at_least_what_was_left(request_, monkeypatch, wait_until):
     monkeypatch.setattr(jobs, "PROGRESS_EVERY_MS", 0)
     leave_some(request_)
@@ -179,6 +180,7 @@ def test_other_settings_begin_anew_and_remove_the_old(request_, finish, taken_ov
     assert list((cache / "cohorts").iterdir()) == []
 
 
+@pytest.mark.long
 def test_of_few_cohorts_is_something_kept(request_, finish, cache):
     folder = cache / "cohorts"
     for number in range(KEPT_COHORTS + 2):

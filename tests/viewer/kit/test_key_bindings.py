@@ -78,6 +78,7 @@ def test_commands_are_listed_as_long_as_they_are_bound(make_napari_viewer: Any) 
     assert f"{PREFIX}test_next" not in commands
 
 
+@pytest.mark.long
 def test_two_windows_do_not_collide(
     make_napari_viewer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +99,7 @@ def test_two_windows_do_not_collide(
     assert f"{PREFIX}test_next" not in palette(two)
 
 
+@pytest.mark.long
 def test_a_window_that_was_destroyed_is_left_alone(make_napari_viewer: Any, qtbot: Any) -> None:
     """napari keeps the palette of a closed window connected to the list of commands."""
     gone, other = make_napari_viewer(), make_napari_viewer()

@@ -90,6 +90,7 @@ class TestWindow:
         dock.destroyOnClose()
         assert "own" not in viewer.window.dock_widgets
 
+    @pytest.mark.long
     def test_the_image_gets_the_keyboard(self, viewer, qtbot):
         field = QLabel("docked")
         viewer.window.add_dock_widget(field)
@@ -98,6 +99,7 @@ class TestWindow:
 
 
 class TestCanvas:
+    @pytest.mark.long
     def test_it_ends_where_single_steps_lead(self, make_napari_viewer):
         viewer = make_napari_viewer(show=True)
         viewer.add_layer(Labels(np.zeros((40, 60), np.uint16)))
@@ -122,6 +124,7 @@ class TestCanvas:
             viewer.scene.camera.zoom = 3.0
         assert viewer.scene.camera.zoom == 3.0
 
+    @pytest.mark.long
     def test_textures_are_freed_in_the_canvas_that_owns_them(self, viewer, monkeypatch):
         canvas = private._canvas(viewer)
         kind, calls = type(canvas), []
@@ -150,6 +153,7 @@ class TestLayers:
         set_colours(layer, lut_of((0, 0, 1, 1)))
         assert layer.get_color(1).tolist() == [0, 0, 1, 1]
 
+    @pytest.mark.long
     def test_colours_are_exchanged_on_the_card(self, viewer, labels):
         labels.colormap = label_colours(lut_of((1, 0, 0, 1)))
         viewer.add_layer(labels)
@@ -254,6 +258,7 @@ class TestHistories:
         assert not private.is_in_hand(object.__new__(renamed))
 
 
+@pytest.mark.long
 def test_docks_make_napari_save_its_settings_once(make_napari_viewer, close_desk, monkeypatch):
     saved = []
     settings = get_settings()

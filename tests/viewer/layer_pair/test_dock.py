@@ -181,12 +181,14 @@ def test_layers_that_do_not_lie_on_each_other_are_refused(window, change, words)
     assert window.desk is None
 
 
+@pytest.mark.long
 def test_a_rotation_that_all_layers_share_is_refused(window):
     for name in ("truth", "model"):
         window.viewer.add_labels(blobs(1), name=name, rotate=90)
     assert "rotate transformation" in window.compare()
 
 
+@pytest.mark.long
 def test_another_size_is_refused(window):
     window.viewer.add_labels(blobs(1), name="truth")
     small = window.viewer.add_labels(blobs(1, (50, 60)), name="model")
@@ -198,6 +200,7 @@ def test_another_size_is_refused(window):
 # --- following ---
 
 
+@pytest.mark.long
 def test_random_edits_from_both_sides(pair):
     """200 edits by brush, bucket, undo and other code; figures equal those of the arrays."""
     pair.compare()
@@ -529,6 +532,7 @@ def test_points_open_the_desk_of_detections(window):
     assert detection_desk_in(viewer).session.pooled("model").tp == 3
 
 
+@pytest.mark.long
 def test_points_and_labels_are_not_mixed(pair):
     points = pair.viewer.add_points([[10, 10]], name="dots")
     dock = pair.open_dock()
@@ -596,6 +600,7 @@ def test_the_dock_lists_the_layers_of_the_user_only(pair):
     assert {name for name, _ in pair.dock._objects()} == names
 
 
+@pytest.mark.long
 def test_layers_that_are_opened_later_are_chosen(window):
     dock = window.open_dock()
     assert "Open an annotation" in window.compare()

@@ -52,6 +52,7 @@ class TestData:
         reach = np.array([69, 29]) * pixels.scale
         assert np.array_equal(viewer.layers.extent.world[1], reach)
 
+    @pytest.mark.long
     def test_data_of_another_type_are_told(self, viewer):
         layer, told = viewer.layers[0], []
         layer.events.data.connect(told.append)

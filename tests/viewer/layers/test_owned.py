@@ -150,6 +150,7 @@ def test_layers_are_put_in_order_among_those_of_others(viewer, own):
     assert names == ["a", "b", "c"]
 
 
+@pytest.mark.long
 def test_names_of_the_users_layers_are_not_taken(viewer, own):
     viewer.add_layer(labels("reference"))
     assert own.free_name("reference") == "reference (results)"

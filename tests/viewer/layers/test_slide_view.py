@@ -246,6 +246,7 @@ def test_only_listed_objects_are_drawn_where_that_was_asked_for(desk, viewer, zo
     assert 0 < np.count_nonzero(after) < before
 
 
+@pytest.mark.long
 def test_other_settings_and_teams(desk, viewer, wait_until, slide_cohort):
     before = desk.session.shown
     desk.link._request(settings=desk.session.settings.replaced(iou_threshold=0.8))
@@ -324,6 +325,7 @@ def test_while_a_slide_is_evaluated_panels_say_how_far_it_is(desk):
     assert "choose another region" in panels.metrics.message_text()
 
 
+@pytest.mark.long
 def test_panels_that_need_a_region_in_memory_say_what_to_do_instead(desk, wait_until):
     parts = {part.title: part for part in desk.parts}
     parts["Failures"].widget.scope.choose(Scope.REGION)  # else the small region's are shown
@@ -339,6 +341,7 @@ def test_panels_that_need_a_region_in_memory_say_what_to_do_instead(desk, wait_u
     wait_until(lambda: "cannot be edited" in parts["Edits"].widget.state.text())
 
 
+@pytest.mark.long
 def test_excluded_areas_are_hatched_near_and_from_afar(desk, zoom_to, wait_until):
     mask = np.zeros(SHAPES[SLIDE], bool)
     mask[100:300, 200:500] = True
@@ -366,6 +369,7 @@ def test_what_cannot_be_read_is_told(monkeypatch):
     assert told == ["gone; objects there are not drawn"]
 
 
+@pytest.mark.long
 def test_the_scale_names_every_colour():
     text = scale_text()
     assert text.count("■") == len(SHARE_COLOURS)

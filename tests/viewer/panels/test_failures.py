@@ -195,6 +195,7 @@ class TestScope:
         desk.session.set_team("careful")
         assert len(view.items.rows) == n_failed(desk, "careful")
 
+    @pytest.mark.long
     def test_hidden_it_computes_nothing_and_catches_up(self, failures, view, desk, wait_until):
         desk.show_workspace("Inspect")
         wait_until(lambda: not is_in_sight(failures.panel))
@@ -206,6 +207,7 @@ class TestScope:
         wait_until(lambda: view.items.failures is not before)
         assert len(view.items.rows) == n_failed(desk, "careful")
 
+    @pytest.mark.long
     @pytest.mark.usefixtures("failures")
     def test_other_settings_start_again_by_themselves(self, view, desk, wait_until):
         session = desk.session
@@ -269,6 +271,7 @@ class TestChosen:
         assert is_in_sight(chosen.panel.show_all)
         assert chosen.panel.scope.choice is Scope.CHOSEN
 
+    @pytest.mark.long
     def test_a_button_shows_all_again(self, chosen, view, desk):
         QTest.mouseClick(chosen.panel.show_all, Qt.MouseButton.LeftButton)
         assert len(view.items.rows) == n_failed(desk, "merger")
@@ -276,6 +279,7 @@ class TestChosen:
         assert not is_in_sight(chosen.panel.show_all)
         assert desk.link.failures.only is None
 
+    @pytest.mark.long
     def test_another_scope_ends_the_choice(self, chosen, desk):
         chosen.panel.scope.choose(Scope.REGION)
         assert chosen.panel.scope.choice is Scope.REGION
@@ -297,6 +301,7 @@ class TestChosen:
         assert sorted(walked) == sorted((at.region, at.side, at.id) for at in few)
         assert desk.panels.title.selected_text() == LAST_CHOSEN
 
+    @pytest.mark.long
     def test_they_stay_when_another_team_is_shown_and_n_returns_to_theirs(
         self, chosen, desk, names, wait_until
     ):
@@ -307,6 +312,7 @@ class TestChosen:
         wait_until(lambda: desk.is_settled)
         assert desk.session.team == "merger"
 
+    @pytest.mark.long
     def test_regions_that_are_not_evaluated_are(self, chosen, desk, names, wait_until):
         desk.link.summary.stop()
         desk.session.clear_summaries()
@@ -314,6 +320,7 @@ class TestChosen:
         wait_until(lambda: desk.is_settled)
         assert self.shown(chosen) == set(names)
 
+    @pytest.mark.long
     def test_other_settings_end_the_choice(self, chosen, desk, wait_until):
         session = desk.session
         before = session.settings
@@ -333,6 +340,7 @@ class TestView:
         for name in view.names_in_sight():
             assert not view.crops.picture(name).isNull()
 
+    @pytest.mark.long
     def test_crops_of_other_regions_are_those_of_the_region_itself(
         self, failures, view, desk, wait_until
     ):
@@ -370,6 +378,7 @@ class TestView:
         name = failures.failures.name(view.selected())
         assert (name.region, name.side, name.id) == selected(desk)
 
+    @pytest.mark.long
     def test_a_click_shows_the_team_of_the_failure(self, failures, view, desk, wait_until):
         failures.panel.group_by.choose(GroupBy.TEAM)
         row = next(r for r in view.items.rows if failures.failures.place(r).team == "careful")
@@ -377,6 +386,7 @@ class TestView:
         wait_until(lambda: desk.is_settled and desk.session.selection is not None)
         assert desk.session.team == "careful"
 
+    @pytest.mark.long
     def test_arrows_move_and_letters_go_to_the_desk(self, failures, view, desk):
         failures.panel.scope.choose(Scope.REGION)
         view.setFocus()
@@ -450,6 +460,7 @@ class TestView:
         QTest.mouseClick(failures.panel.closer, Qt.MouseButton.LeftButton)
         assert failures.field_px == before
 
+    @pytest.mark.long
     def test_the_slider_makes_crops_larger(self, failures, view, desk, wait_until):
         before, usual = view.cell_rect(int(view.items.rows[0])), failures.panel.crop_size.value()
         failures.panel.crop_size.setValue(200)
@@ -599,6 +610,7 @@ class TestQueue:
         desk.link.summary.start()
         wait_until(lambda: desk.is_settled)
 
+    @pytest.mark.long
     def test_after_an_object_is_erased_n_goes_to_the_one_after_it(self, desk, table, wait_until):
         table.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
         ids = table.model.rows.values["id"][table.model.failures()].tolist()
@@ -616,6 +628,7 @@ class TestQueue:
             session.discard_edits()
         wait_until(lambda: desk.is_settled)
 
+    @pytest.mark.long
     def test_only_wanted_failures_are_gone_to(self, desk, failures, wait_until):
         wanted = {place_of(failures, row) for row in range(0, len(failures.failures), 40)}
         found = []
@@ -651,6 +664,7 @@ class TestQueue:
         desk.link.summary.start()
         wait_until(lambda: desk.is_settled)
 
+    @pytest.mark.long
     def test_going_on_begins_again_after_the_last(self, desk, failures, wait_until):
         names = [failures.failures.name(row) for row in range(len(failures.failures))]
         first = next(name for name in names if name.region == FIRST)
@@ -684,6 +698,7 @@ class TestExport:
 
         return save
 
+    @pytest.mark.long
     def test_table_and_crops_are_those_shown(self, export, failures, view):
         folder = export()
         table = pd.read_csv(folder / "failures.csv")
@@ -696,6 +711,7 @@ class TestExport:
             with Image.open(folder / name) as crop:
                 assert np.asarray(crop).std() > 0
 
+    @pytest.mark.long
     def test_it_asks_before_files_are_replaced(self, export):
         folder = export()
         (folder / "failures.csv").write_text("mine")
@@ -718,6 +734,7 @@ class TestExport:
         assert failures.panel.export.text() == "Export…"
 
 
+@pytest.mark.long
 def test_no_button_is_cut_off_in_a_narrow_panel(failures, desk, wait_until):
     panel = failures.panel
     assert panel.minimumSizeHint().width() <= 380

@@ -268,6 +268,7 @@ class TestTable:
         assert not next(a for a in menu.actions() if a.data() == "id").isEnabled()
         menu.close()
 
+    @pytest.mark.long
     def test_other_outcomes_leave_columns_as_they_were_chosen(self, table, desk):
         action = next(a for a in table._columns.actions() if a.data() == "hausdorff_um")
         action.trigger()

@@ -109,6 +109,7 @@ class TestOnTheDesk:
         assert (session.selection.side, session.selection.id) == (P, partner.id)
         assert part.panel.card.partner.row == row
 
+    @pytest.mark.long
     def test_it_follows_settings_and_team(self, open_desk, part, wait_until):
         session = open_desk.session
         row = row_of_status(open_desk, R, Status.TP)
@@ -129,6 +130,7 @@ class TestOnTheDesk:
         wait_until(lambda: part.panel.card is not None)
         assert part.panel.card.facts.id == open_desk.session.selection.id
 
+    @pytest.mark.long
     def test_keys_of_the_desk_work_on_it(self, open_desk, part):
         open_desk.session.select_row(R, 0)
         before = open_desk.session.selection

@@ -125,6 +125,7 @@ def test_every_cohort_has_a_presenter_of_its_own_on_the_same_panel(part):
     assert part.presenter.told == ["refreshed", "connected", "begun"]
 
 
+@pytest.mark.long
 def test_a_presenter_that_still_writes_lives_until_the_next_one_has_gone(part):
     part.attach(Cohort())
     known = weakref.ref(part.presenter)

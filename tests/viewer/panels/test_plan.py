@@ -194,6 +194,7 @@ def test_from_the_question_to_the_estimate(window, units, shown_cohort, tmp_path
     assert len(pd.read_csv(folder / "verdicts.csv")) == n
 
 
+@pytest.mark.long
 def test_more_suspects_are_drawn_when_asked_for(window, units, shown_cohort):
     window.draw(has_suspects=True)
     drawn, _ = stored(window)
@@ -252,6 +253,7 @@ def order_of(key, seed):
     return int.from_bytes(digest, "little")
 
 
+@pytest.mark.long
 def test_no_verdict_is_taken_on_anything_but_the_item(window):
     window.draw()
     window.click(window.panel.begin)
@@ -282,6 +284,7 @@ def test_verdicts_without_a_plan_are_no_part_of_the_estimate(window):
     assert f"{words.OUTSIDE} Here: 1, among them 1 found errors." in window.panel.result_text()
 
 
+@pytest.mark.long
 def test_a_blind_reviewer_sees_neither_team_nor_status(window):
     window.draw(is_blind=True)
     title, objects = window.desk.panels.title, window.desk.panels.objects
@@ -300,6 +303,7 @@ def test_a_blind_reviewer_sees_neither_team_nor_status(window):
     assert all(curtain.isHidden() for curtain in objects.findChildren(Curtain))
 
 
+@pytest.mark.long
 def test_two_reviewers_share_a_plan_and_agree(window):
     window.draw(is_shared=True)
     window.click(window.panel.begin)

@@ -108,6 +108,7 @@ class TestFigures:
             assert len(table.texts()) > 1
             assert len(table.texts()[0]) in (2 + len(teams), 3 + len(teams))
 
+    @pytest.mark.long
     def test_the_region_needs_no_evaluated_cohort(self, part, open_desk, wait_until):
         for view in OF_REGION:
             pane = choose(part, view, open_desk, wait_until)
@@ -123,6 +124,7 @@ class TestFigures:
                 expected = lines.patient(patient, team.name).pq
                 assert table.text(patient, team.name) == ratio_text(expected)
 
+    @pytest.mark.long
     def test_a_curve_of_the_region_is_computed_once(self, part, open_desk, wait_until, monkeypatch):
         computed = []
         real = ranking_presenter._region_curve

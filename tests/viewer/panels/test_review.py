@@ -158,6 +158,7 @@ class TestVerdicts:
         failures = np.flatnonzero(model.rows.failures()[model.order])
         assert table[1] == failures[failures > table[0]][0]
 
+    @pytest.mark.long
     @pytest.mark.parametrize("verdict", list(Verdict))
     def test_every_verdict_has_a_button(self, desk, part, panel, verdict):
         desk.session.select_row(Side.REFERENCE, 0)
@@ -302,6 +303,7 @@ class TestVerdicts:
         finally:
             panel.goes_on.setChecked(True)
 
+    @pytest.mark.long
     def test_a_verdict_outlives_other_settings(self, desk, canvas, wait_until):
         row = row_of(desk, Side.REFERENCE, Status.TP)
         desk.session.select_row(Side.REFERENCE, row)
@@ -339,6 +341,7 @@ class TestVerdicts:
 
 
 class TestGoingThrough:
+    @pytest.mark.long
     def test_every_failure_comes_once_and_then_the_next_region(
         self, desk, part, panel, canvas, wait_until
     ):
@@ -385,6 +388,7 @@ class TestGoingThrough:
         assert panel.cohort_progress.maximum() == sum(counts)
         assert part.reviewing.judged.counts()[0] == 0
 
+    @pytest.mark.long
     def test_figures_before_and_after(self, desk, part, panel, canvas, wait_until):
         desk.raise_part(part)
         row = row_of(desk, Side.PREDICTION, Status.FP)
@@ -407,6 +411,7 @@ class TestReviewers:
         assert set(verdict_texts(desk)) == {""}
         assert part.reviewing.judged.counts()[0] == 0
 
+    @pytest.mark.long
     def test_agreement_and_disagreements(self, desk, part, panel, canvas, wait_until):
         desk.raise_part(part)
         places = [(Side.PREDICTION, row) for row in range(4)]
@@ -451,6 +456,7 @@ class TestReviewers:
         assert "prediction right · undone at" in newest
         assert oldest.endswith("annotation right · in effect")
 
+    @pytest.mark.long
     def test_a_click_on_one_of_the_last_verdicts_goes_to_its_object(
         self, desk, part, panel, canvas, wait_until
     ):
@@ -542,6 +548,7 @@ class TestFailuresOfTheGallery:
         wait_until(lambda: desk.is_settled)
         return names
 
+    @pytest.mark.long
     def test_a_verdict_with_tags_applies_to_all_and_is_one_step(
         self, desk, part, panel, canvas, three
     ):
@@ -594,6 +601,7 @@ class TestFailuresOfTheGallery:
         assert found[three[2].region, three[2].id] is Verdict.ANNOTATION_RIGHT
         assert [found[at.region, at.id] for at in three[:2]] == [Verdict.CANNOT_TELL] * 2
 
+    @pytest.mark.long
     @pytest.mark.parametrize("leave", ["N", "click", "team"])
     def test_whoever_goes_elsewhere_judges_one_object(
         self, desk, gallery, panel, canvas, three, leave, wait_until
@@ -624,6 +632,7 @@ class TestRegionsTable:
         names = [region.name for region in desk.session.cohort.regions]
         return "Reviewed" in [at.title for at in desk.panels.navigator.place_figures(names)]
 
+    @pytest.mark.long
     def test_it_shows_the_reviewed_share_though_the_review_is_out_of_sight(
         self, desk, part, canvas, wait_until
     ):
@@ -647,6 +656,7 @@ class TestRegionsTable:
 
 
 class TestTags:
+    @pytest.mark.long
     def test_own_tags_are_offered_again(self, desk, part, panel, canvas):
         desk.raise_part(part)
         desk.session.select_row(Side.REFERENCE, 0)
@@ -691,6 +701,7 @@ class TestAdjudication:
         part.compare_dialog.go.click()
         return part.compare_dialog
 
+    @pytest.mark.long
     def test_only_a_third_reviewer_decides(self, part, panel, disagreed):  # noqa: ARG002
         dialog = self.compare(part, panel)
         assert not dialog.decide.isEnabled()
@@ -882,6 +893,7 @@ class TestTheFile:
 
 
 class TestWriting:
+    @pytest.mark.long
     def test_verdicts_as_csv(self, desk, part, canvas, tmp_path, wait_until):
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)
@@ -931,6 +943,7 @@ class TestWriting:
 
 
 class TestOnlyWhatIsNeeded:
+    @pytest.mark.long
     def test_any_sequence_of_verdicts_is_shown_as_it_is_in_the_file(self, desk, part):
         rng = np.random.default_rng(3)
         evaluation = desk.session.evaluation
@@ -1009,6 +1022,7 @@ class TestOnlyWhatIsNeeded:
         assert panel.figures() != before
         assert panel.region_progress.format() != progress
 
+    @pytest.mark.long
     def test_verdicts_given_unseen_count_when_seen_from_another_region(
         self, desk, part, panel, canvas, wait_until
     ):
@@ -1024,6 +1038,7 @@ class TestOnlyWhatIsNeeded:
         desk.raise_part(part)
         wait_until(lambda: panel.cohort_progress.value() == 2, "the first region is not counted")
 
+    @pytest.mark.long
     def test_tag_and_note_of_another_object_are_not_taken_over_unseen(
         self, desk, part, panel, canvas, wait_until
     ):

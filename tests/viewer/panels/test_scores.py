@@ -156,6 +156,7 @@ def test_threshold_shows_the_region_as_if_low_scores_had_not_been_written(
     assert drawn_ids(desk, "scored") == set(whole.outcomes.prediction.ids.tolist())
 
 
+@pytest.mark.long
 def test_threshold_ends_with_team_region_and_edits(open_desk, part, wait_until):
     desk, session, panel = open_desk, open_desk.session, part.panel
     whole = session.evaluation
@@ -191,6 +192,7 @@ def test_threshold_ends_with_team_region_and_edits(open_desk, part, wait_until):
     assert session.evaluation is session.loaded.evaluations["scored"]
 
 
+@pytest.mark.long
 def test_sure_and_wrong_predictions_lead_to_objects_and_to_the_gallery(open_desk, part, wait_until):
     desk, session, panel = open_desk, open_desk.session, part.panel
     QTest.mouseClick(panel.evaluate, LEFT)
@@ -231,6 +233,7 @@ def test_sure_and_wrong_predictions_lead_to_objects_and_to_the_gallery(open_desk
     assert session.threshold == points[len(points) // 2].x
 
 
+@pytest.mark.long
 def test_score_is_a_column_where_there_is_one(open_desk, part, wait_until):  # noqa: ARG001
     desk, table = open_desk, open_desk.panels.objects
     names = [

@@ -100,6 +100,7 @@ class TestSearch:
         assert part.panel.list.texts() == sentences(expected, Side.REFERENCE)
         assert f"{expected.failures} of {expected.objects}" in part.panel.headline.text()
 
+    @pytest.mark.long
     def test_other_failures_are_searched_by_side_and_cause(self, part, objects, wait_until):
         search(part, wait_until)
         part.panel.cause.choose("merged")
@@ -113,6 +114,7 @@ class TestSearch:
         expected = common_slices(objects, Side.PREDICTION)
         assert part.panel.list.texts() == sentences(expected, Side.PREDICTION)
 
+    @pytest.mark.long
     def test_where_nothing_is_found_it_says_so(self, part, open_desk, wait_until):
         open_desk.session.set_team(BETTER)
         search(part, wait_until)
@@ -130,6 +132,7 @@ class TestSearch:
 
 
 class TestStale:
+    @pytest.mark.long
     def test_another_team_takes_the_slices_away(self, part, open_desk, wait_until):
         search(part, wait_until)
         open_desk.session.set_team(BETTER)
@@ -137,6 +140,7 @@ class TestStale:
         assert part.slices is None
         assert not part.panel.list.isVisible()
 
+    @pytest.mark.long
     def test_other_settings_take_the_slices_away(self, part, open_desk, wait_until):
         search(part, wait_until)
         settings = open_desk.session.settings
@@ -207,6 +211,7 @@ class TestLinks:
         wait_until(lambda: len(shown_failures(open_desk)) == second.failures)
         assert shown_failures(open_desk) == set(part.slices.failures_of(second))
 
+    @pytest.mark.long
     def test_the_plot_is_of_the_chosen_covariate(self, part, wait_until):
         search(part, wait_until)
         part.panel.covariate.choose("solidity")

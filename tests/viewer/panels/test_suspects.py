@@ -160,6 +160,7 @@ def test_it_lists_and_saves_what_the_command_writes(
         assert written == (tmp_path / "command" / name).read_bytes()
 
 
+@pytest.mark.long
 def test_a_click_goes_to_an_overlooked_nucleus_with_all_teams_that_agree(
     part, open_desk, planted, wait_until
 ):
@@ -186,6 +187,7 @@ def test_a_click_goes_to_an_overlooked_nucleus_with_all_teams_that_agree(
     assert set(names_of_visible(open_desk._viewer)) & set(suspect.teams) == {TEAM}
 
 
+@pytest.mark.long
 def test_the_gallery_shows_exactly_the_listed_objects(part, open_desk, expected, wait_until):
     only(part, SuspectKind.BADLY_LOCATED)
     listed = part.panel.listed()
@@ -204,6 +206,7 @@ def test_the_gallery_shows_exactly_the_listed_objects(part, open_desk, expected,
     assert here(open_desk.session) in shown
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("part")
 def test_n_leads_through_objects_of_several_teams(open_desk, wait_until):
     session, link = open_desk.session, open_desk.link
@@ -223,6 +226,7 @@ def test_n_leads_through_objects_of_several_teams(open_desk, wait_until):
     assert set(seen) == names
 
 
+@pytest.mark.long
 def test_a_verdict_applies_to_suspects_of_several_regions(part, open_desk, planted, wait_until):
     reviewing = next(own for own in open_desk.parts if isinstance(own, ReviewPart)).reviewing
     PREFERENCES.reviewer = "Ada"
@@ -248,6 +252,7 @@ def test_a_verdict_applies_to_suspects_of_several_regions(part, open_desk, plant
     assert here(open_desk.session) not in names
 
 
+@pytest.mark.long
 def test_another_policy_takes_the_suspects_away(part, open_desk, wait_until):
     settings = open_desk.session.settings
     other = settings.replaced(ambiguous=AmbiguousPolicy.KEEP)

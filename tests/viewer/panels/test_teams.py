@@ -274,6 +274,7 @@ class TestSideBySide:
                 expected = styles.STATUS_COLOURS[list(Status)[codes[row]]]
                 np.testing.assert_allclose(layer.get_color(row + 1)[:3] * 255, expected, atol=1e-3)
 
+    @pytest.mark.long
     def test_back_to_one_team_everything_is_as_it_was(self, desk, viewer, teams, wait_until):
         press(teams.panel.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
@@ -503,6 +504,7 @@ class TestConsensus:
         assert names_of_visible(viewer) == ["image", "reference", desk.session.team]
         assert CONSENSUS_LAYER not in viewer.layers
 
+    @pytest.mark.long
     @pytest.mark.usefixtures("view")
     def test_a_click_selects_a_reference_object(self, desk, viewer, canvas):
         outcomes = desk.session.evaluation.outcomes.reference
@@ -535,6 +537,7 @@ class TestAudit:
         )
         assert audit.panel.hint_text() == audit_panel.NO_AREA
 
+    @pytest.mark.long
     def test_figures_are_those_of_the_two_policies(self, ambiguous):
         panel, audit = ambiguous.panel, ambiguous.value.audit
         text = panel.headline_text()
@@ -555,6 +558,7 @@ class TestAudit:
         assert "keep: " in panel.sentence_text()
         assert "judged whole" in panel.sentence_text()
 
+    @pytest.mark.long
     def test_spill_is_listed_and_marked_only_while_in_sight(
         self, desk, viewer, ambiguous, wait_until
     ):
@@ -577,6 +581,7 @@ class TestGroups:
         assert groups.value.groups
         return groups
 
+    @pytest.mark.long
     def test_groups_are_listed_and_what_if_is_told(self, viewer, filled):
         panel = filled.panel
         press_row(panel.table, 0, 0)
@@ -598,6 +603,7 @@ class TestGroups:
         assert desk.session.selection.side is Side.PREDICTION
         assert desk.session.selection.row == group.pair_prediction[0]
 
+    @pytest.mark.long
     def test_the_cohort_is_summed_up_in_the_background(self, desk, filled, wait_until):
         panel = filled.panel
         press(panel.compute)
@@ -611,6 +617,7 @@ class TestGroups:
         here = lost_over([filled.value.evaluation])
         assert losses[-1].groups >= here[-1].groups
 
+    @pytest.mark.long
     def test_it_can_be_stopped_and_is_dropped_with_other_settings(self, desk, filled, wait_until):
         panel = filled.panel
         press(panel.compute)
@@ -676,6 +683,7 @@ class TestWhenToCompute:
         wait_until(lambda: desk.is_settled)
         assert teams.comparison is not shown
 
+    @pytest.mark.long
     def test_only_while_the_panel_can_be_seen(self, desk, audit, computed, wait_until):
         dock, session = dock_of(audit.panel), desk.session
         dock.setFloating(True)

@@ -215,6 +215,7 @@ class TestRegion:
         assert panel.chosen is list(Change)[column]
         assert len(panel.listed()) == int(table.texts()[0][column])
 
+    @pytest.mark.long
     @pytest.mark.parametrize(("column", "team"), [(3, NEW), (5, OLD), (6, NEW), (7, OLD)])
     def test_a_row_goes_to_the_object_in_the_version_of_its_column(
         self, desk, versions, panel, wait_until, column, team
@@ -227,6 +228,7 @@ class TestRegion:
         expected = versions.comparison.diff.rows["id"].iloc[row]
         assert (chosen.team, chosen.side, chosen.id) == (team, Side.REFERENCE, expected)
 
+    @pytest.mark.long
     def test_an_edit_is_compared(self, desk, versions, wait_until):
         desk.session.set_team(NEW)
         wait_until(lambda: desk.is_settled)
@@ -272,6 +274,7 @@ class TestCohort:
         assert is_in_sight(panel.compare)
         assert panel.headline_text() == ""
 
+    @pytest.mark.long
     def test_it_shows_the_same_as_the_command(self, desk, over_cohort):
         session = desk.session
         expected = compare_teams_of(session.cohort, OLD, NEW, session.settings)
@@ -280,6 +283,7 @@ class TestCohort:
         pd.testing.assert_frame_equal(shown.diff.rows, expected.diff.rows)
         assert shown.decision == expected.decision
 
+    @pytest.mark.long
     def test_a_region_of_the_list_is_opened(self, desk, over_cohort, wait_until):
         panel = over_cohort.panel
         panel.view.choose(View.REGIONS)
@@ -288,6 +292,7 @@ class TestCohort:
         wait_until(lambda: desk.is_settled)
         assert desk.session.snapshot.region.name == name
 
+    @pytest.mark.long
     def test_the_gallery_shows_exactly_the_broken_objects(self, desk, over_cohort, wait_until):
         panel = over_cohort.panel
         panel.choose(Change.BROKEN)
@@ -305,6 +310,7 @@ class TestCohort:
         }
         assert f"{OLD} → {NEW}" in gallery.panel.chosen.text()
 
+    @pytest.mark.long
     def test_other_settings_mark_it_as_outdated(self, desk, over_cohort, wait_until):
         settings = desk.session.settings
         try:
@@ -326,6 +332,7 @@ class TestCohort:
         assert not versions.panel.is_counting
         assert versions.comparison is None
 
+    @pytest.mark.long
     def test_edits_since_mark_it_as_outdated(self, desk, over_cohort, wait_until):
         reference = desk.session.snapshot.reference
         y, x = np.nonzero(reference.index == 1)

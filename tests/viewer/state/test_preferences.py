@@ -159,6 +159,7 @@ def keys_in_code():
     return found
 
 
+@pytest.mark.long
 def test_every_key_that_widgets_take_is_listed():
     found = keys_in_code()
     sections = {
