@@ -26,6 +26,7 @@ def evaluated(cohort: Path, output: Path, *options: str) -> tuple[dict[str, Any]
     return record, pd.read_csv(output / "objects.csv")
 
 
+@pytest.mark.long
 def test_both_ways(cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flat, cut = evaluated(cohort, tmp_path / "flat")
     capsys.readouterr()

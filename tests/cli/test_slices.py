@@ -106,6 +106,7 @@ def test_the_side_follows_from_the_cause(run: Run, nuclei_sample: Path, tmp_path
     assert "predictions are fragment" in out
 
 
+@pytest.mark.long
 def test_the_same_command_gives_the_same_files(
     run: Run, nuclei_sample: Path, tmp_path: Path
 ) -> None:

@@ -276,6 +276,7 @@ def test_outlines_alone_ask_for_the_image(tmp_path: Path, run: Run, cohort: Path
     assert "--image" in error
 
 
+@pytest.mark.long
 def test_a_report_of_two_files(
     tmp_path: Path, run: Run, truth: NDArray[np.uint16], guess: NDArray[np.uint16]
 ) -> None:

@@ -105,6 +105,7 @@ def test_defect_06_a_signal_leaves_the_older_set_or_the_newer_one(
     assert set(contents(output)) == set(TABLES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_replaced", [True, False], ids=["replaced", "first"])
 def test_defect_06_a_mixed_set_is_recognised_and_completed(
     cohort: Path,

@@ -67,6 +67,7 @@ def test_defect_38_a_file_reached_through_a_link_to_the_cohort_is_kept(
     assert (pannuke / "regions.csv").read_text() == OWN_TABLE
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("no_plots")
 def test_defect_38_a_report_replaces_only_reports_inside_the_cohort(
     pannuke: Path, capsys: pytest.CaptureFixture[str]

@@ -102,6 +102,7 @@ def test_defect_39_half_a_character_as_the_name_of_a_class(
     assert r"\\ud800" in (output / "evaluation.json").read_text("utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("no_plots")
 def test_defect_39_a_report_is_written(cohort: Path, tmp_path: Path) -> None:
     rename_all(cohort, "alpha")

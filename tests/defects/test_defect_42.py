@@ -34,6 +34,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)  # noqa: S607
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["pannuke", "conic"])
 def test_defect_42_a_full_disk_is_reported(pannuke: Path, full_disk: Path, form: str) -> None:  # noqa: F811
     output = full_disk / "out"

@@ -24,6 +24,7 @@ def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small(tmp_path_factory.mktemp("small"), 1)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="closed pipes are reported differently there")
 @pytest.mark.parametrize(
     "closed", [pytest.param(["stdout"], marks=pytest.mark.long), ["stdout", "stderr"]]

@@ -362,6 +362,7 @@ def test_ctrl_c_while_the_program_is_imported_is_one_line(tmp_path: Path) -> Non
 # --- killed -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_killed_at_any_moment() -> None:
     """The short form of ``python -m tests.faults.kill --kills 200``."""
     done = subprocess.run(

@@ -95,6 +95,7 @@ def test_kernels_are_cached_until_their_files_change(tmp_path: Path) -> None:
     assert printed(started(folder, NUMBA_CACHE_DIR=kept)) == (33, 1)
 
 
+@pytest.mark.long
 def test_a_kernel_whose_argument_type_was_renamed(tmp_path: Path) -> None:
     """Numba alone fails: it reads the old name from the cache before it looks at the file."""
     folder, kept = written(tmp_path / "kernels", 2), str(tmp_path / "kept")

@@ -148,6 +148,7 @@ def test_every_condition_gives_what_it_gives_alone(cohort: Cohort, alone: Alone)
     assert_all_same(cohort, UNSHIFTED, alone)
 
 
+@pytest.mark.long
 def test_the_order_of_conditions_makes_no_difference(cohort: Cohort, alone: Alone) -> None:
     """Whatever was computed before, without distances or by another rule."""
     mixed = (*lessons_conditions(QUICK), *UNSHIFTED)
