@@ -235,7 +235,7 @@ def test_other_forms_say_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().err
     assert "masks in the format 'colour-coded' can only be read as a whole" in said
     first = "labels, imagescope, geojson, hovernet, annotation-store, imagej-roi, coco-instances"
-    assert f"formats that can be read in windows: {first}, cellvit and 4 more" in said
+    assert f"formats that can be read in windows: {first}, cellvit and 5 more" in said
 
 
 def test_the_challenges_scoring_says_why_not(
