@@ -13,6 +13,7 @@ from napari_panoptic.nuclei.display.styles import count_text, length_text, ratio
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.values.vocabulary import (
+    CAUSE_MEANINGS,
     CAUSES,
     STATUS_CODE,
     STATUSES,
@@ -80,6 +81,8 @@ def explain(evaluation: AnyEvaluation, side: Side, row: int) -> Sentence:
         return f"It matches {near.across} ", near.partner(), f", but the {other}."
     if status is Status.IGNORED:
         return (f"{_percent(near.ambiguous_share)} of it is in an ambiguous area.",)
+    if cause not in _SENTENCES:
+        return (f"{cause.capitalize()}: {CAUSE_MEANINGS[cause]}",)
     return _SENTENCES[cause](near)
 
 
@@ -325,3 +328,4 @@ _SENTENCES: Mapping[Cause, Callable[[_Neighbours], Sentence]] = {
     Cause.MISSED: _alone,
     Cause.SPURIOUS: _alone,
 }
+"""Causes whose sentence names objects; for others it is the meaning of the cause."""

@@ -30,9 +30,10 @@ from napari_panoptic.nuclei.explain.slices import SliceSearch, search_slices
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, TooLargeError, unreadable
 from napari_panoptic.nuclei.region import HeldRegion
 from napari_panoptic.nuclei.snapshots import read_picture
+from napari_panoptic.nuclei.values import vocabulary
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side, Status
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 
 FAILURES: Mapping[Side, tuple[Status, ...]] = {
@@ -41,14 +42,8 @@ FAILURES: Mapping[Side, tuple[Status, ...]] = {
 }
 """Which objects of a side fail."""
 CAUSES_OF: Mapping[Side, tuple[str, ...]] = {
-    Side.REFERENCE: (
-        *map(str, (Cause.MISSED, Cause.SPLIT, Cause.MERGED, Cause.TOO_SMALL, Cause.TOO_LARGE)),
-        *map(str, (Cause.DISPLACED, Cause.AMBIGUOUS_SPILL, Status.MISCLASSIFIED)),
-    ),
-    Side.PREDICTION: (
-        *map(str, (Cause.SPURIOUS, Cause.FRAGMENT, Cause.MERGER, Cause.DUPLICATE)),
-        *map(str, (Cause.TOO_SMALL, Cause.TOO_LARGE, Cause.DISPLACED, Cause.AMBIGUOUS_SPILL)),
-    ),
+    Side.REFERENCE: (*map(str, vocabulary.CAUSES_OF[Side.REFERENCE]), str(Status.MISCLASSIFIED)),
+    Side.PREDICTION: tuple(map(str, vocabulary.CAUSES_OF[Side.PREDICTION])),
 }
 """The causes by which failures of a side can be searched; misclassified objects count as one."""
 OUTCOME_COLUMNS = (*KEY_COLUMNS, "status", "cause")

@@ -65,6 +65,18 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
 }
 """The explanation of each cause in the window."""
 
+CAUSES_OF: Mapping[Side, tuple[Cause, ...]] = {
+    Side.REFERENCE: (
+        *(Cause.MISSED, Cause.SPLIT, Cause.MERGED, Cause.TOO_SMALL, Cause.TOO_LARGE),
+        *(Cause.DISPLACED, Cause.AMBIGUOUS_SPILL),
+    ),
+    Side.PREDICTION: (
+        *(Cause.SPURIOUS, Cause.FRAGMENT, Cause.MERGER, Cause.DUPLICATE),
+        *(Cause.TOO_SMALL, Cause.TOO_LARGE, Cause.DISPLACED, Cause.AMBIGUOUS_SPILL),
+    ),
+}
+"""The causes that objects of a side can have, in the order in which menus list them."""
+
 
 STATUSES: tuple[Status, ...] = tuple(Status)
 """Status of each code (position) that outcome arrays hold."""
