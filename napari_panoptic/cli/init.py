@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from napari_panoptic.nuclei.inspection.inspect import Inspection
     from napari_panoptic.nuclei.inspection.values import Doubt, Fix
 
-HELP = "show what a folder holds and what is doubtful, and describe it in a cohort.toml"
+HELP = "check what a folder contains, list doubts, and describe it in a cohort.toml"
 ABOUT = (
     "Scan a folder for images, annotations and predictions, report what is recognised, draw one "
     "region with both outlines, and list doubts with the setting that removes each. A commented "
     "cohort.toml is written where the layout is unknown; settings only with --fix, or if you "
-    "answer so on a terminal. A cohort.toml that is there is kept as cohort.toml.bak when it "
+    "choose them on a terminal. An existing cohort.toml is kept as cohort.toml.bak when it "
     "changes. Exit status: 0 done, with or without doubts; 1 something was not found, and nothing "
     "was written; 2 wrong arguments."
 )
 ALL = "all"
-"""In place of the name of a doubt."""
+"""The word for all doubts in `--fix`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
     folder = visible(str(options.folder))
     if (task := task_of(options.folder)) is not Task.NUCLEI:
-        print(f"{folder} is a cohort of {task}, of which doubts are not looked for")
+        print(f"{folder} is a cohort of {task}, which init does not check for doubts")
         return 0
     known, text = known_description(options.folder), None
     is_described = known is not None and (options.folder / DESCRIPTION).exists()
@@ -146,12 +146,12 @@ def _write_picture(inspection: Inspection, path: Path | None) -> None:
 
 
 def _wanted(inspection: Inspection, names: Sequence[str]) -> list[Fix]:
-    """Return the settings that were asked for.
+    """Return the requested settings.
 
     Raises
     ------
     SettingsError
-        For a doubt that there is not, or that needs a choice.
+        For an unknown doubt, or one that needs a choice.
     """
     fixes: list[Fix] = []
     known = {doubt.name: doubt for doubt in inspection.doubts}
@@ -180,7 +180,7 @@ def _asked(inspection: Inspection) -> Iterator[Fix]:
         for number, fix in enumerate(doubt.fixes, start=1):
             print(visible(f"  {number}  {fix.label}: {'; '.join(fix.lines)}"))
         try:
-            answer = input("Write which setting? (Enter for none) ").strip()
+            answer = input("Which setting should be written? (Enter for none) ").strip()
         except EOFError:
             return
         if answer.isdecimal() and 1 <= int(answer) <= len(doubt.fixes):

@@ -390,7 +390,7 @@ def scores(options: argparse.Namespace) -> int:
         return 1
     for sentence in score_sentences(found):
         print(visible(sentence))
-    print("Wrong predictions, the surest first:")
+    print("Wrong predictions, highest score first:")
     for row in found.failures.head(_SUREST).to_dict("records"):
         print(visible(failure_sentence({str(key): value for key, value in row.items()})))
     print(visible(f"tables written to {options.output}"))

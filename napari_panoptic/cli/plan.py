@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         action="append",
         required=True,
-        help="whose predictions are reviewed; may be repeated",
+        help="team whose predictions are reviewed; may be repeated",
     )
     parser.add_argument(
         "--items", type=positive, metavar="N", required=True, help="number of items to review"
@@ -42,8 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--extend",
         type=Path,
         metavar="PLAN",
-        help="a plan that was drawn with the same seed: its items stay as they are, and others "
-        "follow",
+        help="plan drawn with the same seed: its items are kept, and new ones are appended",
     )
     parser.add_argument(
         "--suspects",

@@ -8,19 +8,21 @@ from pathlib import Path
 from napari_panoptic.cli.options import add_cohort, add_held, add_protocol, add_rules
 from napari_panoptic.cli.tasks import run_for_task
 
-HELP = "find out what the scores of a team's predictions are worth"
+HELP = "evaluate the scores of a team's predictions: calibration and best threshold"
 ABOUT = (
-    "Write what the scores (confidences) of a team's predictions are worth: average precision per "
+    "Evaluate the scores (confidences) of a team's predictions: average precision per "
     "class and IoU, calibration, PQ and F1 over thresholds, the best threshold with its figure for "
-    "patients who did not choose it, and the wrong predictions, the surest first. Exit status: 0 "
-    "done, 1 nothing could be evaluated, or no prediction has a score, 2 wrong arguments."
+    "patients that it was not chosen on, and the wrong predictions, highest score first. Exit "
+    "status: 0 done, 1 nothing could be evaluated, or no prediction has a score, 2 wrong arguments."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_cohort(parser)
-    parser.add_argument("--team", required=True, metavar="T", help="whose predictions")
+    parser.add_argument(
+        "--team", required=True, metavar="T", help="team whose predictions are evaluated"
+    )
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
     )

@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 
     add_cohort(parser)
-    parser.add_argument("--team", required=True, metavar="T", help="whose failures")
+    parser.add_argument(
+        "--team", required=True, metavar="T", help="team whose failures are searched"
+    )
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
     )

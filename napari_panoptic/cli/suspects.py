@@ -13,9 +13,9 @@ from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Restoration
 HELP = "list annotations that may be wrong, since several teams agree on something else"
 ABOUT = (
     "Compare what several teams agree on with the annotation, and write suspects.csv (the most "
-    "suspect first) and suspects.json: objects that the annotation overlooks, locates badly, names "
-    "differently, splits or merges. No review is needed. Suspects are not errors: teams can make "
-    "the same errors. Exit status: 0 done, 1 nothing could be compared, 2 wrong arguments."
+    "suspect first) and suspects.json: objects that the annotation misses, outlines badly, assigns "
+    "to another class, splits or merges. No review is needed. Suspects are not errors: teams can "
+    "make the same errors. Exit status: 0 done, 1 nothing could be compared, 2 wrong arguments."
 )
 
 

@@ -30,8 +30,8 @@ ABOUT = (
     "Evaluate teams that are settings of one post-processing, such as prob0.5_nms0.3: a metric "
     "over the settings with intervals, causes of failures, objects that change between "
     "neighbouring settings, and the best setting with its honest figure, for which it is chosen "
-    "without each patient in turn. Write tables, sweep.json and sweep.html. Exit status: 0 done, "
-    "1 nothing could be evaluated, 2 wrong arguments."
+    "while each patient in turn is left out. Write tables, sweep.json and sweep.html. Exit "
+    "status: 0 done, 1 nothing could be evaluated, 2 wrong arguments."
 )
 
 
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--settings",
         type=Path,
         metavar="TABLE",
-        help="a CSV table with a column team and one for each parameter (default: parameters are "
+        help="CSV table with a column team and one for each parameter (default: parameters are "
         "read from the names of teams, such as prob0.5_nms0.3 or t=0.4,min=20)",
     )
     parser.add_argument(
@@ -127,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
 def _values(
     options: argparse.Namespace, cohort: Cohort
 ) -> tuple[Mapping[str, Mapping[str, str]], tuple[Finding, ...]]:
-    """Return the parameters of each team of the sweep, and what is left out of it."""
+    """Return the parameters of each team of the sweep, and findings about teams left out."""
     from napari_panoptic.io.sweep_table import read_sweep_table
     from napari_panoptic.nuclei.explain.sweep_design import parameters_in
 
@@ -202,7 +202,7 @@ def _print_sweep(sweep: CohortSweep) -> None:
                 for step in sweep.steps
             ],
         )
-        print("turns: of split and merged, the more frequent one is so no longer")
+        print("turns: whether split or merged is the more frequent cause changes here")
         print()
     for name, text in choice_lines(sweep):
         print(visible(f"{name}: {text}"))
