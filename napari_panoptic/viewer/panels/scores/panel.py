@@ -1,4 +1,4 @@
-"""The panel of scores: a threshold, plots, and the wrong predictions with the highest scores."""
+"""The scores panel: a threshold, plots, and the wrong predictions with the highest scores."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ HINT = (
 )
 COMPUTING = "Evaluating the cohort …"
 STOPPED = "Stopped. Press “Evaluate” to start again."
-STALE = "The scores were of another team, other settings or other files. Press “Evaluate” again."
+STALE = "Outdated: the team, the settings or the files have changed. Press “Evaluate” again."
 NO_SCORES_AT_ALL = (
-    "No prediction of this team has a score; docs/scores.md tells where they come from."
+    "No prediction of this team has a score; docs/scores.md lists where scores are read from."
 )
 _LEAST_LIST_PX, _LEAST_PLOT_PX = 110, 190
 _PARTS_OF_BAR = 1000
 
 
 class ScoresPanel(QScrollArea):
-    """A threshold for the region that is shown, and what scores are worth over the cohort."""
+    """A threshold for the region on the screen, and statistics of the scores over the cohort."""
 
     evaluate_wanted = Signal()
     stop_wanted = Signal()
@@ -85,7 +85,7 @@ class ScoresPanel(QScrollArea):
         self.show_nothing(HINT)
 
     def show_range(self, low: float, high: float) -> None:
-        """Let the slider go over the scores of a region; emits nothing."""
+        """Set the range of the slider to the scores of a region; emits nothing."""
         blocked = self.slider.blockSignals(True)
         self.slider.setRange(low, high)
         self.slider.setSingleStep((high - low) / 100)
@@ -113,7 +113,7 @@ class ScoresPanel(QScrollArea):
         self.bar.setToolTip(shown(doing))
 
     def show_nothing(self, hint: str) -> None:
-        """Show a sentence, and nothing of the cohort."""
+        """Show a sentence instead of results of the cohort."""
         self.headline.setText(hint)
         self.headline.setToolTip("")
         self._of_result.hide()
@@ -124,7 +124,7 @@ class ScoresPanel(QScrollArea):
     def show_result(
         self, sentences: Sequence[str], plots: Sequence[Choice], listed: str, notes: str
     ) -> None:
-        """Show what scores are worth over the cohort.
+        """Show statistics of the scores over the cohort.
 
         Parameters
         ----------

@@ -226,7 +226,7 @@ class ScoresPresenter(Presenter[ScoresPanel]):
             notes = [*notes[:MOST_NOTES], "…"]
         listed = f"Sure and wrong: {styles.count_text(len(found.rows))}"
         if len(found.rows) < len(scores.failures):
-            listed += f" of {styles.count_text(len(scores.failures))}, the surest first"
+            listed += f" of {styles.count_text(len(scores.failures))}, highest score first"
         names = [Choice(name, name) for name in plot_names(scores)]
         self.panel.show_result(lines, names, listed, "\n".join(notes))
         self.panel.show_failures([SliceLine(failure_sentence(row), "") for row in found.rows])

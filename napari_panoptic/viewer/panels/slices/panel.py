@@ -33,7 +33,7 @@ HINT = (
 )
 NO_TEAM = "Choose a team with predictions to search what its failures have in common."
 SEARCHING = "Searching over the cohort …"
-STALE = "The slices were of another team, other settings or other files. Press “Search” again."
+STALE = "Outdated: the team, the settings or the files have changed. Press “Search” again."
 STOPPED = "The search was stopped. Press “Search” to start again."
 LEADS = "Click a slice to see its failures."
 NOT_EDITED = "Unsaved edits are not included: the search reads the files."
@@ -173,7 +173,7 @@ class SlicesPanel(QWidget):
         self.setFocusProxy(self.list if lines else self.search)
 
     def show_note(self, text: str, tooltip: str = "") -> None:
-        """Show what to know about the slices; empty for nothing."""
+        """Show a note about the slices; an empty text hides it."""
         self.note.setText(text)
         self.note.setToolTip(tooltip)
         self.note.setVisible(bool(text))

@@ -12,8 +12,8 @@ from napari_panoptic.viewer.kit.array_table import Column
 
 KIND_MEANINGS: dict[SuspectKind, str] = {
     SuspectKind.OVERLOOKED: "The annotation has no object where two or more teams agree on one.",
-    SuspectKind.BADLY_LOCATED: "The annotation has another outline than teams.",
-    SuspectKind.WRONG_CLASS: "The annotation has another class than teams.",
+    SuspectKind.BADLY_LOCATED: "The outline differs from that of the teams.",
+    SuspectKind.WRONG_CLASS: "The class differs from that of the teams.",
     SuspectKind.SPLIT: "The annotation has several objects where teams agree on one.",
     SuspectKind.MERGED: "The annotation has one object where teams agree on several.",
 }
@@ -23,7 +23,7 @@ def suspect_columns(suspects: Sequence[Suspect]) -> list[Column]:
     """Return what is shown of suspects."""
     words = [
         ("kind", "What may be wrong.", [str(s.kind) for s in suspects]),
-        ("class", "Of the object → the class that teams predict.", _classes(suspects)),
+        ("class", "Class in the annotation → class that teams predict.", _classes(suspects)),
         ("region", "Click to go to the object.", [s.region for s in suspects]),
         ("patient", "The patient.", [s.patient for s in suspects]),
         ("teams", "Which agree.", [", ".join(s.teams) for s in suspects]),

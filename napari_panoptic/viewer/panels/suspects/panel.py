@@ -23,7 +23,7 @@ HINT = (
 )
 ONE_TEAM = "Suspects are found where two or more teams agree: this cohort has fewer."
 SEARCHING = "Searching over the cohort …"
-STALE = "The suspects were of another ambiguous policy or other files. Press “Search” again."
+STALE = "Outdated: the ambiguous policy or the files have changed. Press “Search” again."
 STOPPED = "The search was stopped. Press “Search” to start again."
 NOTHING = "Nothing could be compared; see the notes of the regions."
 NONE = "No suspects: the teams agree on nothing but the annotation."
@@ -52,7 +52,9 @@ class SuspectsPanel(ListPanel):
         self.least = ChoiceBox(
             [
                 Choice(LIKELY_SCORE, f"score ≥ {LIKELY_SCORE}", "The most suspect ones."),
-                Choice(0.0, "all scores", "Most of low score are right."),
+                Choice(
+                    0.0, "all scores", "Most suspects with a low score are correct annotations."
+                ),
             ],
             "Which scores to list.",
         )
@@ -126,7 +128,7 @@ class SuspectsPanel(ListPanel):
         self.setFocusProxy(self.table)
 
     def show_note(self, text: str, tooltip: str = "") -> None:
-        """Show what to know about the suspects; empty for nothing."""
+        """Show a note about the suspects; an empty text hides it."""
         self.note.setText(text)
         self.note.setToolTip(tooltip)
         self.note.setVisible(bool(text))

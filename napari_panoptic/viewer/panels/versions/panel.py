@@ -112,7 +112,7 @@ class VersionsPanel(QWidget):
         return "" if self._headline.isHidden() else self._headline.text()
 
     def note_text(self) -> str:
-        """Return what is to be known about the result; empty if nothing is."""
+        """Return the note about the result; empty if there is none."""
         return "" if self._note.isHidden() else self._note.text()
 
     def hint_text(self) -> str:
