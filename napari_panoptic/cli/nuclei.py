@@ -114,12 +114,7 @@ def evaluate(options: argparse.Namespace) -> int:
     if evaluation is None:
         return _stopped()
     if not evaluation.evaluated:
-        print(
-            f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
-            f"{_why_nothing(cohort, names)}",
-            file=sys.stderr,
-        )
-        return 1
+        return _nothing(cohort, names)
     _print_scores(evaluation, options.output)
     return 0
 
@@ -285,13 +280,8 @@ def _report_alone(
 
 def slices(options: argparse.Namespace) -> int:
     """Write what the failures of a team have in common."""
-    settings = settings_from(options).replaced(
-        scoring=Scoring.DISENTANGLED, corrections=frozenset()
-    )
-    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
-    team = checked_name("--team", options.team, cohort.checked_team)
+    cohort, team, settings, source = _one_team(options)
     side = _side_from(options.side, options.cause)
-    source = source_from(options, cohort, (team,))
     metadata = _metadata_from(options, cohort)
     table = None if options.covariates is None else read_covariates(options.covariates)
     request = SliceRequest(
@@ -300,36 +290,37 @@ def slices(options: argparse.Namespace) -> int:
     about = SearchRecord(
         team, side, options.cause, settings, options.protocol, options.permutations, options.seed
     )
-    try:
-        with tables_in(options.output, SLICES_NAMES, cohort.root), _share_bar() as progress:
-            searched = cohort_slices(
-                request,
-                metadata=metadata,
-                table=table,
-                held_up_to_px=options.held_up_to,
-                progress=progress,
-            )
-            findings = tuple(dict.fromkeys((*cohort.findings, *searched.objects.findings)))
-            is_written = not searched.objects.frame.empty
-            if is_written:
-                inputs = input_fingerprints(cohort, (team,))
-                write_slices(
-                    searched.found, about, options.output, findings=findings, inputs=inputs
-                )
-    except KeyboardInterrupt:
-        print("napari-panoptic: stopped", file=sys.stderr)
-        return 130
+    with tables_in(options.output, SLICES_NAMES, cohort.root), _share_bar() as progress:
+        searched = cohort_slices(
+            request,
+            metadata=metadata,
+            table=table,
+            held_up_to_px=options.held_up_to,
+            progress=progress,
+        )
+        findings = tuple(dict.fromkeys((*cohort.findings, *searched.objects.findings)))
+        is_written = not searched.objects.frame.empty
+        if is_written:
+            inputs = input_fingerprints(cohort, (team,))
+            write_slices(searched.found, about, options.output, findings=findings, inputs=inputs)
     report_findings(findings, SLICES_RECORD if is_written else None)
     if not is_written:
-        print(
-            f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
-            f"{_why_nothing(cohort, (team,))}",
-            file=sys.stderr,
-        )
-        return 1
+        return _nothing(cohort, (team,))
     _print_slices(searched.found, about)
     print(visible(f"tables written to {options.output}"))
     return 0
+
+
+def _one_team(
+    options: argparse.Namespace,
+) -> tuple[Cohort, str, EvaluationSettings, Source | None]:
+    """Return the cohort, one team of it, and how its objects are matched."""
+    settings = settings_from(options).replaced(
+        scoring=Scoring.DISENTANGLED, corrections=frozenset()
+    )
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    team = checked_name("--team", options.team, cohort.checked_team)
+    return cohort, team, settings, source_from(options, cohort, (team,))
 
 
 def _side_from(side: str | None, cause: str | None) -> Side:
@@ -355,34 +346,25 @@ def _print_slices(found: SliceSearch, about: SearchRecord) -> None:
 
 def scores(options: argparse.Namespace) -> int:
     """Write what the scores of a team are worth."""
-    settings = settings_from(options).replaced(
-        scoring=Scoring.DISENTANGLED, corrections=frozenset()
-    )
-    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
-    team = checked_name("--team", options.team, cohort.checked_team)
-    source = source_from(options, cohort, (team,))
-    try:
-        with tables_in(options.output, SCORES_NAMES, cohort.root), _share_bar() as progress:
-            found = cohort_scores(
-                cohort,
-                (team,),
-                settings,
-                source=source,
-                held_up_to_px=options.held_up_to,
-                progress=progress,
-            )[team]
-            findings = tuple(dict.fromkeys((*cohort.findings, *found.findings)))
-            if found.has_scores:
-                write_scores(
-                    found,
-                    ScoresRecord(settings, options.protocol),
-                    options.output,
-                    findings=findings,
-                    inputs=input_fingerprints(cohort, (team,)),
-                )
-    except KeyboardInterrupt:
-        print("napari-panoptic: stopped", file=sys.stderr)
-        return 130
+    cohort, team, settings, source = _one_team(options)
+    with tables_in(options.output, SCORES_NAMES, cohort.root), _share_bar() as progress:
+        found = cohort_scores(
+            cohort,
+            (team,),
+            settings,
+            source=source,
+            held_up_to_px=options.held_up_to,
+            progress=progress,
+        )[team]
+        findings = tuple(dict.fromkeys((*cohort.findings, *found.findings)))
+        if found.has_scores:
+            write_scores(
+                found,
+                ScoresRecord(settings, options.protocol),
+                options.output,
+                findings=findings,
+                inputs=input_fingerprints(cohort, (team,)),
+            )
     report_findings(findings, SCORES_RECORD if found.has_scores else None)
     if not found.has_scores:
         reason = NO_SCORES_ADVICE if found.predictions else _why_nothing(cohort, (team,))
@@ -417,12 +399,7 @@ def suspects(options: argparse.Namespace) -> int:
         found = cohort_suspects(cohort, names, settings, source, on_region=bar.update)
         report_findings(found.findings, SUSPECTS_RECORD if found.regions else None)
         if not found.regions:
-            print(
-                f"napari-panoptic: nothing could be compared in {visible(str(cohort.root))}: "
-                f"{_why_nothing(cohort, names)}",
-                file=sys.stderr,
-            )
-            return 1
+            return _nothing(cohort, names, "compared")
         about = suspects_about(cohort, names, settings)
         write_suspects(found, options.output, about, input_fingerprints(cohort, names))
     _print_suspects(found, options.output)
@@ -632,6 +609,13 @@ def _share_bar() -> Iterator[Progress]:
 def _stopped() -> int:
     print("napari-panoptic: stopped; run the same command again to resume", file=sys.stderr)
     return 130
+
+
+def _nothing(cohort: Cohort, names: Sequence[str], done: str = "evaluated") -> int:
+    where = visible(str(cohort.root))
+    why = _why_nothing(cohort, names)
+    print(f"napari-panoptic: nothing could be {done} in {where}: {why}", file=sys.stderr)
+    return 1
 
 
 def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 from napari_panoptic.cli.options import (
     add_cohort,
     add_held,
-    add_protocol,
-    add_rules,
+    add_output,
+    add_rules_of_objects,
 )
 from napari_panoptic.cli.parser import positive, seed
 from napari_panoptic.cli.tasks import run_for_task
@@ -32,9 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     add_cohort(parser)
     parser.add_argument("--team", required=True, metavar="T", help="whose failures")
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
-    )
+    add_output(parser)
     parser.add_argument(
         "--side",
         choices=[str(side) for side in Side],
@@ -61,8 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a table with a column patient and others, such as organ (default: "
         f"{METADATA_FILE} in the cohort's folder, if it is there)",
     )
-    add_protocol(parser)
-    add_rules(parser)
+    add_rules_of_objects(parser)
     add_held(parser)
     parser.add_argument(
         "--permutations",
@@ -78,8 +75,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="seed of the random numbers (default: %(default)s)",
     )
-    # Options of `evaluate` that have no effect on which objects fail.
-    parser.set_defaults(no_distances=True, outlines=None)
 
 
 run = run_for_task
