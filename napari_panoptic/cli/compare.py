@@ -19,7 +19,7 @@ from napari_panoptic.cli.options import (
 )
 from napari_panoptic.cli.parser import CommandParser
 from napari_panoptic.common.errors import SettingsError, checked_name
-from napari_panoptic.common.text import english_list, similar, visible
+from napari_panoptic.common.text import counted, english_list, similar, visible
 from napari_panoptic.nuclei.values.cohort import Task
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def _teams_of_tables(
 
 def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) -> None:
     """Print a comparison in words and small tables, or its verdict only."""
-    from napari_panoptic.cli.console import number, print_table
+    from napari_panoptic.cli.console import print_table
     from napari_panoptic.nuclei.explain.version_diff import Change
     from napari_panoptic.nuclei.versions import Pairing
     from napari_panoptic.report.nuclei.versions import transitions
@@ -288,7 +288,7 @@ def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) ->
     patients = len(set(diff.rows["patient"]))
     print(
         visible(f"{diff.old} -> {diff.new}: ")
-        + f"{number(comparison.regions, 'region')} of {number(patients, 'patient')}"
+        + f"{counted(comparison.regions, 'region')} of {counted(patients, 'patient')}"
     )
     counts = {str(one): diff.counts[one] for one in Change}
     parts = change.grouped(diff.rows["change"])

@@ -15,7 +15,6 @@ from napari_panoptic.cli.console import (
     cell,
     check_report,
     chosen_teams,
-    number,
     print_table,
     progress_bar,
     report_date,
@@ -25,7 +24,7 @@ from napari_panoptic.cli.console import (
 )
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.progress import Progress
-from napari_panoptic.common.text import english_list, visible
+from napari_panoptic.common.text import counted, english_list, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.pair import pair_cohort
 from napari_panoptic.io.covariates import read_covariates
@@ -389,7 +388,7 @@ def suspects(options: argparse.Namespace) -> int:
     names = _team_names(cohort, options.teams)
     if len(names) < 2:
         raise SettingsError(
-            f"suspects are found where two or more teams agree; found {number(len(names), 'team')}"
+            f"suspects are found where two or more teams agree; found {counted(len(names), 'team')}"
         )
     source = source_from(options, cohort, names)
     with (
@@ -411,8 +410,8 @@ def _print_suspects(found: CohortSuspects, folder: Path) -> None:
     print_table(("suspect", "number"), [(kind, counts[kind]) for kind in SuspectKind])
     print(
         f"number: suspects with a score of at least {LIKELY_SCORE}, of "
-        f"{number(found.objects, 'annotated object')} in {number(found.regions, 'region')}; teams "
-        "can make the same errors"
+        f"{counted(found.objects, 'annotated object')} in {counted(found.regions, 'region')}; "
+        "teams can make the same errors"
     )
     print(visible(f"tables written to {folder}"))
 
@@ -640,7 +639,7 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
     )
     n_patients = len({patient for patient, _ in regions})
     unit = "regions" if per_region else "patients"
-    evaluated = f"{number(len(regions), 'region')} of {number(n_patients, 'patient')}"
+    evaluated = f"{counted(len(regions), 'region')} of {counted(n_patients, 'patient')}"
     print(f"score: PQ, mean over {unit} ({evaluated})")
     if evaluation.settings.overlaps is Overlaps.KEEP:
         for team in scores:
