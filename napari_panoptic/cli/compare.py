@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.cli.options import (
     add_cohort,
-    add_held,
-    add_jobs,
-    add_rules,
-    add_teams_and_protocol,
+    add_evaluation,
+    add_metric,
+    add_output,
     check_cohort_or_pair,
+    metric_from,
 )
-from napari_panoptic.cli.parser import add_choice
+from napari_panoptic.cli.parser import CommandParser
 from napari_panoptic.common.errors import SettingsError, checked_name
-from napari_panoptic.common.text import english_list, similar, visible
+from napari_panoptic.common.text import counted, english_list, similar, visible
 from napari_panoptic.nuclei.values.cohort import Task
-from napari_panoptic.nuclei.values.settings import Outlines
 
 if TYPE_CHECKING:
     from napari_panoptic.io.evaluation_tables import EvaluationTables
@@ -36,7 +35,6 @@ ABOUT = (
     "and compare.json. Exit status: 0 not worse than the margin, 3 worse, 4 undecided, 1 nothing "
     "could be compared, 2 wrong arguments."
 )
-ALIASES = {"f1": "detection_f1"}
 EXIT_STATUS = {"not-worse": 0, "worse": 3, "undecided": 4}
 _MOST_TRANSITIONS = 12
 _EVALUATION_OPTIONS = (
@@ -48,7 +46,6 @@ _EVALUATION_OPTIONS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     from napari_panoptic.nuclei.explain.version_diff import IOU_STEP
-    from napari_panoptic.nuclei.metrics import METRIC_NAMES
     from napari_panoptic.nuclei.versions import MARGIN
 
     add_cohort(parser, or_pair=True)
@@ -59,14 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="two teams of the cohort; or 'compare OLDDIR NEWDIR' for two output folders of "
         "'evaluate'",
     )
-    parser.add_argument(
-        "--metric",
-        choices=[*METRIC_NAMES, *ALIASES],
-        default="pq",
-        metavar="NAME",
-        help=f"the metric that decides: {english_list([*METRIC_NAMES, *ALIASES])} "
-        "(default: %(default)s)",
-    )
+    if isinstance(parser, CommandParser):
+        parser.words = "versions"
+    add_metric(parser)
     parser.add_argument(
         "--margin",
         type=float,
@@ -82,22 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="an object is marked if its IoU changes by more (default: %(default)s)",
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="folder for diff.csv and compare.json"
-    )
+    add_output(parser, meaning="folder for diff.csv and compare.json", required=False)
     parser.add_argument(
         "--gate",
         action="store_true",
         help="print the verdict only, in one line, for a job of continuous integration",
     )
-    add_teams_and_protocol(parser)
-    add_rules(parser)
-    add_choice(parser, "--outlines", Outlines, "which outlines the Hausdorff distance compares")
-    add_jobs(parser)
-    parser.add_argument(
-        "--no-distances", action="store_true", help="leave out the Hausdorff distances (faster)"
-    )
-    add_held(parser)
+    add_evaluation(parser, resumes=False)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -111,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     )
 
     check_cohort_or_pair(options)
-    metric = ALIASES.get(options.metric, options.metric)
+    metric = metric_from(options)
     check_metric(metric, options.margin)
     if not options.iou_step >= 0:
         raise SettingsError(f"--iou-step must be a number from 0, found {options.iou_step:g}")
@@ -293,7 +276,7 @@ def _teams_of_tables(
 
 def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) -> None:
     """Print a comparison in words and small tables, or its verdict only."""
-    from napari_panoptic.cli.console import number, print_table
+    from napari_panoptic.cli.console import print_table
     from napari_panoptic.nuclei.explain.version_diff import Change
     from napari_panoptic.nuclei.versions import Pairing
     from napari_panoptic.report.nuclei.versions import transitions
@@ -305,7 +288,7 @@ def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) ->
     patients = len(set(diff.rows["patient"]))
     print(
         visible(f"{diff.old} -> {diff.new}: ")
-        + f"{number(comparison.regions, 'region')} of {number(patients, 'patient')}"
+        + f"{counted(comparison.regions, 'region')} of {counted(patients, 'patient')}"
     )
     counts = {str(one): diff.counts[one] for one in Change}
     parts = change.grouped(diff.rows["change"])

@@ -89,11 +89,6 @@ def cell(value: object) -> str:
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def number(count: int, what: str) -> str:
-    """Return a count with its noun."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
 def progress_bar(total: int, unit: str) -> tqdm[Any]:
     """Return a progress bar for a terminal; it is silent if stderr is a file."""
     return tqdm(total=total, unit=unit, disable=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from napari_panoptic.cli.options import add_cohort, add_restoration, add_source
+from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
 from napari_panoptic.cli.parser import seed
 from napari_panoptic.cli.tasks import run_for_task
 
@@ -32,9 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a table with the columns item, verdict (annotation-right, prediction-right, "
         "both-wrong or cannot-tell) and count (of background items: nuclei without an outline)",
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
-    )
+    add_output(parser)
     parser.add_argument(
         "--seed",
         type=seed,

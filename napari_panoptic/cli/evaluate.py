@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from napari_panoptic.cli.options import (
-    add_cohort,
-    add_detections,
-    add_held,
-    add_rules,
-    add_run,
-    add_teams_and_protocol,
-)
-from napari_panoptic.cli.parser import add_choice
+from napari_panoptic.cli.options import add_cohort, add_detections, add_evaluation, add_output
 from napari_panoptic.cli.tasks import run_for_task
-from napari_panoptic.nuclei.values.settings import Outlines
 
 HELP = "write the figures of a whole cohort as CSV tables"
 ABOUT = (
@@ -30,17 +20,8 @@ ABOUT = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_cohort(parser, or_pair=True)
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
-    )
-    add_teams_and_protocol(parser)
-    add_rules(parser)
-    add_choice(parser, "--outlines", Outlines, "which outlines the Hausdorff distance compares")
-    add_run(parser)
-    parser.add_argument(
-        "--no-distances", action="store_true", help="leave out the Hausdorff distances (faster)"
-    )
-    add_held(parser)
+    add_output(parser)
+    add_evaluation(parser, resumes=True)
     add_detections(parser)
 
 

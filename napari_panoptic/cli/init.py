@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
-from napari_panoptic.common.text import visible
+from napari_panoptic.common.text import counted, visible
 
 if TYPE_CHECKING:
     from napari_panoptic.nuclei.inspection.inspect import Inspection
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show what a folder holds, and write settings."""
-    from napari_panoptic.cli.console import number, report_findings
+    from napari_panoptic.cli.console import report_findings
     from napari_panoptic.io.cohorts.description import DESCRIPTION
     from napari_panoptic.io.cohorts.folder_scan import scan_folder
     from napari_panoptic.io.cohorts.tasks import task_of
@@ -85,8 +85,8 @@ def run(options: argparse.Namespace) -> int:
     kept = inspection.save()
     cohort = inspection.cohort
     size = (
-        f"{number(len(cohort.regions), 'region')}, {number(len(cohort.patients), 'patient')}, "
-        f"{number(len(cohort.competing_teams), 'team')}"
+        f"{counted(len(cohort.regions), 'region')}, {counted(len(cohort.patients), 'patient')}, "
+        f"{counted(len(cohort.competing_teams), 'team')}"
     )
     if not inspection.is_saved:
         before = "" if kept is None else f" (the one before is now {kept.name})"

@@ -15,7 +15,6 @@ from napari_panoptic.cli.console import (
     cell,
     check_report,
     chosen_teams,
-    number,
     print_table,
     progress_bar,
     report_date,
@@ -25,7 +24,7 @@ from napari_panoptic.cli.console import (
 )
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.progress import Progress
-from napari_panoptic.common.text import english_list, visible
+from napari_panoptic.common.text import counted, english_list, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.pair import pair_cohort
 from napari_panoptic.io.covariates import read_covariates
@@ -114,12 +113,7 @@ def evaluate(options: argparse.Namespace) -> int:
     if evaluation is None:
         return _stopped()
     if not evaluation.evaluated:
-        print(
-            f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
-            f"{_why_nothing(cohort, names)}",
-            file=sys.stderr,
-        )
-        return 1
+        return _nothing(cohort, names)
     _print_scores(evaluation, options.output)
     return 0
 
@@ -285,13 +279,8 @@ def _report_alone(
 
 def slices(options: argparse.Namespace) -> int:
     """Write what the failures of a team have in common."""
-    settings = settings_from(options).replaced(
-        scoring=Scoring.DISENTANGLED, corrections=frozenset()
-    )
-    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
-    team = checked_name("--team", options.team, cohort.checked_team)
+    cohort, team, settings, source = _one_team(options)
     side = _side_from(options.side, options.cause)
-    source = source_from(options, cohort, (team,))
     metadata = _metadata_from(options, cohort)
     table = None if options.covariates is None else read_covariates(options.covariates)
     request = SliceRequest(
@@ -300,36 +289,37 @@ def slices(options: argparse.Namespace) -> int:
     about = SearchRecord(
         team, side, options.cause, settings, options.protocol, options.permutations, options.seed
     )
-    try:
-        with tables_in(options.output, SLICES_NAMES, cohort.root), _share_bar() as progress:
-            searched = cohort_slices(
-                request,
-                metadata=metadata,
-                table=table,
-                held_up_to_px=options.held_up_to,
-                progress=progress,
-            )
-            findings = tuple(dict.fromkeys((*cohort.findings, *searched.objects.findings)))
-            is_written = not searched.objects.frame.empty
-            if is_written:
-                inputs = input_fingerprints(cohort, (team,))
-                write_slices(
-                    searched.found, about, options.output, findings=findings, inputs=inputs
-                )
-    except KeyboardInterrupt:
-        print("napari-panoptic: stopped", file=sys.stderr)
-        return 130
+    with tables_in(options.output, SLICES_NAMES, cohort.root), _share_bar() as progress:
+        searched = cohort_slices(
+            request,
+            metadata=metadata,
+            table=table,
+            held_up_to_px=options.held_up_to,
+            progress=progress,
+        )
+        findings = tuple(dict.fromkeys((*cohort.findings, *searched.objects.findings)))
+        is_written = not searched.objects.frame.empty
+        if is_written:
+            inputs = input_fingerprints(cohort, (team,))
+            write_slices(searched.found, about, options.output, findings=findings, inputs=inputs)
     report_findings(findings, SLICES_RECORD if is_written else None)
     if not is_written:
-        print(
-            f"napari-panoptic: nothing could be evaluated in {visible(str(cohort.root))}: "
-            f"{_why_nothing(cohort, (team,))}",
-            file=sys.stderr,
-        )
-        return 1
+        return _nothing(cohort, (team,))
     _print_slices(searched.found, about)
     print(visible(f"tables written to {options.output}"))
     return 0
+
+
+def _one_team(
+    options: argparse.Namespace,
+) -> tuple[Cohort, str, EvaluationSettings, Source | None]:
+    """Return the cohort, one team of it, and how its objects are matched."""
+    settings = settings_from(options).replaced(
+        scoring=Scoring.DISENTANGLED, corrections=frozenset()
+    )
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    team = checked_name("--team", options.team, cohort.checked_team)
+    return cohort, team, settings, source_from(options, cohort, (team,))
 
 
 def _side_from(side: str | None, cause: str | None) -> Side:
@@ -355,34 +345,25 @@ def _print_slices(found: SliceSearch, about: SearchRecord) -> None:
 
 def scores(options: argparse.Namespace) -> int:
     """Write what the scores of a team are worth."""
-    settings = settings_from(options).replaced(
-        scoring=Scoring.DISENTANGLED, corrections=frozenset()
-    )
-    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
-    team = checked_name("--team", options.team, cohort.checked_team)
-    source = source_from(options, cohort, (team,))
-    try:
-        with tables_in(options.output, SCORES_NAMES, cohort.root), _share_bar() as progress:
-            found = cohort_scores(
-                cohort,
-                (team,),
-                settings,
-                source=source,
-                held_up_to_px=options.held_up_to,
-                progress=progress,
-            )[team]
-            findings = tuple(dict.fromkeys((*cohort.findings, *found.findings)))
-            if found.has_scores:
-                write_scores(
-                    found,
-                    ScoresRecord(settings, options.protocol),
-                    options.output,
-                    findings=findings,
-                    inputs=input_fingerprints(cohort, (team,)),
-                )
-    except KeyboardInterrupt:
-        print("napari-panoptic: stopped", file=sys.stderr)
-        return 130
+    cohort, team, settings, source = _one_team(options)
+    with tables_in(options.output, SCORES_NAMES, cohort.root), _share_bar() as progress:
+        found = cohort_scores(
+            cohort,
+            (team,),
+            settings,
+            source=source,
+            held_up_to_px=options.held_up_to,
+            progress=progress,
+        )[team]
+        findings = tuple(dict.fromkeys((*cohort.findings, *found.findings)))
+        if found.has_scores:
+            write_scores(
+                found,
+                ScoresRecord(settings, options.protocol),
+                options.output,
+                findings=findings,
+                inputs=input_fingerprints(cohort, (team,)),
+            )
     report_findings(findings, SCORES_RECORD if found.has_scores else None)
     if not found.has_scores:
         reason = NO_SCORES_ADVICE if found.predictions else _why_nothing(cohort, (team,))
@@ -407,7 +388,7 @@ def suspects(options: argparse.Namespace) -> int:
     names = _team_names(cohort, options.teams)
     if len(names) < 2:
         raise SettingsError(
-            f"suspects are found where two or more teams agree; found {number(len(names), 'team')}"
+            f"suspects are found where two or more teams agree; found {counted(len(names), 'team')}"
         )
     source = source_from(options, cohort, names)
     with (
@@ -417,12 +398,7 @@ def suspects(options: argparse.Namespace) -> int:
         found = cohort_suspects(cohort, names, settings, source, on_region=bar.update)
         report_findings(found.findings, SUSPECTS_RECORD if found.regions else None)
         if not found.regions:
-            print(
-                f"napari-panoptic: nothing could be compared in {visible(str(cohort.root))}: "
-                f"{_why_nothing(cohort, names)}",
-                file=sys.stderr,
-            )
-            return 1
+            return _nothing(cohort, names, "compared")
         about = suspects_about(cohort, names, settings)
         write_suspects(found, options.output, about, input_fingerprints(cohort, names))
     _print_suspects(found, options.output)
@@ -434,8 +410,8 @@ def _print_suspects(found: CohortSuspects, folder: Path) -> None:
     print_table(("suspect", "number"), [(kind, counts[kind]) for kind in SuspectKind])
     print(
         f"number: suspects with a score of at least {LIKELY_SCORE}, of "
-        f"{number(found.objects, 'annotated object')} in {number(found.regions, 'region')}; teams "
-        "can make the same errors"
+        f"{counted(found.objects, 'annotated object')} in {counted(found.regions, 'region')}; "
+        "teams can make the same errors"
     )
     print(visible(f"tables written to {folder}"))
 
@@ -634,6 +610,13 @@ def _stopped() -> int:
     return 130
 
 
+def _nothing(cohort: Cohort, names: Sequence[str], done: str = "evaluated") -> int:
+    where = visible(str(cohort.root))
+    why = _why_nothing(cohort, names)
+    print(f"napari-panoptic: nothing could be {done} in {where}: {why}", file=sys.stderr)
+    return 1
+
+
 def _why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
     if not cohort.regions:
         return "it has no regions"
@@ -656,7 +639,7 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
     )
     n_patients = len({patient for patient, _ in regions})
     unit = "regions" if per_region else "patients"
-    evaluated = f"{number(len(regions), 'region')} of {number(n_patients, 'patient')}"
+    evaluated = f"{counted(len(regions), 'region')} of {counted(n_patients, 'patient')}"
     print(f"score: PQ, mean over {unit} ({evaluated})")
     if evaluation.settings.overlaps is Overlaps.KEEP:
         for team in scores:

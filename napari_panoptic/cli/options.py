@@ -18,9 +18,12 @@ from napari_panoptic.nuclei.values.settings import (
     AmbiguousPolicy,
     Correction,
     Matching,
+    Outlines,
     Overlaps,
     Restoration,
 )
+
+_METRIC_ALIASES = {"f1": "detection_f1"}
 
 
 def add_cohort(parser: argparse.ArgumentParser, *, or_pair: bool = False) -> None:
@@ -103,6 +106,38 @@ def check_cohort_or_pair(options: argparse.Namespace) -> None:
         raise SettingsError(f"{missing} FILE is missing beside {english_list(given)}")
 
 
+def add_output(
+    parser: argparse.ArgumentParser,
+    metavar: str = "DIR",
+    meaning: str = "folder for the tables",
+    *,
+    required: bool = True,
+) -> None:
+    """Add where the results are written."""
+    parser.add_argument(
+        "-o", "--output", type=Path, required=required, metavar=metavar, help=meaning
+    )
+
+
+def add_metric(parser: argparse.ArgumentParser) -> None:
+    """Add the metric of patients that decides; see `metric_from`."""
+    from napari_panoptic.nuclei.metrics import METRIC_NAMES
+
+    names = [*METRIC_NAMES, *_METRIC_ALIASES]
+    parser.add_argument(
+        "--metric",
+        choices=names,
+        default="pq",
+        metavar="NAME",
+        help=f"the metric that decides: {english_list(names, limit=99)} (default: %(default)s)",
+    )
+
+
+def metric_from(options: argparse.Namespace) -> str:
+    """Return the name of the metric that decides."""
+    return _METRIC_ALIASES.get(options.metric, str(options.metric))
+
+
 def add_screenshot(parser: argparse.ArgumentParser) -> None:
     """Add the file for a picture of the window."""
     parser.add_argument(
@@ -183,6 +218,28 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
     )
     add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
     add_overlaps(parser)
+
+
+def add_rules_of_objects(parser: argparse.ArgumentParser) -> None:
+    """Add how objects are matched, for commands in which distances have no effect."""
+    add_protocol(parser)
+    add_rules(parser)
+    parser.set_defaults(no_distances=True, outlines=None)
+
+
+def add_evaluation(parser: argparse.ArgumentParser, *, resumes: bool) -> None:
+    """Add which teams are evaluated, by which rules, and how the work is done."""
+    add_teams_and_protocol(parser)
+    add_rules(parser)
+    add_choice(parser, "--outlines", Outlines, "which outlines the Hausdorff distance compares")
+    if resumes:
+        add_run(parser)
+    else:
+        add_jobs(parser)
+    parser.add_argument(
+        "--no-distances", action="store_true", help="leave out the Hausdorff distances (faster)"
+    )
+    add_held(parser)
 
 
 def add_overlaps(parser: argparse.ArgumentParser) -> None:

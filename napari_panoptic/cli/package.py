@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from napari_panoptic.cli.options import add_cohort, add_restoration, add_source
+from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
 from napari_panoptic.cli.parser import positive, seed
 from napari_panoptic.cli.tasks import run_for_task
 
@@ -21,9 +21,7 @@ ABOUT = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_cohort(parser)
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE.html", help="the file to write"
-    )
+    add_output(parser, "FILE.html", "the file to write")
     items = parser.add_mutually_exclusive_group(required=True)
     items.add_argument("--plan", type=Path, metavar="CSV", help="the items of a plan, in its order")
     items.add_argument(

@@ -44,6 +44,8 @@ class CommandParser(Parser):
     """
 
     add_arguments: Callable[[argparse.ArgumentParser], None] | None = None
+    words: str | None = None
+    """The argument that has the words behind options, too: argparse would refuse them there."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -55,7 +57,12 @@ class CommandParser(Parser):
         before_names = itertools.takewhile(lambda word: word != "--", args or ())
         if unknown := [word for word in before_names if self._is_unknown(word)]:
             self.refuse(unknown)
-        return super().parse_known_args(args, namespace)
+        options, rest = super().parse_known_args(args, namespace)
+        if self.words is not None:
+            given = [*getattr(options, self.words), *(word for word in rest if word != "--")]
+            setattr(options, self.words, given)
+            rest = []
+        return options, rest
 
     def _is_unknown(self, word: str) -> bool:
         """Return whether a word looks like an option, and is neither one nor its beginning."""

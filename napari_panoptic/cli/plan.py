@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from napari_panoptic.cli.options import add_cohort, add_restoration, add_source
+from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
 from napari_panoptic.cli.parser import positive, seed
 from napari_panoptic.cli.tasks import run_for_task
 
@@ -50,9 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="draw more of the suspect annotations, where several teams agree with each other but "
         "not with the annotation; estimates stay unbiased. Needs the predictions of two teams",
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="CSV", help="the table to write"
-    )
+    add_output(parser, "CSV", "the table to write")
     add_source(parser)
     add_restoration(parser)
 

@@ -9,6 +9,7 @@ from napari_panoptic.cli.options import (
     add_cohort,
     add_detections,
     add_held,
+    add_output,
     add_overlaps,
     add_run,
     add_teams_and_protocol,
@@ -29,9 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from napari_panoptic.io.metadata import METADATA_FILE
 
     add_cohort(parser, or_pair=True)
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE.html", help="the file to write"
-    )
+    add_output(parser, "FILE.html", "the file to write")
     add_teams_and_protocol(parser)
     add_overlaps(parser)
     parser.add_argument(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from napari_panoptic.cli.console import number, print_table, report_findings, tables_in
+from napari_panoptic.cli.console import print_table, report_findings, tables_in
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.spreadsheets import inert_cells
-from napari_panoptic.common.text import utf8, visible
+from napari_panoptic.common.text import counted, utf8, visible
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
@@ -56,7 +56,7 @@ def write_plan(
         utf8(inert_cells(plan_frame(plan)).to_csv(index=False, lineterminator="\n")),
     )
     _print_design(plan, units)
-    print(visible(f"plan of {number(len(plan), 'item')} written to {options.output}"))
+    print(visible(f"plan of {counted(len(plan), 'item')} written to {options.output}"))
     return 0
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from napari_panoptic.cli.options import add_cohort, add_held, add_protocol, add_rules
+from napari_panoptic.cli.options import add_cohort, add_held, add_output, add_rules_of_objects
 from napari_panoptic.cli.tasks import run_for_task
 
 HELP = "evaluate the scores of a team's predictions: calibration and best threshold"
@@ -23,14 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--team", required=True, metavar="T", help="team whose predictions are evaluated"
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
-    )
-    add_protocol(parser)
-    add_rules(parser)
+    add_output(parser)
+    add_rules_of_objects(parser)
     add_held(parser)
-    # Options of `evaluate` that have no effect on which objects match.
-    parser.set_defaults(no_distances=True, outlines=None)
 
 
 run = run_for_task

@@ -8,8 +8,8 @@ from pathlib import Path
 from napari_panoptic.cli.options import (
     add_cohort,
     add_held,
-    add_protocol,
-    add_rules,
+    add_output,
+    add_rules_of_objects,
 )
 from napari_panoptic.cli.parser import positive, seed
 from napari_panoptic.cli.tasks import run_for_task
@@ -34,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--team", required=True, metavar="T", help="team whose failures are searched"
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
-    )
+    add_output(parser)
     parser.add_argument(
         "--side",
         choices=[str(side) for side in Side],
@@ -63,8 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a table with a column patient and others, such as organ (default: "
         f"{METADATA_FILE} in the cohort's folder, if it is there)",
     )
-    add_protocol(parser)
-    add_rules(parser)
+    add_rules_of_objects(parser)
     add_held(parser)
     parser.add_argument(
         "--permutations",
@@ -80,8 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="seed of the random numbers (default: %(default)s)",
     )
-    # Options of `evaluate` that have no effect on which objects fail.
-    parser.set_defaults(no_distances=True, outlines=None)
 
 
 run = run_for_task

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from napari_panoptic.cli.options import add_cohort, add_restoration, add_source
+from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
 from napari_panoptic.cli.parser import add_choice
 from napari_panoptic.cli.tasks import run_for_task
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Restoration
@@ -22,9 +21,7 @@ ABOUT = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_cohort(parser, or_pair=True)
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
-    )
+    add_output(parser)
     parser.add_argument(
         "--teams",
         metavar="A,B",

@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from napari_panoptic.cli.compare import ALIASES
 from napari_panoptic.cli.options import (
     add_cohort,
     add_held,
     add_jobs,
-    add_protocol,
-    add_rules,
+    add_metric,
+    add_output,
+    add_rules_of_objects,
+    metric_from,
 )
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -37,8 +38,6 @@ ABOUT = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from napari_panoptic.nuclei.metrics import METRIC_NAMES
-
     add_cohort(parser)
     parser.add_argument(
         "--settings",
@@ -53,23 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the settings, separated by commas or semicolons (default: the teams of the table, or "
         "all teams whose names have parameters)",
     )
-    parser.add_argument(
-        "--metric",
-        choices=[*METRIC_NAMES, *ALIASES],
-        default="pq",
-        metavar="NAME",
-        help=f"the metric that decides: {english_list([*METRIC_NAMES, *ALIASES], limit=99)} "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tables"
-    )
-    add_protocol(parser)
-    add_rules(parser)
+    add_metric(parser)
+    add_output(parser)
+    add_rules_of_objects(parser)  # distances are measured if the metric needs them
     add_jobs(parser)
     add_held(parser)
-    # Options of `evaluate`; distances are measured if the metric needs them.
-    parser.set_defaults(no_distances=True, outlines=None)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -103,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
                 cohort,
                 design,
                 settings,
-                metric=ALIASES.get(options.metric, options.metric),
+                metric=metric_from(options),
                 source=source,
                 jobs=options.jobs,
                 scheduler=options.scheduler,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 UNENCODABLE = "backslashreplace"
 r"""Error handler for UTF-8 files: a lone surrogate (a byte of a file name) becomes ``\udcff``."""
@@ -88,6 +88,17 @@ def english_list(words: Sequence[object], *, limit: int = 8) -> str:
     if len(texts) < 2:
         return "".join(texts)
     return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def counted(number: int, noun: str, *, write: Callable[[int], str] = str) -> str:
+    """Return a number with its noun, which ends in an s unless there is one.
+
+    Examples
+    --------
+    >>> counted(1, "region"), counted(2, "region")
+    ('1 region', '2 regions')
+    """
+    return f"{write(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def no_such(what: str, name: str, known: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from ctypes import ArgumentError
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -113,12 +112,7 @@ class SlideImage:
     def __enter__(self) -> SlideImage:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

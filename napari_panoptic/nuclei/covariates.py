@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, PanopticError
-from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.plugins import add_plugins
 from napari_panoptic.io.images import SlideImage
 from napari_panoptic.nuclei.distances import contours
 from napari_panoptic.nuclei.outcomes import SideOutcomes
@@ -164,8 +164,13 @@ class _Known:
         with self.lock:
             if not self.has_plugins:
                 self.has_plugins = True
-                self.findings = tuple(_broken(self))
+                self.findings = tuple(add_plugins(ENTRY_POINTS, "covariates", self._add_plugin))
         return self
+
+    def _add_plugin(self, name: str, function: object) -> None:
+        if not callable(function):
+            raise PanopticError(f"expected a function, found a {type(function).__name__}")
+        self.functions.setdefault(name, function)
 
 
 _KNOWN = _Known()
@@ -208,24 +213,6 @@ def known_functions() -> Mapping[str, CovariateFunction]:
 def plugin_findings() -> tuple[Finding, ...]:
     """Return findings about plugins whose covariates cannot be used."""
     return _KNOWN.with_plugins().findings
-
-
-def _broken(known: _Known) -> Iterator[Finding]:
-    """Add the functions of plugins; report those that cannot be used."""
-    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda p: (p.name, p.value)):
-        try:
-            function = point.load()
-            if not callable(function):
-                raise PanopticError(f"expected a function, found a {type(function).__name__}")
-            known.functions.setdefault(point.name, function)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin does, it cannot stop the rest
-            distribution = "unknown" if point.dist is None else point.dist.name
-            reason = str(error) or type(error).__name__
-            yield Finding(
-                FindingKind.BROKEN_PLUGIN,
-                f"the covariates '{point.name}' of the package {distribution} cannot be used "
-                f"({reason[:200]}); update or remove that package",
-            )
 
 
 # --- all covariates of a region ---------------------------------------------------------------

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.images import SlideImage
 from napari_panoptic.nuclei.crops import Crop, CropSource, cut
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.region import HeldRegion, held_region
 from napari_panoptic.nuclei.snapshots import read_picture
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -116,9 +116,8 @@ class CropReader:
 
     def _open(self, name: str) -> _Opened | None:
         region = self._cohort.region(name)
-        try:
-            held = HeldRegion(self._cohort, region, self._settings, held_up_to_px=HELD_UP_TO_PX)
-        except (PanopticError, OSError):
+        held = held_region(self._cohort, region, self._settings)
+        if isinstance(held, Finding):
             return None  # reported when the region is shown
         return _Opened(held, read_picture(region)[0])
 

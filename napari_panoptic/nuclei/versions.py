@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.evaluation_tables import EvaluationTables
 from napari_panoptic.nuclei.cohort_evaluation import LOWER_IS_BETTER
 from napari_panoptic.nuclei.conditions import Condition
@@ -233,12 +233,11 @@ def compare_versions(
     )
     decision = decide(next(one for one in metrics if one.name == metric), margin)
     if only_old and decision.verdict is Verdict.NOT_WORSE:
-        n = len(only_old)
         decision = replace(
             decision,
             verdict=Verdict.UNDECIDED,
-            reason=f"{decision.reason}, but {n} region{'' if n == 1 else 's'} could be evaluated "
-            f"for {old.name} only",
+            reason=f"{decision.reason}, but {counted(len(only_old), 'region')} could be "
+            f"evaluated for {old.name} only",
         )
     return VersionComparison(
         diff=diff,

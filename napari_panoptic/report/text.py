@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from napari_panoptic.common.text import counted as counted_plainly
+from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 
 FIGURE_NAMES: Mapping[str, str] = {
@@ -14,7 +16,6 @@ FIGURE_NAMES: Mapping[str, str] = {
 """Titles of axes and columns."""
 
 UNDEFINED = "\N{EN DASH}"
-_THIN_SPACE = "\N{THIN SPACE}"
 _LEAST_P = 0.001
 
 
@@ -34,12 +35,12 @@ def signed(value: float, places: int = 3) -> str:
 
 def count(value: float) -> str:
     """Write a whole number with separated thousands; an en dash if undefined."""
-    return UNDEFINED if math.isnan(value) else f"{int(value):,d}".replace(",", _THIN_SPACE)
+    return UNDEFINED if math.isnan(value) else count_text(int(value))
 
 
 def counted(number: int, noun: str) -> str:
     """Write a number of things, with an s behind the noun unless there is one."""
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+    return counted_plainly(number, noun, write=count)
 
 
 def p_value(value: float) -> str:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.patients import summarise_team
-from napari_panoptic.nuclei.reading import load_prediction, load_reference
+from napari_panoptic.nuclei.region import HeldRegion
 from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.review.judged import Judged
 
@@ -86,10 +85,4 @@ def evaluated_region(
         If a file cannot be read.
     """
     quick = settings.replaced(distances=False)
-    found = cohort.region(region)
-    reference = load_reference(cohort, found, quick)
-    masks, _ = load_prediction(cohort, found, team, reference.shape, quick, source)
-    if masks is None or reference.masks is None:
-        return None
-    pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
-    return evaluate(pair, quick)
+    return HeldRegion(cohort, cohort.region(region), quick).evaluate(team, quick, source).evaluation

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from napari_panoptic.detections.cohort import Points
 from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.points import write_points
-from napari_panoptic.samples.nuclei import write_once
 from napari_panoptic.samples.tissue import Nucleus, Tissue
+from napari_panoptic.samples.write import write_once
 
 DETECTION_SAMPLE_SEED = 2014
 """The seed of the cohort that everybody gets."""

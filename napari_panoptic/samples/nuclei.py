@@ -2,14 +2,12 @@
 
 It has the folder layout of the MoNuSAC 2020 test set, so that whatever reads
 the one reads the other, and it needs no download and no licence. The tissue is
-in `_sample_scenes`, the teams' manners are in `_sample_teams`.
+in `scenes`, the teams' manners are in `teams`.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +17,11 @@ import tifffile
 from numpy.typing import NDArray
 from skimage.segmentation import find_boundaries
 
-from napari_panoptic.common.errors import CohortError
 from napari_panoptic.io.formats.polygons.imagescope import write_annotation
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.samples.scenes import Scene, draw_scenes
 from napari_panoptic.samples.teams import TEAM_NAMES, answer_of
+from napari_panoptic.samples.write import write_once
 
 SAMPLE_MPP = 0.2525
 """Micrometres per pixel of its images, as in scans at 40x."""
@@ -34,7 +32,6 @@ SAMPLE_TEAMS = TEAM_NAMES
 
 ANNOTATION_FOLDER = "MoNuSAC Testing Data and Annotations"
 COLOUR_CODED_FOLDER = "MoNuSAC_Testing_Color_Coded_Masks"
-NOTE_NAME = "README.txt"
 
 _NOTE = """The sample cohort of napari-panoptic, drawn with seed {seed}.
 
@@ -108,73 +105,6 @@ def write_sample_cohort(folder: Path, *, seed: int = SAMPLE_SEED) -> Path:
             _write_region(draft, scene, seed, number)
 
     return write_once(folder, _NOTE.format(seed=seed), write)
-
-
-def write_once(
-    folder: Path, note: str, write: Callable[[Path], None], *, note_name: str = NOTE_NAME
-) -> Path:
-    """Write a sample cohort into a folder, whole or not at all.
-
-    Parameters
-    ----------
-    folder
-        Does not exist or is empty. One that holds this cohort already, as its
-        note says, is left as it is.
-    note
-        What its ``note_name`` says.
-    write
-        Fills the folder that it is given.
-    note_name
-        Name of a text file by which the cohort is known again.
-
-    Raises
-    ------
-    CohortError
-        If the folder holds something else, or cannot be written.
-    """
-    folder = Path(folder)
-    path = folder / note_name
-    if path.is_file() and path.read_bytes() == note.encode():
-        return folder
-    try:
-        _check_free(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _write_at_once(folder, note_name, note, write)
-    except OSError as error:
-        raise CohortError(
-            f"the sample cohort cannot be written here ({error.strerror or error}); "
-            f"choose a folder that you may write to",
-            path=folder,
-        ) from error
-    return folder
-
-
-def _check_free(folder: Path) -> None:
-    if folder.is_dir() and not any(folder.iterdir()):
-        return
-    if folder.exists() and not folder.is_dir():
-        raise CohortError(
-            "the sample cohort needs a new or empty folder, and this is a file; name another place",
-            path=folder,
-        )
-    if folder.exists():
-        raise CohortError(
-            "the sample cohort needs a new or empty folder, and this one holds something else; "
-            "name another one",
-            path=folder,
-        )
-
-
-def _write_at_once(folder: Path, note_name: str, note: str, write: Callable[[Path], None]) -> None:
-    """Write beside the folder and move into place, so that no half of it is ever seen."""
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workshop:
-        draft = Path(workshop) / "sample"
-        draft.mkdir()
-        write(draft)
-        (draft / note_name).write_bytes(note.encode())
-        if folder.is_dir():
-            folder.rmdir()
-        shutil.move(draft, folder)
 
 
 # --- One region --------------------------------------------------------------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from napari_panoptic.io.cohorts.description import DESCRIPTION
-from napari_panoptic.samples.nuclei import write_once
+from napari_panoptic.samples.write import write_once
 
 RATERS_SAMPLE_NAME = "Structures, several raters (sample cohort)"
 RATERS_SAMPLE_SEED = 2021

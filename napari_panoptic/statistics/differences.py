@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED, Interval, mean_interval
 from napari_panoptic.statistics.friedman import SIGNIFICANCE, PairedFigures, paired_figures
 from napari_panoptic.statistics.pairwise import holm
@@ -279,7 +279,7 @@ def _reason(
 
 def _too_few(n: int, needed: int | None, unit: str) -> str:
     """Describe that there are too few patients, and how many it would take."""
-    least = f"cannot be decided with {n} {unit}{'' if n == 1 else 's'}"
+    least = f"cannot be decided with {counted(n, unit)}"
     would = [f"at least {LEAST_PATIENTS} are needed"]
     if needed is not None and needed > LEAST_PATIENTS:
         would.append(f"about {needed} for the observed difference")

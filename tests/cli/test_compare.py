@@ -204,6 +204,7 @@ def test_a_gate_prints_one_line(cohort: Path, run: Run) -> None:
     assert ran.code == WORSE
     (line,) = ran.out.splitlines()
     assert line.startswith("worse: detection_f1 -0.")
+    assert run("compare", cohort, "--metric", "f1", "old", "--gate", "worse") == ran
 
 
 def test_unreadable_predictions_are_findings_and_do_not_pass(

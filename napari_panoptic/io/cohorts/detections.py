@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
     TASK_KEY,
     check_keys,
-    cohort_listing,
     described,
     description_in,
     name_in,
@@ -27,16 +26,20 @@ from napari_panoptic.io.cohorts.description import (
     table_at,
     text_at,
 )
-from napari_panoptic.io.cohorts.layouts import ONLY_TEAM, TEAMS, Patterns, patterns_of
+from napari_panoptic.io.cohorts.discovery import (
+    TeamNames,
+    cohort_name,
+    missing_by_team,
+    opened_folder,
+    unread,
+)
+from napari_panoptic.io.cohorts.layouts import TEAMS, Patterns, patterns_of
 from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
 from napari_panoptic.io.cohorts.patterns import (
     Listing,
     Match,
-    check_listing,
-    links_told,
     missing,
     natural_key,
-    outside_findings,
 )
 from napari_panoptic.io.cohorts.shelves import Key, Place, Shelf, places_on
 from napari_panoptic.nuclei.values.cohort import Team
@@ -158,9 +161,7 @@ def open_detection_cohort(folder: str | Path, *, allow_outside: bool = False) ->
     OutsideLinksError
         If that may be so because links out of it were not followed.
     """
-    listing = cohort_listing(folder, allow_outside=allow_outside)
-    with links_told(listing):
-        check_listing(listing, _EXPECTED)
+    with opened_folder(folder, _EXPECTED, allow_outside=allow_outside) as listing:
         return _Discovery(_layout_of(listing), listing).cohort()
 
 
@@ -267,7 +268,7 @@ class _Discovery:
     def __init__(self, layout: DetectionLayout, listing: Listing) -> None:
         self._layout = layout
         self._listing = listing
-        self._team_names: dict[str, str] = {"": ONLY_TEAM}
+        self._teams = TeamNames()
         self._ignored = {m.path for p in layout.ignore for m in p.files(listing)}
         self._findings: dict[Path, tuple[Finding, ...]] = {}  # of files of many frames
 
@@ -280,29 +281,31 @@ class _Discovery:
         frames = {place.key: self._frame(place, images, references) for place in places}
         teams = self._by_team(layout.predictions)
         predictions = {
-            (self._team_names[team], frame.name): path
+            (self._teams[team], frame.name): path
             for team, shelf in teams.items()
             for key, frame in frames.items()
             if (path := _file_of(shelf, key)) is not None
         }
         atypia = self._atypia()
         names = {team for team, _ in predictions} | {t for at in atypia for t in at.predictions}
+        scores = {(team, at.name) for at in atypia for team in at.predictions}
         used = {*predictions.values(), *(p for at in atypia for p in at.predictions.values())}
         return DetectionCohort(
-            name=layout.name or self._listing.root.resolve().name,
+            name=cohort_name(layout.name, self._listing),
             root=self._listing.root,
             frames=tuple(frames.values()),
             teams=tuple(Team(name) for name in sorted(names, key=natural_key)),
             predictions=predictions,
             atypia=atypia,
             findings=(
-                *self._listing.findings,
-                *outside_findings(self._listing),
+                *unread(self._listing),
                 *(finding for found in self._findings.values() for finding in found),
                 *self._unannotated(tuple(frames.values())),
                 *_frame_findings(tuple(frames.values()), layout),
-                *_missing_predictions(tuple(frames.values()), predictions),
-                *_missing_scores(atypia),
+                *missing_by_team(
+                    "frame(s)", [frame.name for frame in frames.values()], predictions, _no_points
+                ),
+                *missing_by_team("frame(s)", [at.name for at in atypia], scores, _no_score),
                 *_spare(references.spare, "annotation(s)"),
                 *self._spare_of_teams(teams, used),
                 *self._strangers(
@@ -346,9 +349,7 @@ class _Discovery:
     def _by_team(self, patterns: Patterns) -> dict[str, _Files]:
         shelves: dict[str, _Files] = defaultdict(_Files)
         for match in self._matches(patterns):
-            name = match.fields.get("team", "")
-            self._team_names.setdefault(name.casefold(), name)
-            shelves[name.casefold()].add(match)
+            shelves[self._teams.key(match)].add(match)
         return shelves
 
     def _frame(self, place: Place, images: Shelf, references: Shelf) -> Frame:
@@ -366,7 +367,7 @@ class _Discovery:
         teams = self._by_team(self._layout.atypia_predictions)
         scored = []
         for place in places_on((references,), self._layout.patient_of):
-            files = {self._team_names[team]: _file_of(at, place.key) for team, at in teams.items()}
+            files = {self._teams[team]: _file_of(at, place.key) for team, at in teams.items()}
             there = {team: path for team, path in files.items() if path is not None}
             reference = _file_of(references, place.key)
             scored.append(ScoredFrame(place.name, place.patient, reference, there))
@@ -389,7 +390,7 @@ class _Discovery:
     def _spare_of_teams(self, teams: Mapping[str, _Files], used: set[Path]) -> Iterator[Finding]:
         """Report files of teams for frames that have another file, which is used."""
         for key, shelf in teams.items():
-            team = self._team_names[key]
+            team = self._teams[key]
             files = [path for path in shelf.spare if path not in used]
             yield from _spare(files, f"file(s) of team '{team}'", team)
 
@@ -401,9 +402,7 @@ class _Discovery:
         for match in self._matches((*layout.predictions, *layout.atypia_predictions)):
             region = match.fields["region"]
             if match.path not in used:
-                name = match.fields.get("team", "")
-                team = self._team_names.get(name.casefold(), name)
-                by_team[team][match.path] = region
+                by_team[self._teams[self._teams.key(match)]][match.path] = region
             elif match.path in self._findings and region.casefold() not in frames:
                 by_file[match.path].append(region)
         for path, regions in by_file.items():
@@ -449,20 +448,9 @@ def _spare(files: Sequence[Path], what: str, team: str | None = None) -> Iterato
         )
 
 
-def _missing_predictions(
-    frames: Iterable[Frame], predictions: Mapping[tuple[str, str], Path]
-) -> Iterator[Finding]:
-    names = [frame.name for frame in frames]
-    for team in sorted({team for team, _ in predictions}, key=natural_key):
-        lacking = [name for name in names if (team, name) not in predictions]
-        if lacking:
-            text = f"have no file of team '{team}' and are left out of its figures"
-            yield missing("frame(s)", lacking, text, team=team)
+def _no_points(team: str) -> str:
+    return f"have no file of team '{team}' and are left out of its figures"
 
 
-def _missing_scores(atypia: Sequence[ScoredFrame]) -> Iterator[Finding]:
-    for team in sorted({team for at in atypia for team in at.predictions}, key=natural_key):
-        lacking = [at.name for at in atypia if team not in at.predictions]
-        if lacking:
-            text = f"have no atypia score of team '{team}': no points for them"
-            yield missing("frame(s)", lacking, text, team=team)
+def _no_score(team: str) -> str:
+    return f"have no atypia score of team '{team}': no points for them"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.cohorts.description import DESCRIPTION, cohort_listing
+from napari_panoptic.io.cohorts.description import cohort_listing
 from napari_panoptic.io.cohorts.description_edits import quoted
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.pair import (
@@ -462,30 +462,3 @@ def _counted(count: int, what: str, group: Group, *, plural: bool = True) -> str
     name = f"{what}s" if plural and count != 1 else what
     kind = "" if group.kind == IMAGE else f", format {group.kind}"
     return f"{count} {name}: {group.pattern}{kind}"
-
-
-def write_description(scan: Scan) -> Path:
-    """Write the ``cohort.toml`` of a scanned folder.
-
-    Raises
-    ------
-    CohortError
-        If something is missing, there is a ``cohort.toml`` already, or it
-        cannot be written.
-    """
-    text = scan.description()
-    path = scan.root / DESCRIPTION
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise CohortError(
-            f"there is a {DESCRIPTION} already; it was not changed", path=path
-        ) from None
-    except OSError as error:
-        raise CohortError(
-            f"the {DESCRIPTION} cannot be written: {error.strerror or error}; copy the folder to a "
-            "place where you may write",
-            path=path,
-        ) from error
-    return path

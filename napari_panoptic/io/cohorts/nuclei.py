@@ -13,16 +13,15 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
-    cohort_listing,
     description_in,
     read_description,
 )
+from napari_panoptic.io.cohorts.discovery import TeamNames, cohort_name, opened_folder, unread
 from napari_panoptic.io.cohorts.layouts import (
     ANNOTATIONS,
     COCO_NAMES,
     COLOUR_CODED,
     CONIC_LAYOUT,
-    ONLY_TEAM,
     PANNUKE_LAYOUT,
     SUBMISSIONS,
     TEAMS,
@@ -38,11 +37,8 @@ from napari_panoptic.io.cohorts.patterns import (
     Listing,
     Match,
     Pattern,
-    check_listing,
-    links_told,
     missing,
     natural_key,
-    outside_findings,
 )
 from napari_panoptic.io.cohorts.shelves import Found, Key, Shelf, places_on
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO
@@ -110,9 +106,7 @@ def open_cohort(
     OutsideLinksError
         If that may be so because links out of it were not followed.
     """
-    listing = cohort_listing(folder, allow_outside=allow_outside)
-    with links_told(listing):
-        check_listing(listing, EXPECTED)
+    with opened_folder(folder, EXPECTED, allow_outside=allow_outside) as listing:
         layout = layout_of(listing, description)
         return _Discovery(layout, listing).cohort()
 
@@ -189,7 +183,7 @@ class _Discovery:
         self._scheme = layout.scheme
         self._used: set[Path] = set()
         self._findings: list[Finding] = []
-        self._team_names: dict[str, str] = {"": ONLY_TEAM}
+        self._teams = TeamNames()
         self._placed = self._places_in_slides()
         self._of_slides: dict[str, list[str]] = defaultdict(list)
         for at in self._placed.values():
@@ -238,7 +232,7 @@ class _Discovery:
         self._findings.extend(self._extra_files())
         teams = sorted({team for team, _ in predictions}, key=natural_key)
         return Cohort(
-            name=layout.name or self._listing.root.resolve().name,
+            name=cohort_name(layout.name, self._listing),
             root=self._listing.root,
             scheme=self._scheme,
             regions=tuple(everything),
@@ -249,8 +243,7 @@ class _Discovery:
             predictions={**predictions, **annotation},
             findings=(
                 *plugin_findings(),
-                *self._listing.findings,
-                *outside_findings(self._listing),
+                *unread(self._listing),
                 *self._findings,
             ),
             annotation_places=_places_of(layout.reference),
@@ -291,7 +284,7 @@ class _Discovery:
         forms = {source: self._collect_form(source, p, taken) for source, p in masks.forms.items()}
         for pattern in masks.sidecars:
             for match in self._marked(pattern.files(self._listing)):
-                shelf = forms.get(Source.LABELS, _Form()).filled[self._team(match)]
+                shelf = forms.get(Source.LABELS, _Form()).filled[self._teams.key(match)]
                 found = shelf.get(match.fields["region"], match.fields.get("patient"))
                 if found and "" in found.paths:
                     found.paths[""].append(match.path)
@@ -299,7 +292,7 @@ class _Discovery:
             for match in self._marked(pattern.files(self._listing)):
                 for form in forms.values():
                     key = match.fields["region"], match.fields.get("patient")
-                    if found := form.get(self._team(match), key):
+                    if found := form.get(self._teams.key(match), key):
                         found.probability = found.probability or match.path
         for shelf in forms.get(Source.LABELS, _Form()).filled.values():
             for found in shelf:
@@ -356,7 +349,7 @@ class _Discovery:
                 name = region if region is not None and item.is_only else name
                 yield replace(item, name=name, patient=patient or item.patient)
         except PanopticError as error:
-            team = self._team_names[self._team(match)] if "team" in match.fields else None
+            team = self._teams[self._teams.key(match)] if "team" in match.fields else None
             self._findings.append(
                 Finding(FindingKind.UNREADABLE, error.message, path=error.path, team=team)
             )
@@ -384,10 +377,10 @@ class _Discovery:
                 class_name = match.fields.get("class")
                 name = "" if class_name is None else self._scheme.canonical(class_name)
                 if name is None:
-                    unknown[self._team(match), str(class_name)].append(match.path)
+                    unknown[self._teams.key(match), str(class_name)].append(match.path)
                     continue
                 known.add(match.path)
-                shelf = form.filled[self._team(match)]
+                shelf = form.filled[self._teams.key(match)]
                 for place in self._places(match, items):
                     found = shelf.need(place.name, place.patient)
                     # Several files of one pattern are kept, those of later ones are not needed.
@@ -405,7 +398,7 @@ class _Discovery:
     def _collect_empty(self, pattern: Pattern, form: _Form) -> None:
         folder = pattern.folder_of("region") if "class" in pattern.fields else None
         for match in folder.folders(self._listing) if folder else ():
-            shelf = form.empty[self._team(match)]
+            shelf = form.empty[self._teams.key(match)]
             shelf.need(match.fields["region"], match.fields.get("patient"))
 
     def _marked(
@@ -416,11 +409,6 @@ class _Discovery:
             if match.path not in known and match.path.name != TYPE_INFO:
                 self._used.add(match.path)
                 yield match
-
-    def _team(self, match: Match) -> str:
-        name = match.fields.get("team", "")
-        self._team_names.setdefault(name.casefold(), name)
-        return name.casefold()
 
     def _regions(
         self, images: Shelf, references: Mapping[Source, _Form]
@@ -461,7 +449,7 @@ class _Discovery:
         teams = {team for form in forms.values() for team in form.filled}
         self._findings.extend(self._unknown_regions(forms, regions))
         return {
-            (self._team_names[team], region.name): files
+            (self._teams[team], region.name): files
             for team in sorted(teams)
             for region, key in regions
             if (files := self._forms(forms, team, key))
@@ -475,7 +463,7 @@ class _Discovery:
                 f"{len(paths)} file(s) of the unknown class '{name}' are not used; known are "
                 f"{english_list(known)}",
                 path=paths[0],
-                team=self._team_names[team] if team else None,
+                team=self._teams[team] if team else None,
                 class_name=name,
                 count=len(paths),
             )
@@ -505,7 +493,7 @@ class _Discovery:
                         f"{source} files for {len(names)} region(s) that this cohort does not "
                         f"have are not used: {english_list(names)}",
                         region=names[0] if len(names) == 1 else None,
-                        team=self._team_names[team] if team else None,
+                        team=self._teams[team] if team else None,
                         count=len(names),
                     )
 
@@ -526,8 +514,8 @@ class _Discovery:
         for folder in sorted((f for f in folders if f), key=lambda f: f.text):
             for match in folder.folders(self._listing):
                 is_taken = any(match.path in path.parents for path in taken)
-                if self._team(match) not in teams | reported and not is_taken:
-                    reported.add(self._team(match))
+                if self._teams.key(match) not in teams | reported and not is_taken:
+                    reported.add(self._teams.key(match))
                     message = (
                         f"the team folder '{match.path.name}' holds no prediction for any region; "
                         f"the team is left out"

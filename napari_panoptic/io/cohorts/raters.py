@@ -10,16 +10,10 @@ from pathlib import Path
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.cohorts.description import DESCRIPTION, cohort_listing, description_in
+from napari_panoptic.io.cohorts.description import DESCRIPTION, description_in
+from napari_panoptic.io.cohorts.discovery import cohort_name, opened_folder, unread
 from napari_panoptic.io.cohorts.layouts import ONLY_TEAM
-from napari_panoptic.io.cohorts.patterns import (
-    Listing,
-    check_listing,
-    links_told,
-    missing,
-    natural_key,
-    outside_findings,
-)
+from napari_panoptic.io.cohorts.patterns import Listing, missing, natural_key
 from napari_panoptic.io.cohorts.raters_layout import (
     QubiqFile,
     RatersLayout,
@@ -73,11 +67,9 @@ def open_raters(folder: str | Path, *, allow_outside: bool = False) -> RatedCoho
     OutsideLinksError
         If that may be so because links out of it were not followed.
     """
-    listing = cohort_listing(folder, allow_outside=allow_outside)
-    with links_told(listing):
-        check_listing(listing, _EXPECTED)
+    with opened_folder(folder, _EXPECTED, allow_outside=allow_outside) as listing:
         layout, found = _found_in(listing)
-    return _cohort(listing.root, layout, found, [*listing.findings, *outside_findings(listing)])
+    return _cohort(listing, layout, found)
 
 
 def _found_in(listing: Listing) -> tuple[RatersLayout, _Found]:
@@ -93,9 +85,7 @@ def _found_in(listing: Listing) -> tuple[RatersLayout, _Found]:
     return layout, found
 
 
-def _cohort(
-    root: Path, layout: RatersLayout, found: _Found, unread: Sequence[Finding]
-) -> RatedCohort:
+def _cohort(listing: Listing, layout: RatersLayout, found: _Found) -> RatedCohort:
     structures = _in_order(structure for _, structure, _ in found.masks)
     if layout.scheme is not None:
         structures = tuple(name for name in layout.scheme.names if name in structures)
@@ -106,7 +96,7 @@ def _cohort(
     wanted = {(case.name, structure) for case in cases for structure in case.masks}
     maps = {key: files for key, files in found.maps.items() if key[1:] in wanted}
     findings = [
-        *unread,
+        *unread(listing),
         *found.findings,
         *_rater_findings(cases, found),
         *_extra_maps(found, wanted),
@@ -114,8 +104,8 @@ def _cohort(
         *_image_findings(cases),
     ]
     return RatedCohort(
-        name=layout.name or root.resolve().name,
-        root=root,
+        name=cohort_name(layout.name, listing),
+        root=listing.root,
         structures=structures,
         raters=raters,
         teams=teams,

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType
 
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
-from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.plugins import add_plugins
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.class_numbers import tables_beside
 from napari_panoptic.io.formats.format import Format, LoadedMasks, LoadRequest, PerClass, TiledMasks
@@ -230,7 +230,7 @@ class _Known:
         with self.lock:
             if not self.has_plugins:
                 self.has_plugins = True
-                self.findings = tuple(_broken(self, entry_points(group=ENTRY_POINTS)))
+                self.findings = tuple(add_plugins(ENTRY_POINTS, "format", self._add_plugin))
         return self
 
     def add(self, form: Format) -> None:
@@ -241,6 +241,14 @@ class _Known:
                     f"the format '{form.name}' {kind}, and cannot be replaced; choose another name"
                 )
             self.forms[form.name] = form
+
+    def _add_plugin(self, _name: str, form: object) -> None:
+        if not isinstance(form, Format):
+            raise PanopticError(
+                "expected a napari_panoptic.io.formats.format.Format, found a "
+                f"{type(form).__name__}"
+            )
+        self.add(form)
 
 
 _KNOWN = _Known()
@@ -459,25 +467,3 @@ def _mask_shape(files: MaskFiles) -> tuple[int, int] | None:
         return placed_shape(form.shape(files), files.rules)
     except PanopticError:
         return None
-
-
-def _broken(known: _Known, points: Iterable[EntryPoint]) -> Iterator[Finding]:
-    """Add the formats of plugins; report those that cannot be used."""
-    # The order in which distributions lie on disk must not decide which format is preferred.
-    for point in sorted(points, key=lambda p: (p.name, p.value)):
-        try:
-            form = point.load()
-            if not isinstance(form, Format):
-                raise PanopticError(
-                    "expected a napari_panoptic.io.formats.format.Format, found a "
-                    f"{type(form).__name__}"
-                )
-            known.add(form)
-        except Exception as error:  # noqa: BLE001 - whatever a plugin does, it cannot stop the rest
-            distribution = "unknown" if point.dist is None else point.dist.name
-            reason = str(error) or type(error).__name__
-            yield Finding(
-                FindingKind.BROKEN_PLUGIN,
-                f"the format '{point.name}' of the package {distribution} cannot be used "
-                f"({reason[:200]}); update or remove that package",
-            )

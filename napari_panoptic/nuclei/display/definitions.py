@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.metrics import Counts, detection_counts
 
@@ -28,9 +27,10 @@ def mean_sentence(counts: Counts) -> str:
     if not absent:
         return ""
     n = int(((counts.tp + counts.fp + counts.fn) > 0).sum())
+    names = english_list(absent, limit=len(absent))
     return (
-        f"PQ and DQ: mean over {n} class{'' if n == 1 else 'es'}; {_listed(absent)}, "
-        f"predicted but not annotated here, count{'s' if len(absent) == 1 else ''} as 0."
+        f"PQ and DQ: mean over {n} class{'' if n == 1 else 'es'}; {names}, predicted but not "
+        f"annotated here, count{'s' if len(absent) == 1 else ''} as 0."
     )
 
 
@@ -43,10 +43,5 @@ def by_class_sentence(counts: Counts) -> str:
         return ""
     return (
         f"By class, FP {count_text(fp)} and FN {count_text(fn)} each include "
-        f"{count_text(pairs)} misclassified pair{'' if pairs == 1 else 's'}."
+        f"{counted(pairs, 'misclassified pair', write=count_text)}."
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.text import counted
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.palette import hex_colour, rgba_table
@@ -71,8 +72,7 @@ class CellCount:
         """Return the outcomes in one line."""
         if not self.objects:
             return "no objects"
-        noun = "object" if self.objects == 1 else "objects"
-        text = f"{styles.count_text(self.objects)} {noun}, "
+        text = f"{counted(self.objects, 'object', write=styles.count_text)}, "
         if not self.failures:
             return text + "no failures"
         parts = [
@@ -84,8 +84,8 @@ class CellCount:
             )
             if count
         ]
-        noun = "failure" if self.failures == 1 else "failures"
-        return text + f"{styles.count_text(self.failures)} {noun} ({', '.join(parts)})"
+        failures = counted(self.failures, "failure", write=styles.count_text)
+        return f"{text}{failures} ({', '.join(parts)})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import counted
 from napari_panoptic.nuclei.display.glossary import (
     NO_ANNOTATION,
     NO_ANNOTATION_MEANING,
@@ -58,7 +59,7 @@ def title_parts(session: Session, edited: Edited, listed: Listed | None) -> list
 
 def threshold_text(count: int, threshold: float) -> str:
     """Describe how many objects are left out for their score."""
-    return f"without {count_text(count)} object{'' if count == 1 else 's'} below {threshold:g}"
+    return f"without {counted(count, 'object', write=count_text)} below {threshold:g}"
 
 
 def region_notes(session: Session, snapshot: RegionSnapshot) -> list[Finding]:
@@ -104,4 +105,4 @@ def _overlaps_text(session: Session, snapshot: RegionSnapshot) -> str:
         and finding.object_ids
         and finding.team in (None, session.team)
     )
-    return f"overlaps kept: {count_text(count)} object{'' if count == 1 else 's'}"
+    return f"overlaps kept: {counted(count, 'object', write=count_text)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.explain.cohort_failures import (
     Block,
@@ -13,7 +12,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     objects_with_ids,
 )
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.region import held_regions
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 
@@ -53,13 +52,14 @@ def chosen_objects(
     wanted = {region for _, region in ids}
     regions = [region for region in cohort.regions if region.name in wanted]
     found = []
-    for number, region in enumerate(regions):
-        progress.check()
-        progress.tell(number / len(regions), region.name)
-        try:
-            held = HeldRegion(cohort, region, settings, held_up_to_px=held_up_to_px)
-        except (PanopticError, OSError):
-            continue  # reported when the region is shown
+    # Regions that cannot be read are reported when they are shown.
+    for region, held in held_regions(
+        cohort,
+        settings,
+        regions=regions,
+        held_up_to_px=held_up_to_px,
+        progress=progress,
+    ):
         for team in cohort.team_names:
             if (team, region.name) not in ids:
                 continue

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.explain.failure_groups import CohortLoss, lost_over
-from napari_panoptic.nuclei.reading import load_prediction, load_reference
+from napari_panoptic.nuclei.region import held_region
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 
 
@@ -57,27 +55,14 @@ def cohort_losses(
     left_out = 0
     total = len(cohort.regions)
     for done, region in enumerate(cohort.regions, start=1):
-        pair = _pair(cohort, region.name, team, quick, source)
-        if pair is None:
+        held = held_region(cohort, region, quick, held_up_to_px=None)
+        # The navigator tells about regions that cannot be read.
+        found = None if isinstance(held, Finding) else held.evaluate(team, quick, source).evaluation
+        if found is None:
             left_out += 1
         else:
-            known = _added(known, lost_over([evaluate(pair, quick)]))
+            known = _added(known, lost_over([found]))
         yield LossesSoFar(done, total, left_out, known)
-
-
-def _pair(
-    cohort: Cohort, name: str, team: str, settings: EvaluationSettings, source: Source | None
-) -> LabelPair | None:
-    region = cohort.region(name)
-    try:
-        reference = load_reference(cohort, region, settings)
-    except PanopticError:  # the navigator tells about it
-        return None
-    masks, _ = load_prediction(cohort, region, team, reference.shape, settings, source)
-    if masks is None or reference.masks is None:
-        return None
-    own = reference.masks
-    return LabelPair(own.labels, masks.labels, own.ambiguous, reference.mpp)
 
 
 def _added(one: tuple[CohortLoss, ...], other: tuple[CohortLoss, ...]) -> tuple[CohortLoss, ...]:

@@ -27,11 +27,11 @@ from napari_panoptic.nuclei.covariates import (
 )
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.slices import SliceSearch, search_slices
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, TooLargeError, unreadable
-from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.region import held_regions
 from napari_panoptic.nuclei.snapshots import read_picture
 from napari_panoptic.nuclei.values import vocabulary
-from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side, Status
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
@@ -48,6 +48,10 @@ CAUSES_OF: Mapping[Side, tuple[str, ...]] = {
 """The causes by which failures of a side can be searched; misclassified objects count as one."""
 OUTCOME_COLUMNS = (*KEY_COLUMNS, "status", "cause")
 _SAME_SCALE = 0.01
+_TOO_LARGE = (
+    "the region is too large to be held, which covariates need; its objects are left out of the "
+    "slices"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,19 +195,14 @@ def cohort_objects(
     parts: dict[str, list[pd.DataFrame]] = {team: [] for team in team_names}
     findings: dict[str, list[Finding]] = {team: [*plugin_findings()] for team in team_names}
     scales: dict[str, float | None] = {}
-    for number, region in enumerate(cohort.regions):
-        progress.check()
-        progress.tell(number / len(cohort.regions), region.name)
-        try:
-            held = HeldRegion(cohort, region, settings, held_up_to_px=held_up_to_px)
-        except TooLargeError:
-            for team in team_names:
-                findings[team].append(_too_large(region))
-            continue
-        except (PanopticError, OSError) as error:
-            for team in team_names:
-                findings[team].append(unreadable(error, region=region.name))
-            continue
+    for region, held in held_regions(
+        cohort,
+        settings,
+        findings.values(),
+        held_up_to_px=held_up_to_px,
+        too_large=_TOO_LARGE,
+        progress=progress,
+    ):
         image, odd = read_picture(region)
         scales[region.name] = held.mpp
         try:
@@ -263,14 +262,6 @@ def _side_frame(own: RegionSide, functions: Mapping[str, CovariateFunction] | No
 
 def _nothing() -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(dtype=object) for name in (*OUTCOME_COLUMNS, "class")})
-
-
-def _too_large(region: Region) -> Finding:
-    message = (
-        "the region is too large to be held, which covariates need; its objects are left out of "
-        "the slices"
-    )
-    return Finding(FindingKind.FALLBACK, message, region=region.name)
 
 
 # --- the whole cohort -------------------------------------------------------------------------

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.explain.suspects import Agreement, Suspect, agreement, find_suspects
-from napari_panoptic.nuclei.reading import (
-    HELD_UP_TO_PX,
-    load_prediction,
-    load_reference,
-    unreadable,
-)
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.region import held_region
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
-from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
 
 SUSPECT_SETTINGS = EvaluationSettings(restoration=Restoration.BORDER_DILATED)
@@ -93,23 +86,19 @@ def _agreement(
     source: Source | None,
     held_up_to_px: int,
 ) -> tuple[Agreement | None, tuple[Finding, ...]]:
-    try:
-        reference = load_reference(cohort, region, settings, held_up_to_px=held_up_to_px)
-    except PanopticError as error:
-        return None, (unreadable(error, region=region.name),)
+    held = held_region(cohort, region, settings, held_up_to_px=held_up_to_px)
+    if isinstance(held, Finding):
+        return None, (held,)
+    reference = held.reference(settings)
     findings = reference.findings
     if reference.masks is None:
         return None, findings
-    own, evaluations = reference.masks, {}
+    evaluations = {}
     for team in teams:
-        masks, odd = load_prediction(cohort, region, team, reference.shape, settings, source)
-        findings += odd
-        if masks is not None:
-            pair = LabelPair(own.labels, masks.labels, own.ambiguous, reference.mpp)
-            try:
-                evaluations[team] = evaluate(pair, settings)
-            except PanopticError as error:
-                findings += (unreadable(error, region=region.name, team=team),)
+        found = held.evaluate(team, settings, source)
+        findings += found.of_team
+        if found.evaluation is not None:
+            evaluations[team] = found.evaluation
     if len(evaluations) < 2:
         message = (
             f"region {region.name} has readable predictions of {len(evaluations)} team(s), and "

@@ -9,11 +9,10 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, TooLargeError, unreadable
-from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.region import held_regions
 from napari_panoptic.nuclei.scores.calibration import Reliability, reliability
 from napari_panoptic.nuclei.scores.objects import ScoredRegion, failures_by_score, scored_region
 from napari_panoptic.nuclei.scores.precision import (
@@ -27,8 +26,10 @@ from napari_panoptic.nuclei.scores.thresholds import (
     best_threshold,
     threshold_curve,
 )
-from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
+
+_TOO_LARGE = "the region is too large to be held; its scores are left out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,19 +137,14 @@ def cohort_scores(
     settings = settings.replaced(distances=False)
     regions: dict[str, list[ScoredRegion]] = {team: [] for team in team_names}
     findings: dict[str, list[Finding]] = {team: [] for team in team_names}
-    for number, region in enumerate(cohort.regions):
-        progress.check()
-        progress.tell(number / len(cohort.regions), region.name)
-        try:
-            held = HeldRegion(cohort, region, settings, held_up_to_px=held_up_to_px)
-        except TooLargeError:
-            for team in team_names:
-                findings[team].append(_too_large(region))
-            continue
-        except (PanopticError, OSError) as error:
-            for team in team_names:
-                findings[team].append(unreadable(error, region=region.name))
-            continue
+    for region, held in held_regions(
+        cohort,
+        settings,
+        findings.values(),
+        held_up_to_px=held_up_to_px,
+        too_large=_TOO_LARGE,
+        progress=progress,
+    ):
         for team in team_names:
             found = held.evaluate(team, settings, source)
             findings[team] += found.findings
@@ -160,8 +156,3 @@ def cohort_scores(
         team: CohortScores(team, regions[team], tuple(dict.fromkeys(findings[team])))
         for team in team_names
     }
-
-
-def _too_large(region: Region) -> Finding:
-    message = "the region is too large to be held; its scores are left out"
-    return Finding(FindingKind.FALLBACK, message, region=region.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.report.dump.tables import (
     MEAN,
     UNKNOWN,
@@ -93,8 +93,7 @@ def _by_organ(evaluation: DumpEvaluation) -> str:
 def _tests(name: str, statistics: TeamStatistics) -> str:
     comparison, critical = statistics.comparison, statistics.critical
     what = "mean over classes" if name == MEAN else f"class {name}"
-    plural = "" if comparison.n_patients == 1 else "s"
-    lines = [f"tests over {comparison.n_patients} patient{plural}, {what}"]
+    lines = [f"tests over {counted(comparison.n_patients, 'patient')}, {what}"]
     if comparison.why_undefined:
         lines.append(f"Friedman: undefined: {comparison.why_undefined}")
     else:

@@ -11,19 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.crops import ROOM, CropSource, bounded_field_px, cut
-from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.reading import (
-    HELD_UP_TO_PX,
-    ReferenceMasks,
-    load_prediction,
-    load_reference,
-)
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.region import held_region
 from napari_panoptic.nuclei.results import RegionResult
-from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
-from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, Cause, Side, Status
 from napari_panoptic.report.pictures import jpeg, readable_image
@@ -192,37 +185,22 @@ def pictures(
             continue
         if not is_wanted():
             return
-        try:
-            reference = load_reference(cohort, region, quick, held_up_to_px=held_up_to_px)
-        except (PanopticError, OSError):
+        held = held_region(cohort, region, quick, held_up_to_px=held_up_to_px)
+        if isinstance(held, Finding):
             continue
         image = readable_image(region.image, region.image_item)
         try:
             for team in dict.fromkeys(failure.team for failure in own):
-                crops = _source_of(cohort, region, reference, team, image, quick, source)
-                if crops is not None:
+                found = held.evaluate(team, quick, source).evaluation
+                if found is not None:
+                    pair = found.pair
+                    crops = CropSource(image, pair.reference, pair.prediction, found.outcomes)
                     of_team = [failure for failure in own if failure.team == team]
-                    yield from pictures_of(crops, of_team, reference.mpp)
+                    yield from pictures_of(crops, of_team, held.mpp)
+                held.forget(team)
         finally:
             if image is not None:
                 image.close()
-
-
-def _source_of(
-    cohort: Cohort,
-    region: Region,
-    reference: ReferenceMasks,
-    team: str,
-    image: SlideImage | None,
-    settings: EvaluationSettings,
-    source: Source | None,
-) -> CropSource | None:
-    masks, _ = load_prediction(cohort, region, team, reference.shape, settings, source)
-    if masks is None or reference.masks is None:
-        return None
-    pair = LabelPair(reference.masks.labels, masks.labels, reference.masks.ambiguous, reference.mpp)
-    found = evaluate(pair, settings)
-    return CropSource(image, found.pair.reference, found.pair.prediction, found.outcomes)
 
 
 def failures_in(objects: pd.DataFrame) -> list[Failure]:

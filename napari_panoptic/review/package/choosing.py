@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.display.failure_sections import worst_first
 from napari_panoptic.nuclei.display.object_rows import WorstFirst
@@ -18,8 +17,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     FailureName,
     region_failures,
 )
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, unreadable
-from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.region import held_region
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -68,10 +66,9 @@ def failures_of(
     blocks: list[Block] = []
     findings: list[Finding] = []
     for region in cohort.regions:
-        try:
-            held = HeldRegion(cohort, region, reading.settings, held_up_to_px=HELD_UP_TO_PX)
-        except (PanopticError, OSError) as error:
-            findings.append(unreadable(error, region=region.name))
+        held = held_region(cohort, region, reading.settings)
+        if isinstance(held, Finding):
+            findings.append(held)
             on_region()
             continue
         for team in teams:

@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress, StoppedError
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX, unreadable
-from napari_panoptic.nuclei.region import HeldRegion
+from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.region import held_region
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -231,10 +230,9 @@ def _of_region(
     held_up_to_px: int,
     region: Region,
 ) -> tuple[list[Units], list[Finding]]:
-    try:
-        held = HeldRegion(cohort, region, settings, held_up_to_px=held_up_to_px)
-    except (PanopticError, OSError) as error:
-        return [], [unreadable(error, region=region.name)]
+    held = held_region(cohort, region, settings, held_up_to_px=held_up_to_px)
+    if isinstance(held, Finding):
+        return [], [held]
     units: list[Units] = []
     findings: list[Finding] = []
     for team in teams:
