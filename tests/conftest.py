@@ -1,6 +1,9 @@
 """What tests of several rooms share."""
 
+import os
+
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from napari_panoptic.cli.main import main
@@ -27,15 +30,29 @@ def no_plots():
 
 
 @pytest.fixture(scope="session")
-def nuclei_sample(tmp_path_factory):
-    """Write the sample cohort of nuclei once; tests that change files copy it."""
-    return write_sample_cohort(tmp_path_factory.mktemp("nuclei") / "cohort")
+def write_once(tmp_path_factory):
+    """Return a function that writes a sample cohort once for all workers."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+
+    def write(task, write_sample):
+        with FileLock(folder / f"{task}.lock"):
+            return write_sample(folder / f"{task}-sample" / "cohort")  # complete ones are kept
+
+    return write
 
 
 @pytest.fixture(scope="session")
-def detection_sample(tmp_path_factory):
-    """Write the sample cohort of detections once."""
-    return write_detection_sample(tmp_path_factory.mktemp("detections") / "cohort")
+def nuclei_sample(write_once):
+    """Write the sample cohort of nuclei once; tests that change files copy it."""
+    return write_once("nuclei", write_sample_cohort)
+
+
+@pytest.fixture(scope="session")
+def detection_sample(write_once):
+    """Write the sample cohort of detections once; tests that change files copy it."""
+    return write_once("detections", write_detection_sample)
 
 
 @pytest.fixture(scope="session")

@@ -16,15 +16,25 @@ from tests.support.builders import noise, write_svs
 from tests.support.paths import REPOSITORY
 
 
-def test_the_sample_opens_on_the_desk(close_desk, window, wait_until, monkeypatch, cache):
+def test_the_sample_opens_on_the_desk(
+    close_desk, window, wait_until, monkeypatch, cache, nuclei_sample
+):
+    """The sample was written before; that of raters, which is quicker to write, was not."""
     monkeypatch.setattr(opening, "user_cache_path", lambda _name: cache)
+    shutil.copytree(nuclei_sample, cache / opening.SAMPLE_FOLDERS[Task.NUCLEI])
     viewer = window
     viewer.open_sample("napari-panoptic", "sample-cohort")
     desk = desk_of(viewer)
     wait_until(lambda: desk.is_settled)
     assert [layer.name for layer in viewer.layers][:2] == ["image", "reference"]
     assert desk.session.cohort.root == cache / opening.SAMPLE_FOLDERS[Task.NUCLEI]
-    close_desk(desk)
+
+    viewer.open_sample("napari-panoptic", "sample-raters")
+    raters = rated_desk_in(viewer)
+    wait_until(lambda: raters.is_settled)
+    assert desk_in(viewer) is None
+    assert raters.cohort.root == cache / opening.SAMPLE_FOLDERS[Task.RATERS]
+    close_desk(raters)
 
 
 @pytest.mark.long

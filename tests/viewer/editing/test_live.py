@@ -1,6 +1,7 @@
 """Editing in a real window, with real mouse and keys: figures and colours follow."""
 
 from dataclasses import replace
+from itertools import product
 from unittest.mock import patch
 
 import numpy as np
@@ -448,7 +449,9 @@ def random_step(desk, rng, layers):
         getattr(layer, step)()
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))]
+)
 def test_any_sequence_of_edits_equals_a_recomputation(desk, follows, seed):
     rng = np.random.default_rng(seed)
     layers = [layer_of(desk, side) for side in Side]
@@ -864,15 +867,18 @@ class TestAround:
         assert "cannot be written" in capture_errors()[0]
         assert part.edits.unsaved
 
-    @pytest.mark.parametrize("side", Side)
     @pytest.mark.parametrize(
-        "ending",
+        ("ending", "side"),
         [
-            ".tif",
-            ".xml",
+            (".tif", Side.PREDICTION),
+            (".xml", Side.REFERENCE),
             *(
-                pytest.param(ending, marks=pytest.mark.long)
-                for ending in (".geojson", ".hovernet.json", ".roi.zip")
+                pytest.param(ending, side, marks=pytest.mark.long)
+                for ending, side in (
+                    (".tif", Side.REFERENCE),
+                    (".xml", Side.PREDICTION),
+                    *product((".geojson", ".hovernet.json", ".roi.zip"), Side),
+                )
             ),
         ],
     )

@@ -286,7 +286,9 @@ class TestChosen:
         assert desk.link.failures.only is None
         assert not is_in_sight(chosen.panel.chosen)
 
-    @pytest.mark.parametrize("queue", list(Queue))
+    @pytest.mark.parametrize(
+        "queue", [Queue.COHORT, pytest.param(Queue.REGION, marks=pytest.mark.long)]
+    )
     @pytest.mark.usefixtures("chosen")
     def test_n_leads_through_exactly_these(self, desk, names, wait_until, queue):
         few = names[::5]

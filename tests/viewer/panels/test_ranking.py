@@ -36,8 +36,8 @@ LEFT = Qt.MouseButton.LeftButton
 
 
 @pytest.fixture
-def part(open_desk, wait_until):
-    """Give the panel in sight, with nothing evaluated yet."""
+def in_sight(open_desk, wait_until):
+    """Give the panel in sight."""
     desk = open_desk
     part = desk.presenter(RankingPresenter)
     session = desk.session
@@ -50,16 +50,24 @@ def part(open_desk, wait_until):
         pane.choose(view)
     desk.show_workspace("Cohort")
     wait_until(lambda: is_in_sight(part.panel) and desk.is_settled)
-    part.forget()
     return part
 
 
 @pytest.fixture
-def evaluated(part, open_desk, wait_until):
-    """Give the panel once the cohort is evaluated, by its button."""
-    QTest.mouseClick(part.panel.compute, LEFT)
-    assert part.is_busy
-    wait_until(lambda: open_desk.is_settled)
+def part(in_sight):
+    """Give the panel with nothing evaluated yet."""
+    in_sight.forget()
+    return in_sight
+
+
+@pytest.fixture
+def evaluated(in_sight, open_desk, wait_until):
+    """Give the panel with the cohort evaluated, by its button where the last test left nothing."""
+    part = in_sight
+    if part.found is None:
+        QTest.mouseClick(part.panel.compute, LEFT)
+        assert part.is_busy
+        wait_until(lambda: open_desk.is_settled)
     assert part.found is not None
     return part
 
@@ -91,22 +99,6 @@ class TestFigures:
             rank = expected.ranks[expected.teams.index(team), 0]
             assert texts[row][1] == f"{ratio_text(score)} ({rank})"
         assert len(texts[0]) == 7  # team, as run, three corrections alone, all, disentangled
-
-    def test_every_plot_shows_something(self, evaluated, open_desk, wait_until):
-        for view in View:
-            pane = choose(evaluated, view, open_desk, wait_until)
-            figure = pane.plot.plot.figure
-            assert pane.plot.canvas.isVisible()
-            # Two teams have no mean ranks: the figure says so.
-            assert figure.axes or figure.texts, view
-
-    def test_every_table_is_filled(self, evaluated, open_desk):
-        panel = evaluated.panel
-        teams = [team.name for team in open_desk.session.cohort.competing_teams]
-        assert is_in_sight(panel.protocols)
-        for table in (panel.averages, panel.statistics):
-            assert len(table.texts()) > 1
-            assert len(table.texts()[0]) in (2 + len(teams), 3 + len(teams))
 
     @pytest.mark.long
     def test_the_region_needs_no_evaluated_cohort(self, part, open_desk, wait_until):
@@ -211,6 +203,22 @@ class TestFigures:
         assert part.found is not None
         assert sum(taken_over) >= n_done
         assert not list(cache.rglob("*.part.json"))
+
+    def test_every_plot_shows_something(self, evaluated, open_desk, wait_until):
+        for view in View:
+            pane = choose(evaluated, view, open_desk, wait_until)
+            figure = pane.plot.plot.figure
+            assert pane.plot.canvas.isVisible()
+            # Two teams have no mean ranks: the figure says so.
+            assert figure.axes or figure.texts, view
+
+    def test_every_table_is_filled(self, evaluated, open_desk):
+        panel = evaluated.panel
+        teams = [team.name for team in open_desk.session.cohort.competing_teams]
+        assert is_in_sight(panel.protocols)
+        for table in (panel.averages, panel.statistics):
+            assert len(table.texts()) > 1
+            assert len(table.texts()[0]) in (2 + len(teams), 3 + len(teams))
 
 
 class TestWhatIsBehind:

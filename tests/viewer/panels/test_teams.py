@@ -48,7 +48,9 @@ def desk(open_desk, wait_until, request):
     """Give the desk with nothing selected, in the view that a class of tests wants."""
     desk, session = open_desk, open_desk.session
     teams = desk.presenter(TeamsPresenter)
-    if teams.mode is not getattr(request.cls, "mode", ViewMode.ONE):
+    wanted = getattr(request.cls, "mode", ViewMode.ONE)
+    desk.state.team_view = wanted  # else the workspace for teams builds the cells of all first
+    if teams.mode is not wanted:
         teams.set_mode(ViewMode.ONE)
     first = session.cohort.regions[0].name
     if session.snapshot.region.name != first or session.settings != session.protocol:
