@@ -31,7 +31,8 @@ def inert_cells(frame: pd.DataFrame) -> pd.DataFrame:
     for place, dtype in enumerate(frame.dtypes):
         if pd.api.types.is_numeric_dtype(dtype):
             continue
-        values = list(frame.iloc[:, place])
+        # Iterating over a column of texts itself takes ten times as long.
+        values = frame.iloc[:, place].to_numpy(object).tolist()
         known = {text: inert(text) for text in values if isinstance(text, str)}
         if any(text != safe_text for text, safe_text in known.items()):
             cells = [known[cell] if isinstance(cell, str) else cell for cell in values]

@@ -41,7 +41,7 @@ from napari_panoptic.nuclei.run import (
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from tests.nuclei.test_conditions import assert_same
-from tests.support.dask_cluster import Cluster
+from tests.support.dask_cluster import Cluster, cluster_in_one_process
 from tests.support.interrupted import stopped_at, write_large_cohort
 from tests.support.paths import REPOSITORY
 from tests.support.small_cohort import (
@@ -538,7 +538,7 @@ def tables_of(folder: Path) -> dict[str, bytes]:
     return {name: (folder / f"{name}.csv").read_bytes() for name in TABLES}
 
 
-N_LARGE, N_STOPPED = 12, 9
+N_LARGE, N_STOPPED = 6, 4
 """Regions of a cohort, and the one before which a run stops."""
 
 
@@ -676,16 +676,22 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.stop()
 
 
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with cluster_in_one_process(tmp_path_factory.mktemp("cluster")) as address:
+        yield address
+
+
 def test_a_cluster_gives_the_same_bit_by_bit(
-    cluster: Cluster, cohort: Cohort, wanted: list[RegionResults], tmp_path: Path
+    address: str, cohort: Cohort, wanted: list[RegionResults], tmp_path: Path
 ) -> None:
     for store in (None, tmp_path, tmp_path):
-        found = run_regions(cohort, WORK, scheduler=cluster.address, store=store)
+        found = run_regions(cohort, WORK, scheduler=address, store=store)
         assert_same_regions(list(found), wanted)
 
 
 def test_few_regions_are_in_flight(
-    cluster: Cluster, cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+    address: str, cohort: Cohort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 0
     original = jobs._Pool.submit
@@ -700,21 +706,21 @@ def test_few_regions_are_in_flight(
 
     monkeypatch.setattr(jobs._Pool, "submit", submit)
     many = many_regions(cohort, 40)
-    assert len(list(run_regions(many, SMALL_WORK, scheduler=cluster.address))) == 40
+    assert len(list(run_regions(many, SMALL_WORK, scheduler=address))) == 40
     assert len(running) == 40
     assert most <= 4
     running.clear()
     most = 0
-    assert len(list(run_regions(many, SMALL_WORK, scheduler=cluster.address, jobs=1))) == 40
+    assert len(list(run_regions(many, SMALL_WORK, scheduler=address, jobs=1))) == 40
     assert most == 1
 
 
 def test_workers_of_another_version_are_refused(
-    cluster: Cluster, cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+    address: str, cohort: Cohort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "__version__", "99.0")
     with pytest.raises(PanopticError, match=r"this is 99\.0: install the same version everywhere"):
-        list(run_regions(cohort, SMALL_WORK, scheduler=cluster.address))
+        list(run_regions(cohort, SMALL_WORK, scheduler=address))
 
 
 @pytest.mark.long
@@ -757,6 +763,7 @@ def lose_in_the_middle(
     assert sum(done.is_taken_over for done in news) == n_done
 
 
+@pytest.mark.long
 def test_a_cluster_that_loses_its_workers_in_the_middle(
     cluster: Cluster,
     cohort: Cohort,

@@ -1,7 +1,8 @@
 """Real regions, real slides: figures that other people's code computed on the very same files.
 
-Everything goes through the command line and back through the tables it writes, as a person who
-only has the tables would check it.
+Half goes through the command line and back through the tables it writes, as a person who only has
+the tables would check it. The other conditions are evaluated together from files that are read
+once; `tests/nuclei/test_conditions.py` shows that this gives what the command gives.
 """
 
 from __future__ import annotations
@@ -22,8 +23,20 @@ import pytest
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.images import probe_image, read_image
+from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation
+from napari_panoptic.nuclei.conditions import Condition, lessons_conditions
+from napari_panoptic.nuclei.experiment import Experiment
+from napari_panoptic.nuclei.results import placed
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.nuclei.values.settings import Correction, Scoring, protocol
+from napari_panoptic.report.nuclei.tables import (
+    patients_by_class_table,
+    patients_table,
+    regions_table,
+    teams_table,
+)
 from napari_panoptic.statistics.means import spread
 from tests.support.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
 
@@ -46,47 +59,100 @@ SCORES = {
 
 @dataclass(frozen=True)
 class Tables:
-    """What the command line wrote."""
+    """Tables by name, and the record beside them."""
 
-    folder: Path
+    frames: dict[str, pd.DataFrame]
+    record: dict[str, Any]
 
     def __getitem__(self, name: str) -> pd.DataFrame:
-        return pd.read_csv(self.folder / f"{name}.csv")
-
-    @property
-    def record(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "evaluation.json").read_text("utf-8"))
-        return found
+        return self.frames[name]
 
 
-Run = Callable[..., Tables]
+Run = Callable[[str], Tables]
+"""Returns the tables of a condition by its name, or by the corrections of the challenge."""
+CHALLENGE = "monusac-2020-as-run"
+COMMANDS = {
+    "border-removed strict-iou": [f"--teams={','.join(EVERY_TEAM)}"],
+    "border-dilated centroid": [
+        f"--teams={','.join(EVERY_TEAM)}",
+        "--restoration=border-dilated",
+        "--matching=centroid",
+    ],
+    **{
+        correct: [f"--protocol={CHALLENGE}", "--no-distances", *options]
+        for correct, options in {
+            "": [],
+            SCORES["all_corrections"]: [f"--correct={SCORES['all_corrections']}"],
+        }.items()
+    },
+}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Evaluate the real regions; each choice of options once."""
-    done: dict[tuple[str, ...], Tables] = {}
+    """Evaluate the real regions under each condition once."""
+    done: dict[str, Tables] = {}
 
-    def evaluated(*options: str) -> Tables:
-        if options not in done:
-            folder = tmp_path_factory.mktemp("tables")
-            arguments = ["evaluate", str(COHORT), "--output", str(folder), *options]
-            arguments += ["--scheduler", "threads"]  # processes take longer to start than the work
-            assert main(arguments) == 0
-            done[options] = Tables(folder)
-        return done[options]
+    def evaluated(name: str) -> Tables:
+        if name in COMMANDS and name not in done:
+            done[name] = commanded(COMMANDS[name], tmp_path_factory.mktemp("tables"))
+        elif name not in done:
+            done.update(evaluated_together())
+        return done[name]
 
     return evaluated
 
 
+def commanded(options: list[str], folder: Path) -> Tables:
+    """Return what the command line writes."""
+    arguments = ["evaluate", str(COHORT), "--output", str(folder), *options]
+    arguments += ["--scheduler", "threads"]  # processes take longer to start than the work
+    assert main(arguments) == 0
+    frames = {path.stem: pd.read_csv(path) for path in folder.glob("*.csv")}
+    return Tables(frames, json.loads((folder / "evaluation.json").read_text("utf-8")))
+
+
+def evaluated_together() -> dict[str, Tables]:
+    """Evaluate all conditions that no command has, from files that are read once."""
+    cohort, quick = open_cohort(COHORT), protocol(CHALLENGE).replaced(distances=False)
+    conditions = [
+        *lessons_conditions(),
+        *(
+            Condition(correct, quick.replaced(corrections=frozenset({Correction(correct)})))
+            for correct in SCORES.values()
+            if correct and "," not in correct
+        ),
+    ]
+    conditions = [condition for condition in conditions if condition.name not in COMMANDS]
+    work = Experiment(EVERY_TEAM, tuple(conditions))
+    regions = [work.evaluate(cohort, region) for region in cohort.regions]
+    found = {}
+    for number, condition in enumerate(conditions):
+        is_challenge = condition.settings.scoring is Scoring.CHALLENGE
+        teams = TEAMS if is_challenge else EVERY_TEAM
+        results = [result for region in regions for result in region[number]]
+        results = [result for result in results if result.team in teams]
+        evaluation = CohortEvaluation(cohort, condition.settings, condition.name, results)
+        frames = {
+            "regions": regions_table(evaluation),
+            "patients": patients_table(evaluation),
+            "patients_by_class": patients_by_class_table(evaluation),
+            "teams": teams_table(evaluation),
+            "objects": pd.concat(
+                [placed(result.objects, result) for result in results if result.objects is not None]
+            ),
+        }
+        score = {team: evaluation.score(team) for team in evaluation.team_names}
+        found[condition.name] = Tables(frames, {"score": score})
+    return found
+
+
 def condition(run: Run, restoration: str, rule: str) -> Tables:
-    teams = ",".join(EVERY_TEAM)
-    return run("--teams", teams, "--restoration", restoration, "--matching", rule)
+    return run(f"{restoration} {rule}")
 
 
 def challenge(run: Run, correct: str | None) -> Tables:
-    options = ["--protocol", "monusac-2020-as-run", "--no-distances"]
-    return run(*options, *(["--correct", correct] if correct else []))
+    return run(correct or "")
 
 
 @cache

@@ -331,16 +331,14 @@ def test_nothing_to_show_is_said(patients: pd.DataFrame) -> None:
         assert any(text.startswith("no team has a") for text in texts(plot))
 
 
-@pytest.mark.parametrize("kind", ["svg", "png"])
-def test_the_same_figures_give_the_same_file(
-    kind: str, patients: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_the_same_figures_give_the_same_file(patients: pd.DataFrame, tmp_path: Path) -> None:
     for one, other in zip(every_plot(patients), every_plot(patients), strict=True):
-        first = plots.save(one, tmp_path / f"first.{kind}").read_bytes()
-        again = plots.save(other, tmp_path / f"again.{kind}").read_bytes()
-        assert first == again
-        assert b"Date" not in first
-        assert b"date>" not in first
+        for kind in ("svg", "png"):
+            first = plots.save(one, tmp_path / f"first.{kind}").read_bytes()
+            again = plots.save(other, tmp_path / f"again.{kind}").read_bytes()
+            assert first == again
+            assert b"Date" not in first
+            assert b"date>" not in first
 
 
 def test_hostile_names_stay_text(patients: pd.DataFrame) -> None:

@@ -6,9 +6,47 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.paths import REPOSITORY
+
+_IN_ONE = """
+import sys
+from distributed import LocalCluster
+options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+with LocalCluster(processes=False, protocol="tcp", host="127.0.0.1", **options) as cluster:
+    print(cluster.scheduler_address, flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def cluster_in_one_process(folder: Path) -> Iterator[str]:
+    """Run a scheduler and two workers in one other process, and yield their address.
+
+    It starts in a third of the time of a `Cluster`, of which a test can kill parts.
+    """
+    with (
+        (folder / "cluster.log").open("wb") as log,
+        subprocess.Popen(
+            [sys.executable, "-c", _IN_ONE],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().strip()
+            assert address, (folder / "cluster.log").read_text("utf-8")
+            yield address
+        finally:
+            process.kill()
 
 
 class Cluster:

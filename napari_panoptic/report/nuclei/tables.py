@@ -17,6 +17,7 @@ from napari_panoptic.nuclei.metrics import (
     CLASS_COLUMNS,
     METRIC_NAMES,
     Counts,
+    class_figures,
     class_metrics,
     confusion_frame,
     unit_metrics,
@@ -164,11 +165,11 @@ def regions_table(evaluation: CohortEvaluation) -> pd.DataFrame:
         if result.counts is None:
             continue
         place = {"team": result.team, "patient": result.patient, "region": result.region}
-        by_class = class_metrics(result.counts)[["class", *_REGION_FIGURES]]
-        present = result.counts.present > 0
+        figures = class_figures(result.counts)
         rows.extend(
-            place | {str(name): value for name, value in row.items()}
-            for row in by_class[present].to_dict("records")
+            place | {"class": class_name, **{name: figures[name][k] for name in _REGION_FIGURES}}
+            for k, class_name in enumerate(result.counts.class_names)
+            if result.counts.present[k] > 0
         )
         unit = unit_metrics(result.counts)
         rows.append({**place, "class": "mean", "pq": unit.pq, "sq": unit.sq, "dq": unit.dq})

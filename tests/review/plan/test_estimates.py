@@ -195,13 +195,13 @@ def test_estimates_equal_those_of_an_independent_implementation(small_cohort, sm
 
 @pytest.mark.parametrize("suspect", [0.0, 0.1])
 def test_estimates_are_unbiased(many_units, suspect):
-    """The mean over 150 plans is the truth, within 5 of its standard errors."""
+    """The mean over 60 plans is the truth, within 5 of its standard errors."""
     many_units = marked(many_units, suspect)
     truth_plan = draw(many_units, len(many_units), 0)
     given = dict(zip(truth_plan.units.keys, answers(truth_plan, seed=1), strict=True))
     truth = by_figure(estimate(truth_plan, many_units, answers(truth_plan, seed=1)))
     found = []
-    for seed in range(150):
+    for seed in range(60):
         plan = draw(many_units, 80, seed)
         own = [replace(given[key], item=k) for k, key in enumerate(plan.units.keys, start=1)]
         rows = by_figure(estimate(plan, many_units, own))
