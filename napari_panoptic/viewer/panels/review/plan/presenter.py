@@ -74,7 +74,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             self._on_population,
             ended=self._on_counted,
             failed=self._on_failed,
-            progressed=panel.ask.show_progress,
+            progressed=panel.ask.counting.show_progress,
         )
         self._offering: Latest[Offer] = Latest(self._on_offer, failed=self._on_failed)
         self._estimating: Latest[Found] = Latest(self._on_found, failed=self._on_failed)
@@ -113,8 +113,8 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             (self._sight.changed, self._on_sight),
             (ask.changed, self.refresh),
             (ask.draw_wanted, self.draw),
-            (ask.count_wanted, self._on_count),
-            (ask.stop_wanted, self._on_stop),
+            (ask.counting.start_wanted, self._on_count),
+            (ask.counting.stop_wanted, self._on_stop),
             (ask.back_wanted, self._on_back),
             (panel.name_wanted, self._on_name),
             (panel.begin_wanted, self.begin_review),
@@ -182,7 +182,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if known is None:
             ask.show_offer(words.COUNTING if self._counting.is_busy else "", may_draw=False)
             return
-        ask.show_progress(None)
+        ask.counting.show_progress(None, may_start=False)
         ask.draw.setEnabled(False)
         self._offering.start(partial(offer, known.units, goal, ask.seed.value()))
 
@@ -193,10 +193,10 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if self._counting.is_busy and self._asked == wanted:
             return None
         if self._is_stopped and self._asked == wanted:
-            self.panel.ask.show_progress(None, may_count=True)
+            self.panel.ask.counting.show_progress(None)
             return None
         self._asked, self._is_stopped = wanted, False
-        self.panel.ask.show_progress(0.0)
+        self.panel.ask.counting.show_progress(0.0)
         self._counting.start(
             partial(counted, self.session.cohort, wanted, self.session.held_up_to_px)
         )
@@ -326,7 +326,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             self._known = self._asked, found
 
     def _on_counted(self) -> None:
-        self.panel.ask.show_progress(None)
+        self.panel.ask.counting.show_progress(None, may_start=False)
         if self._known is not None and self._known[0] == self._asked:
             self.refresh()
 
@@ -346,7 +346,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     def _on_failed(self, error: PanopticError) -> None:
         show_failure(error)
         self._is_stopped = True
-        self.panel.ask.show_progress(None, may_count=True)
+        self.panel.ask.counting.show_progress(None)
         self.panel.ask.show_offer(str(error), may_draw=False)
         self.panel.show_problem(str(error))
         self._show_found()
@@ -501,7 +501,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     def _on_stop(self) -> None:
         self._counting.stop()
         self._is_stopped = True
-        self.panel.ask.show_progress(None, may_count=True)
+        self.panel.ask.counting.show_progress(None)
         self.panel.ask.show_offer(words.STOPPED, may_draw=False)
 
     # From item to item.
