@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from napari.components import ViewerModel
 from psygnal import Signal, SignalInstance
@@ -48,10 +48,11 @@ from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.metrics import EMPTY as NO_FIGURES
 from napari_panoptic.viewer.panels.objects.export import export_listed
 from napari_panoptic.viewer.panels.objects.panel import EMPTY as NO_OBJECTS
-from napari_panoptic.viewer.panels.part import DeskPart
+from napari_panoptic.viewer.panels.part import PanelPart, presenter_of
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
+T = TypeVar("T")
 SLIDER_REST_MS = 250
 """How long a setting rests before the whole cohort is evaluated with it."""
 IDLE_MS = 500
@@ -122,7 +123,7 @@ class Link:
         panels: Panels,
         state: DeskState,
         *,
-        parts: Sequence[DeskPart] = (),
+        parts: Sequence[PanelPart[Any]] = (),
         reveal: Callable[[str], None] = lambda _title: None,
         ahead: ReadAhead | None = None,
     ) -> None:
@@ -159,6 +160,10 @@ class Link:
         self._show_session()
         for part in self._parts:
             part.attach(Surroundings(viewer, session, self))
+
+    def presenter(self, kind: type[T]) -> T:
+        """Return what presents a panel; a LookupError where it is not there."""
+        return presenter_of(self._parts, kind)
 
     def start(self, region: str | None = None) -> None:
         """Load a region (the first where None) and evaluate the cohort behind it."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from qtpy.QtWidgets import QFileDialog
 
@@ -25,7 +25,6 @@ from napari_panoptic.review.plan.units import Population
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.viewer.jobs.jobs import Latest, Several, Stream, show_failure
-from napari_panoptic.viewer.kit.napari_private import focus_canvas
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
@@ -41,10 +40,8 @@ from napari_panoptic.viewer.panels.review.plan.work import (
     spelt,
     written,
 )
+from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter, TakesVerdicts
 from napari_panoptic.viewer.panels.seen_part import SeenPresenter
-
-if TYPE_CHECKING:
-    from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 
 T = TypeVar("T")
 NOTHING_TO_UNDO = "Nothing to undo: no verdict on an item was given in this window."
@@ -53,23 +50,18 @@ NOTHING_TO_UNDO = "Nothing to undo: no verdict on an item was given in this wind
 class PlanPresenter(SeenPresenter[PlanPanel]):
     """Plans a review of the cohort, leads through its items, and shows the estimates.
 
-    Parameters
-    ----------
-    around
-        Session, viewer and the other panels.
-    panel
-        The panel.
-    review
-        The review without a plan: its reviewer and its file are used.
+    It uses reviewer and file of the review without a plan.
     """
 
     title = "Plan"
     key = "Alt-b"  # P is the mnemonic of napari's menu Plugins
+    shows_outcomes = False
     panel_type = PlanPanel
 
-    def __init__(self, around: Surroundings, panel: PlanPanel, review: ReviewPresenter) -> None:
+    def __init__(self, around: Surroundings, panel: PlanPanel) -> None:
         super().__init__(around, panel)
-        self._review = review
+        self._review = self.link.presenter(ReviewPresenter)
+        self._review.key_taker = self._key_taker
         self._counting: Stream[Population] = Stream(
             self._on_population,
             ended=self._on_counted,
@@ -557,7 +549,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._leading.go_to(item)
         if item.tile_yx_px is None:
             self.panel.item.show_object(title, verdict)
-            self._return_keys()
+            self.return_keys()
         else:
             self.panel.item.show_tile(title, verdict, None if given is None else given.count)
 
@@ -574,14 +566,6 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     def _after_verdict(self) -> None:
         self._show_progress()
         self._compute_estimates()
-
-    def _return_keys(self) -> None:
-        """Return the keyboard focus from the panel to the image."""
-        window = self.panel.window()
-        focused = None if window is None else window.focusWidget()
-        if focused is not None and self.panel.isAncestorOf(focused):
-            focused.clearFocus()
-            focus_canvas(self.around.viewer)
 
     def _say(self, text: str) -> None:
         self.panel.show_state(text)
@@ -607,6 +591,10 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._leading.leave()
         self.panel.show_problem("")
         self.panel.show_state("")
+
+    def _key_taker(self) -> TakesVerdicts:
+        """Return what the keys of verdicts apply to: the item that is reviewed in sight, if any."""
+        return self if self.is_on and self.is_in_sight else self._review
 
     @property
     def _reviewing(self) -> Reviewing:
