@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from psygnal import SignalInstance
-from qtpy.QtCore import Qt, QTimer
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from napari_panoptic.common.errors import PanopticError
@@ -21,7 +21,7 @@ from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
 from napari_panoptic.viewer.jobs.detection_work import FrameReader, ReadFrame, StandingsFinder
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.clicks import is_plain_click
 from napari_panoptic.viewer.kit.key_bindings import bind_commands
 from napari_panoptic.viewer.kit.keys import (
@@ -119,10 +119,7 @@ class DetectionDesk(DeskShell):
         self.atypia = AtypiaPanel()
         self.make_strip(self.title)
         self.keys, self.notes = KeysDialog(self.points), NotesDialog(self.points)
-        self._later = QTimer(self.strip)
-        self._later.setSingleShot(True)
-        self._later.setInterval(FOLLOW_MS)
-        self._later.timeout.connect(self._show_lists)
+        self._later = single_shot(FOLLOW_MS, self._show_lists, self.strip)
         self._connect_panels()
 
     # --- what every desk can do ---

@@ -33,7 +33,7 @@ from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.curtain import Curtain
 from napari_panoptic.viewer.kit.key_bindings import bind_commands
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, EXPORT_OBJECTS, panel_shortcut
@@ -135,19 +135,14 @@ class Link:
         self._reveal = reveal
         self._going_to: _Place | None = None
         self._wanted_region: str | None = None
-        self._at_rest = QTimer()
-        self._at_rest.setSingleShot(True)
-        self._at_rest.setInterval(SLIDER_REST_MS)
-        self._edited_since = QTimer()
-        self._edited_since.setSingleShot(True)
+        self._at_rest = single_shot(SLIDER_REST_MS, self._start_summary)
+        self._edited_since = single_shot(EDIT_REST_MS, self._after_edits)
         self._has_unseen_edit = False
-        self._idle = QTimer()
-        self._idle.setSingleShot(True)
-        self._ahead = QTimer()
-        self._ahead.setSingleShot(True)
-        self._ahead.setInterval(AHEAD_MS)
+        self._idle = single_shot(IDLE_MS, self._catch_up)
+        self._ahead = single_shot(AHEAD_MS, self._look_ahead)
         self._preparing = QTimer()
         self._preparing.setInterval(PREPARING_MS)
+        self._preparing.timeout.connect(self._tell_preparing)
         self.scene = Scene(viewer)
         self.slides = SlideView(viewer, self.scene)
         self.pointer = Pointer(viewer, session, self.scene, self.slides, panels.title)
@@ -391,11 +386,6 @@ class Link:
     def _connect(self) -> None:
         for signal, slot in self._table:
             signal.connect(slot)
-        self._edited_since.timeout.connect(self._after_edits)
-        self._at_rest.timeout.connect(self._start_summary)
-        self._idle.timeout.connect(self._catch_up)
-        self._ahead.timeout.connect(self._look_ahead)
-        self._preparing.timeout.connect(self._tell_preparing)
         actions: dict[str, Callable[[], object]] = {
             "n": lambda: self.select_failure(),
             "Shift-n": lambda: self.select_failure(-1),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from psygnal import Signal
-from qtpy.QtWidgets import QProgressBar, QPushButton
+from qtpy.QtWidgets import QProgressBar
 
 from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.kit.widgets import push_button
 
 _PARTS = 1000
 _HEIGHT_PX = 10
@@ -44,9 +45,7 @@ class WorkControls:
         stop_tooltip: str = "Stop after the region that is being evaluated.",
         bar: QProgressBar | None = None,
     ) -> None:
-        self.start, self.stop = QPushButton(text), QPushButton("Stop")
-        self.start.setToolTip(tooltip)
-        self.stop.setToolTip(stop_tooltip)
+        self.start, self.stop = push_button(text, tooltip), push_button("Stop", stop_tooltip)
         self.bar = ThinBar() if bar is None else bar
         self.is_running = False
         self.start.clicked.connect(lambda _=False: self.start_wanted.emit())

@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 from napari.layers import Labels
 from numpy.typing import NDArray
-from qtpy.QtCore import QTimer
 
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.edits.pair import IdWindow
 from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.napari_private import (
     Box,
     EmptyStep,
@@ -162,10 +161,7 @@ class LayerWatch:
         self._is_paused = False
         self._stroke: Box | None = None
         self._shown: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-        self._rest = QTimer()
-        self._rest.setSingleShot(True)
-        self._rest.setInterval(REST_MS)
-        self._rest.timeout.connect(self.compare_all)
+        self._rest = single_shot(REST_MS, self.compare_all)
         self._events = (
             (layer.events.labels_update, self._on_labels_update),
             (layer.events.paint, self._on_paint),

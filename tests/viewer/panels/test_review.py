@@ -1080,7 +1080,7 @@ def test_leaving_a_cohort_lets_go_of_everything(desk, part, canvas, wait_until):
     desk.show_cohort(desk.session.cohort)
     wait_until(lambda: desk.is_settled)
     assert reviewing.store is None
-    assert part.reviewing is not reviewing
+    assert part_of(desk).reviewing is not reviewing
     desk.session.set_team("merger")
     assert verdict_texts(desk)[0] == "annotation right"  # read again from the file
     desk.link._request(region=THIRD)

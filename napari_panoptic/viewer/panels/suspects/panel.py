@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from psygnal import Signal
-from qtpy.QtWidgets import QAbstractItemView, QPushButton, QWidget
+from qtpy.QtWidgets import QAbstractItemView, QWidget
 
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, Suspect, SuspectKind
@@ -15,6 +15,7 @@ from napari_panoptic.viewer.kit.choice_menus import FilterMenu
 from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.list_panel import ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.widgets import push_button
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.suspects.columns import suspect_columns
 
@@ -58,10 +59,10 @@ class SuspectsPanel(ListPanel):
             ],
             "Which scores to list.",
         )
-        self.gallery = _button(
+        self.gallery = push_button(
             "Show in gallery", "Show the listed suspects, or the selected ones if several are."
         )
-        self.export = _button(
+        self.export = push_button(
             "Export…", "Save all suspects, as the command “suspects” does, whatever is listed."
         )
         self.headline, self.note = PlainLabel(), PlainLabel()
@@ -184,9 +185,3 @@ class SuspectsPanel(ListPanel):
         layout.addWidget(self.table, 1)
         layout.addWidget(self.reason)
         layout.addStretch(0)
-
-
-def _button(text: str, tooltip: str) -> QPushButton:
-    button = QPushButton(text)
-    button.setToolTip(tooltip)
-    return button
