@@ -27,9 +27,8 @@ from napari_panoptic.viewer.kit.key_bindings import bind_commands
 from napari_panoptic.viewer.kit.keys import (
     DETECTION_KEYS,
     DETECTION_NAPARI_KEYS,
-    FILTER_KEYS,
-    KEY_LIST,
     TABLE_KEYS,
+    sections_of,
 )
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
@@ -460,14 +459,8 @@ class DetectionDesk(DeskShell):
             self.scene.centre(side, row)
 
     def _on_keys(self) -> None:
-        self.keys.show_keys(
-            [
-                ("Desk", (*DETECTION_KEYS, KEY_LIST)),
-                ("In lists", TABLE_KEYS),
-                ("In the filter of the frames", FILTER_KEYS),
-                ("napari", DETECTION_NAPARI_KEYS),
-            ]
-        )
+        own, lists, napari = DETECTION_KEYS, TABLE_KEYS, DETECTION_NAPARI_KEYS
+        self.keys.show_keys(sections_of(own, lists, "frames", napari))
         show_in_front(self.keys)
 
     def _on_notes(self) -> None:

@@ -304,7 +304,7 @@ class LayerWatch:
         y0, x0 = (int(v) for v in event.offset)
         height, width = event.data.shape[:2]
         box = self._inside((y0, x0, y0 + height, x0 + width))
-        self._stroke = box if self._stroke is None else _around(self._stroke, box)
+        self._stroke = box if self._stroke is None else box_around(self._stroke, box)
         self._compare(box)
 
     def _on_paint(self, event: Any) -> None:
@@ -360,7 +360,8 @@ class LayerWatch:
         return max(y0, 0), max(x0, 0), min(y1, height), min(x1, width)
 
 
-def _around(one: Box, other: Box) -> Box:
+def box_around(one: Box, other: Box) -> Box:
+    """Return the smallest box around two."""
     return (
         min(one[0], other[0]),
         min(one[1], other[1]),
