@@ -38,6 +38,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     objects_with_ids,
 )
 from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream
@@ -79,6 +80,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self._field_px = SMALLEST_FIELD_PX
         self._is_field_known = False
         self._shown: tuple[object, ...] = ()
+        self._live_region: RegionSnapshot | None = None
         self._live: dict[str, CropSource] = {}
         self._is_stale = True
         self._rest = single_shot(REST_MS, self.refresh)
@@ -272,6 +274,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
             reader = self._reader()
             self._crops.use(reader, self._live_source)
             self._shown = shown
+        self._live_region = session.snapshot
         before, self._live = self._live, self._live_sources()
         outdated = {team for team, now in self._live.items() if not _is_same(before.get(team), now)}
         region = None if session.snapshot is None else session.snapshot.region.name
@@ -305,7 +308,9 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         }
 
     def _live_source(self, name: FailureName) -> CropSource | None:
-        snapshot = self.session.snapshot
+        # Not the session's region: crops are also cut after it has changed and before this
+        # presenter has seen it, and its ids would be looked up in the region before.
+        snapshot = self._live_region
         if snapshot is None or name.region != snapshot.region.name:
             return None
         source = self._live.get(name.team)
