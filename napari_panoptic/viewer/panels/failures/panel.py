@@ -6,14 +6,12 @@ from enum import StrEnum
 
 from psygnal import Signal
 from qtpy.QtCore import Qt
-from qtpy.QtGui import QPaintEvent
 from qtpy.QtWidgets import QHBoxLayout, QSlider, QVBoxLayout, QWidget
 
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.failure_sections import GroupBy
 from napari_panoptic.nuclei.display.object_rows import WorstFirst
 from napari_panoptic.nuclei.values.vocabulary import CAUSES
-from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu
 from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel
@@ -70,7 +68,6 @@ class FailuresPanel(QWidget):
     changed = Signal()  # scope, sections or filters
     everything_wanted = Signal()
     all_wanted = Signal()
-    came_into_sight = Signal()
     field_changed = Signal(int)
     size_changed = Signal()
     halt_wanted = Signal()
@@ -80,8 +77,6 @@ class FailuresPanel(QWidget):
         super().__init__(parent)
         self.crops = Crops()
         self.view = FailureView(self.crops)
-        # Not while it is being painted.
-        self._seen = single_shot(0, self.came_into_sight.emit, self)
         self.scope = ChoiceMenu("Show", "Which failures to show.", list(Scope))
         self.group_by = ChoiceMenu("Group by", "What the sections are.", list(GroupBy))
         self.sort = ChoiceMenu(
@@ -111,11 +106,6 @@ class FailuresPanel(QWidget):
         self._lay_out()
         self.show_progress("", is_running=False)
         self.show_chosen("")
-
-    def paintEvent(self, event: QPaintEvent | None) -> None:  # noqa: N802
-        """Report that the panel is visible; Qt sends no other event when it comes to the front."""
-        super().paintEvent(event)
-        self._seen.start()
 
     def hint_text(self) -> str:
         """Return the hint; empty if there are failures."""
