@@ -87,8 +87,8 @@ class DeskKind:
     Parameters
     ----------
     read
-        Finds out what a folder holds, in any thread; receives whether links out of
-        it are followed.
+        Finds out what a folder holds, in any thread; receives as ``allow_outside``
+        whether links out of it are followed.
     show
         Shows that on the desk of a viewer, which is opened if necessary; from the
         region of a name, or the first where None.
@@ -96,7 +96,7 @@ class DeskKind:
         Gives the desk of this kind that is open in a viewer, or None.
     """
 
-    read: Callable[[Path, bool], Any]
+    read: Callable[..., Any]
     show: Callable[[Any, Any, str | None], AnyDesk]
     present: Callable[[Any], AnyDesk | None]
 
@@ -110,10 +110,7 @@ def _nuclei() -> DeskKind:
         desk.show_cohort(cohort, region=region)
         return desk
 
-    def read(folder: Path, allow_outside: bool) -> Any:
-        return open_cohort(folder, allow_outside=allow_outside)
-
-    return DeskKind(read, show, desk_in)
+    return DeskKind(open_cohort, show, desk_in)
 
 
 def _detections() -> DeskKind:
@@ -129,20 +126,14 @@ def _detections() -> DeskKind:
         desk.show_cohort(cohort, region=region)
         return desk
 
-    def read(folder: Path, allow_outside: bool) -> Any:
-        return open_detection_cohort(folder, allow_outside=allow_outside)
-
-    return DeskKind(read, show, detection_desk_in)
+    return DeskKind(open_detection_cohort, show, detection_desk_in)
 
 
 def _raters() -> DeskKind:
     from napari_panoptic.io.cohorts.raters import open_raters
     from napari_panoptic.viewer.desk.raters import rated_desk_in, show_rated
 
-    def read(folder: Path, allow_outside: bool) -> Any:
-        return open_raters(folder, allow_outside=allow_outside)
-
-    return DeskKind(read, show_rated, rated_desk_in)
+    return DeskKind(open_raters, show_rated, rated_desk_in)
 
 
 KINDS: Mapping[Task, Callable[[], DeskKind]] = {
@@ -179,7 +170,7 @@ def read_folder(folder: str | Path, *, allow_outside: bool = False) -> Opened:
     task = task_of(folder)
     if task not in KINDS:
         raise CohortError(f"cohorts about {task} cannot be shown in a window", path=Path(folder))
-    return Opened(task, KINDS[task]().read(Path(folder), allow_outside))
+    return Opened(task, KINDS[task]().read(Path(folder), allow_outside=allow_outside))
 
 
 def open_in(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from psygnal import SignalInstance
-from qtpy.QtCore import Qt, QTimer
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from napari_panoptic.common.errors import PanopticError
@@ -21,15 +21,14 @@ from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
 from napari_panoptic.viewer.jobs.detection_work import FrameReader, ReadFrame, StandingsFinder
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.clicks import is_plain_click
 from napari_panoptic.viewer.kit.key_bindings import bind_commands
 from napari_panoptic.viewer.kit.keys import (
     DETECTION_KEYS,
     DETECTION_NAPARI_KEYS,
-    FILTER_KEYS,
-    KEY_LIST,
     TABLE_KEYS,
+    sections_of,
 )
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
@@ -119,10 +118,7 @@ class DetectionDesk(DeskShell):
         self.atypia = AtypiaPanel()
         self.make_strip(self.title)
         self.keys, self.notes = KeysDialog(self.points), NotesDialog(self.points)
-        self._later = QTimer(self.strip)
-        self._later.setSingleShot(True)
-        self._later.setInterval(FOLLOW_MS)
-        self._later.timeout.connect(self._show_lists)
+        self._later = single_shot(FOLLOW_MS, self._show_lists, self.strip)
         self._connect_panels()
 
     # --- what every desk can do ---
@@ -463,14 +459,8 @@ class DetectionDesk(DeskShell):
             self.scene.centre(side, row)
 
     def _on_keys(self) -> None:
-        self.keys.show_keys(
-            [
-                ("Desk", (*DETECTION_KEYS, KEY_LIST)),
-                ("In lists", TABLE_KEYS),
-                ("In the filter of the frames", FILTER_KEYS),
-                ("napari", DETECTION_NAPARI_KEYS),
-            ]
-        )
+        own, lists, napari = DETECTION_KEYS, TABLE_KEYS, DETECTION_NAPARI_KEYS
+        self.keys.show_keys(sections_of(own, lists, "frames", napari))
         show_in_front(self.keys)
 
     def _on_notes(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from napari.components import ViewerModel
 from psygnal import Signal, SignalInstance
@@ -33,7 +33,7 @@ from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.curtain import Curtain
 from napari_panoptic.viewer.kit.key_bindings import bind_commands
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, EXPORT_OBJECTS, panel_shortcut
@@ -48,10 +48,11 @@ from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.metrics import EMPTY as NO_FIGURES
 from napari_panoptic.viewer.panels.objects.export import export_listed
 from napari_panoptic.viewer.panels.objects.panel import EMPTY as NO_OBJECTS
-from napari_panoptic.viewer.panels.part import DeskPart
+from napari_panoptic.viewer.panels.part import PanelPart, presenter_of
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
+T = TypeVar("T")
 SLIDER_REST_MS = 250
 """How long a setting rests before the whole cohort is evaluated with it."""
 IDLE_MS = 500
@@ -122,7 +123,7 @@ class Link:
         panels: Panels,
         state: DeskState,
         *,
-        parts: Sequence[DeskPart] = (),
+        parts: Sequence[PanelPart[Any]] = (),
         reveal: Callable[[str], None] = lambda _title: None,
         ahead: ReadAhead | None = None,
     ) -> None:
@@ -134,19 +135,14 @@ class Link:
         self._reveal = reveal
         self._going_to: _Place | None = None
         self._wanted_region: str | None = None
-        self._at_rest = QTimer()
-        self._at_rest.setSingleShot(True)
-        self._at_rest.setInterval(SLIDER_REST_MS)
-        self._edited_since = QTimer()
-        self._edited_since.setSingleShot(True)
+        self._at_rest = single_shot(SLIDER_REST_MS, self._start_summary)
+        self._edited_since = single_shot(EDIT_REST_MS, self._after_edits)
         self._has_unseen_edit = False
-        self._idle = QTimer()
-        self._idle.setSingleShot(True)
-        self._ahead = QTimer()
-        self._ahead.setSingleShot(True)
-        self._ahead.setInterval(AHEAD_MS)
+        self._idle = single_shot(IDLE_MS, self._catch_up)
+        self._ahead = single_shot(AHEAD_MS, self._look_ahead)
         self._preparing = QTimer()
         self._preparing.setInterval(PREPARING_MS)
+        self._preparing.timeout.connect(self._tell_preparing)
         self.scene = Scene(viewer)
         self.slides = SlideView(viewer, self.scene)
         self.pointer = Pointer(viewer, session, self.scene, self.slides, panels.title)
@@ -159,6 +155,10 @@ class Link:
         self._show_session()
         for part in self._parts:
             part.attach(Surroundings(viewer, session, self))
+
+    def presenter(self, kind: type[T]) -> T:
+        """Return what presents a panel; a LookupError where it is not there."""
+        return presenter_of(self._parts, kind)
 
     def start(self, region: str | None = None) -> None:
         """Load a region (the first where None) and evaluate the cohort behind it."""
@@ -386,11 +386,6 @@ class Link:
     def _connect(self) -> None:
         for signal, slot in self._table:
             signal.connect(slot)
-        self._edited_since.timeout.connect(self._after_edits)
-        self._at_rest.timeout.connect(self._start_summary)
-        self._idle.timeout.connect(self._catch_up)
-        self._ahead.timeout.connect(self._look_ahead)
-        self._preparing.timeout.connect(self._tell_preparing)
         actions: dict[str, Callable[[], object]] = {
             "n": lambda: self.select_failure(),
             "Shift-n": lambda: self.select_failure(-1),

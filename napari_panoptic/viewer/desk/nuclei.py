@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import napari
 from qtpy.QtWidgets import QMainWindow, QWidget
@@ -36,12 +36,13 @@ from napari_panoptic.viewer.panels.navigator import Navigator
 from napari_panoptic.viewer.panels.notes import NotesDialog
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.overview import Overview
-from napari_panoptic.viewer.panels.part import DeskPart, PanelPart, Presenter, PresenterT, made
+from napari_panoptic.viewer.panels.part import PanelPart, Presenter, presenter_of
 from napari_panoptic.viewer.panels.settings import SettingsPanel
 from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from napari_panoptic.viewer.warm import warm_up
 
+T = TypeVar("T")
 INSPECTOR = "Panoptic Inspector (Panoptic)"
 """Name of the dock of the strip: the one that napari itself gives it from its menu."""
 START = "Start"
@@ -153,9 +154,7 @@ class Desk(DeskShell):
             notes=NotesDialog(objects),
             keys=KeysDialog(objects),
         )
-        self.parts: list[DeskPart] = []
-        for part in map(made, PARTS):
-            self.parts += [part, *part.companions]
+        self.parts: list[PanelPart[Any]] = [PanelPart(kind) for kind in PARTS]
         self.panels.settings.open_wanted.connect(self.ask_for_cohort)
         self.panels.title.keys_clicked.connect(self._show_keys)
         self.overview: Overview | None = None
@@ -185,14 +184,11 @@ class Desk(DeskShell):
         """Return the legend."""
         return self.panels.legend
 
-    def presenter(self, kind: type[PresenterT]) -> PresenterT:
+    def presenter(self, kind: type[T]) -> T:
         """Return what presents a panel; a LookupError where no cohort is shown."""
-        for part in self.parts:
-            if isinstance(part, PanelPart) and isinstance(part.presenter, kind):
-                return part.presenter
-        raise LookupError(f"no cohort is shown, or there is no panel of {kind.__name__}")
+        return presenter_of(self.parts, kind)
 
-    def raise_part(self, part: DeskPart | Presenter[Any]) -> None:
+    def raise_part(self, part: PanelPart[Any] | Presenter[Any]) -> None:
         """Bring a part's panel to the front."""
         self.reveal(part.title)
 

@@ -9,16 +9,17 @@ from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.groups.presenter import GroupsPresenter
 from napari_panoptic.viewer.panels.object_card import ObjectPresenter
-from napari_panoptic.viewer.panels.part import DeskPart, Presenter
+from napari_panoptic.viewer.panels.part import Presenter
 from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
-from napari_panoptic.viewer.panels.review.part import ReviewPart
+from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
+from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.scores.presenter import ScoresPresenter
 from napari_panoptic.viewer.panels.slices.presenter import SlicesPresenter
 from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.panels.versions.presenter import VersionsPresenter
 
-PARTS: tuple[type[Presenter[Any]] | type[DeskPart], ...] = (
+PARTS: tuple[type[Presenter[Any]], ...] = (
     ObjectPresenter,
     FailuresPresenter,
     SlicesPresenter,
@@ -29,6 +30,7 @@ PARTS: tuple[type[Presenter[Any]] | type[DeskPart], ...] = (
     GroupsPresenter,
     AuditPresenter,
     EditsPresenter,
-    ReviewPart,
+    ReviewPresenter,
+    PlanPresenter,
     RankingPresenter,
 )

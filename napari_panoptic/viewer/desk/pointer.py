@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from qtpy.QtCore import QTimer
 from qtpy.QtGui import QCursor
 from qtpy.QtWidgets import QToolTip, QWidget
 
 from napari_panoptic.nuclei.display.describe import facts_of, hover_html
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.session import Session
+from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.clicks import is_plain_click
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.slide_view import SlideView
@@ -47,14 +47,8 @@ class Pointer:
         self._place = ""
         self.is_silent = False
         """Whether nothing is told about the objects under the mouse."""
-        self._hover, self._zoomed = QTimer(owner), QTimer(owner)
-        for timer, wait_ms, action in (
-            (self._hover, HOVER_DELAY_MS, self._show_hover),
-            (self._zoomed, ZOOM_DELAY_MS, scene.follow_zoom),
-        ):
-            timer.setSingleShot(True)
-            timer.setInterval(wait_ms)
-            timer.timeout.connect(action)
+        self._hover = single_shot(HOVER_DELAY_MS, self._show_hover, owner)
+        self._zoomed = single_shot(ZOOM_DELAY_MS, scene.follow_zoom, owner)
         viewer.scene.camera.events.zoom.connect(self._on_zoom)
         viewer.mouse_drag_callbacks.append(self._on_press)
         viewer.mouse_move_callbacks.append(self._on_move)

@@ -19,7 +19,13 @@ from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
 from napari_panoptic.viewer.jobs.rater_work import CaseLoader, CaseView, CohortScores, Wanted
 from napari_panoptic.viewer.kit.key_bindings import bind_commands
-from napari_panoptic.viewer.kit.keys import FILTER_KEYS, KEY_LIST, SORT_KEYS, Shortcut
+from napari_panoptic.viewer.kit.keys import (
+    KEY_LIST,
+    RATED_KEYS,
+    RATED_LIST_KEYS,
+    RATED_NAPARI_KEYS,
+    sections_of,
+)
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
 from napari_panoptic.viewer.kit.widgets import show_in_front
@@ -57,28 +63,6 @@ WORKSPACES = (
 )
 NOT_READ = "Could not read this case; see the Raters panel."
 """What the panels say of such a case."""
-RATED_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("j", "next case", "next_case"),
-    Shortcut("k", "previous case", "previous_case"),
-    Shortcut("f", "filter the cases", "filter_cases"),
-    Shortcut("n", "next level", "next_level"),
-    Shortcut("w", "next worst slice", "next_worst_slice"),
-    Shortcut("Shift-w", "the one before", "previous_worst_slice"),
-)
-"""Keys of this desk."""
-RATED_LIST_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("Up", "the case above"),
-    Shortcut("Down", "the case below"),
-    Shortcut("Enter", "draw the level, or the rater alone; again: all"),
-    *SORT_KEYS,
-)
-"""Keys of its lists."""
-RATED_NAPARI_KEYS: tuple[Shortcut, ...] = (
-    Shortcut("Left", "previous slice"),
-    Shortcut("Right", "next slice"),
-    Shortcut("Home", "reset the view"),
-)
-"""Some of napari's own keys that suit it."""
 NAPARI_KEYS = "← →"
 """Those among them which go from slice to slice."""
 
@@ -250,14 +234,7 @@ class RatedDesk(DeskShell):
         focus_canvas(self._viewer)
 
     def _on_keys(self) -> None:
-        self.keys.show_keys(
-            [
-                ("Desk", (*RATED_KEYS, KEY_LIST)),
-                ("In lists", RATED_LIST_KEYS),
-                ("In the filter of the cases", FILTER_KEYS),
-                ("napari", RATED_NAPARI_KEYS),
-            ]
-        )
+        self.keys.show_keys(sections_of(RATED_KEYS, RATED_LIST_KEYS, "cases", RATED_NAPARI_KEYS))
         show_in_front(self.keys)
 
     def _on_notes(self) -> None:

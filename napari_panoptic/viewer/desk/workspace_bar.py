@@ -9,6 +9,7 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QSizePolicy, QToolButton, QWidget
 
 from napari_panoptic.viewer.desk.workspaces import Workspace
+from napari_panoptic.viewer.kit.widgets import tool_button
 
 CHOSEN_STYLE = (
     "QToolButton { padding: 3px 9px; border: 0 } "
@@ -91,9 +92,7 @@ class WorkspaceBar(QWidget):
 
 
 def _button(text: str, meaning: str) -> QToolButton:
-    button = QToolButton()
-    button.setText(text)
-    button.setToolTip(meaning)
+    button = tool_button(text, meaning)
     button.setCheckable(True)
     button.setAutoRaise(True)
     button.setStyleSheet(CHOSEN_STYLE)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from qtpy.compat import isalive
-from qtpy.QtCore import QEvent, QObject, Qt, QTimer
+from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
 from napari_panoptic.viewer.desk.docks import arrangeable_napari_docks
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 
 LAYERS = "Layers"
@@ -187,14 +187,8 @@ class Arranger(QObject):
         self.is_users = False
         """Whether the user changed the arrangement since it was applied."""
         # Qt lays docks out after the resize event.
-        self._later, self._end = QTimer(self), QTimer(self)
-        for timer, wait_ms, action in (
-            (self._later, 0, self._follow),
-            (self._end, REST_MS, self._rest),
-        ):
-            timer.setSingleShot(True)
-            timer.setInterval(wait_ms)
-            timer.timeout.connect(action)
+        self._later = single_shot(0, self._follow, self)
+        self._end = single_shot(REST_MS, self._rest, self)
         for widget in (window, *self._docks.values()):
             widget.installEventFilter(self)
 

@@ -17,6 +17,7 @@ from qtpy.QtCore import QTimer
 from superqt.utils import GeneratorWorker
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.progress import Progress
 from napari_panoptic.viewer.kit.shown import show_error
 
 T = TypeVar("T")
@@ -78,7 +79,7 @@ class Job(Generic[T]):
     ) -> None:
         self._take, self._ended = _weakly(take), _weakly(ended)
         self._progressed = _weakly(progressed or _ignore)
-        self._progress: tuple[object, ...] = ()
+        self._reported: tuple[object, ...] = ()
         self._raised: Exception | None = None
         self._is_pending = self._is_cancelled = self._has_ended = False
         worker: Any = GeneratorWorker(self._run, generate)
@@ -94,6 +95,11 @@ class Job(Generic[T]):
         """Whether the job was not cancelled; in any thread."""
         return not self._is_cancelled
 
+    @property
+    def progress(self) -> Progress:
+        """Where the job reports its progress, and learns that it was cancelled."""
+        return Progress(lambda: self.is_wanted, self.report)
+
     def cancel(self) -> None:
         """End the job after the value that is being computed."""
         self._is_cancelled = True
@@ -103,7 +109,7 @@ class Job(Generic[T]):
 
     def report(self, *progress: object) -> None:
         """Report progress from the other thread; only the newest report arrives."""
-        self._progress = progress
+        self._reported = progress
         worker = self._worker()
         if not self._is_pending and worker is not None:
             self._is_pending = True
@@ -126,7 +132,7 @@ class Job(Generic[T]):
         self._is_pending = False  # before it is read: what is reported meanwhile is not lost
         progressed = self._progressed()
         if progressed is not None and self.is_wanted and not self._has_ended:
-            progressed(self, *self._progress)
+            progressed(self, *self._reported)
 
     def _on_finished(self) -> None:
         self._has_ended = True

@@ -8,7 +8,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QImage, QPainter
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.crops import CropSource, cut
+from napari_panoptic.nuclei.crops import Crop, CropSource, cut
 from napari_panoptic.nuclei.values.vocabulary import Side
 
 
@@ -28,6 +28,19 @@ def crop_picture(
     except PanopticError:  # a damaged place in the slide
         source = replace(source, image=None)
         crop = cut(source, side, row, field_px=field_px, size_px=size_px, per_point=per_point)
+    return picture_of(crop, size_px)
+
+
+def picture_of(crop: Crop, size_px: int) -> QImage:
+    """Draw the outlines of a crop over its tissue.
+
+    Parameters
+    ----------
+    crop
+        The crop.
+    size_px
+        Its width on the screen.
+    """
     height, width, _ = crop.tissue.shape
     ground = QImage(crop.tissue.tobytes(), width, height, 3 * width, QImage.Format.Format_RGB888)
     picture: QImage = ground.scaled(

@@ -107,6 +107,28 @@ TABLE_KEYS: tuple[Shortcut, ...] = (
 )
 """Keys of the object table and of the lists of the other panels."""
 
+RATED_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("j", "next case", "next_case"),
+    Shortcut("k", "previous case", "previous_case"),
+    Shortcut("f", "filter the cases", "filter_cases"),
+    Shortcut("n", "next level", "next_level"),
+    Shortcut("w", "next worst slice", "next_worst_slice"),
+    Shortcut("Shift-w", "the one before", "previous_worst_slice"),
+)
+"""Keys of the desk of raters."""
+RATED_LIST_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Up", "the case above"),
+    Shortcut("Down", "the case below"),
+    Shortcut("Enter", "draw the level, or the rater alone; again: all"),
+    *SORT_KEYS,
+)
+"""Keys of its lists."""
+RATED_NAPARI_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Left", "previous slice"),
+    Shortcut("Right", "next slice"),
+    Shortcut("Home", "reset the view"),
+)
+"""Some of napari's own keys that suit that desk."""
 GALLERY_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Left", "the crop before"),
     Shortcut("Right", "the crop after"),
@@ -183,6 +205,26 @@ def panel_shortcut(key: str, title: str) -> Shortcut:
 def workspace_shortcut(number: int, name: str) -> Shortcut:
     """Return the line about the key that shows a workspace."""
     return Shortcut(f"Ctrl-{number}", f"show the workspace {name}", f"workspace_{name.lower()}")
+
+
+def sections_of(
+    desk: Sequence[Shortcut], lists: Sequence[Shortcut], filtered: str, napari: Sequence[Shortcut]
+) -> list[tuple[str, Sequence[Shortcut]]]:
+    """Return the key list of a desk without panels that have keys of their own.
+
+    Parameters
+    ----------
+    desk, lists, napari
+        Keys of the desk, of its lists, and those of napari that suit it.
+    filtered
+        What its list of places contains, as a plural.
+    """
+    return [
+        ("Desk", (*desk, KEY_LIST)),
+        ("In lists", lists),
+        (f"In the filter of the {filtered}", FILTER_KEYS),
+        ("napari", napari),
+    ]
 
 
 def key_sections(

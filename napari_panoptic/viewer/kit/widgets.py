@@ -29,6 +29,7 @@ from qtpy.QtWidgets import (
     QFrame,
     QHeaderView,
     QMainWindow,
+    QPushButton,
     QSizePolicy,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -193,6 +194,21 @@ def give_height(panel: QWidget, height: int) -> None:
     if isinstance(window, QMainWindow) and not window.tabifiedDockWidgets(dock):
         bars = dock.height() - panel.height()
         window.resizeDocks([dock], [height + bars], Qt.Orientation.Vertical)
+
+
+def push_button(text: str, tooltip: str) -> QPushButton:
+    """Return a button."""
+    button = QPushButton(text)
+    button.setToolTip(tooltip)
+    return button
+
+
+def tool_button(text: str, tooltip: str) -> QToolButton:
+    """Return a button as small as its text."""
+    button = QToolButton()
+    button.setText(text)
+    button.setToolTip(tooltip)
+    return button
 
 
 def heading(text: str, tooltip: str = "") -> RichLabel:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS
 from napari_panoptic.viewer.desk.docks import dock_of
 from napari_panoptic.viewer.kit.napari_private import unwrapped
 from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.kit.within import Within
 from napari_panoptic.viewer.layer_pair.features import own_columns
 from napari_panoptic.viewer.layer_pair.live import LiveComparison
 from napari_panoptic.viewer.layer_pair.sources import TWO_D, Choice
@@ -44,7 +43,8 @@ class CompareLayers(Container[Any]):  # type: ignore[misc]
     def __init__(self, viewer: napari.Viewer | None = None) -> None:
         self._viewer = unwrapped(viewer or napari.current_viewer())
         self._live: LiveComparison | None = None
-        self._is_chosen_by_user = self._is_filling = False
+        self._is_chosen_by_user = False
+        self._filling = Within()  # nothing of this is a choice of the user's
         self.reference = ComboBox(label="Reference", choices=self._objects)
         self.predictions = Select(label="Predictions", choices=self._objects)
         self.image = ComboBox(label="Image", choices=self._images, nullable=True)
@@ -140,7 +140,7 @@ class CompareLayers(Container[Any]):  # type: ignore[misc]
         # The lowest layer was opened first.
         reference = (named or of_kind[::-1])[0]
         size = _size_of(reference)
-        with self._filled():
+        with self._filling:
             self.reference.value = reference
             self.predictions.value = [
                 layer for layer in of_kind if layer is not reference and _size_of(layer) == size
@@ -150,23 +150,14 @@ class CompareLayers(Container[Any]):  # type: ignore[misc]
                 self.image.value = images[-1]
             self.classes.reset_choices()
 
-    @contextmanager
-    def _filled(self) -> Iterator[None]:
-        """Fill the form; nothing of this is a choice of the user's."""
-        before, self._is_filling = self._is_filling, True
-        try:
-            yield
-        finally:
-            self._is_filling = before
-
     def _on_layers(self, _event: Any = None) -> None:
-        with self._filled():
+        with self._filling:
             self.reset_choices()
             if not self._is_chosen_by_user:
                 self._guess()
 
     def _on_chosen(self, _value: Any = None) -> None:
-        if not self._is_filling:
+        if not self._filling:
             self._is_chosen_by_user = True
             self.classes.reset_choices()
 

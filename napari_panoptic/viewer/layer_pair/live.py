@@ -35,6 +35,7 @@ from napari_panoptic.viewer.kit.shown import show_info, show_warning
 from napari_panoptic.viewer.layer_pair import sources
 from napari_panoptic.viewer.layer_pair.features import write_features
 from napari_panoptic.viewer.layer_pair.sources import Choice
+from napari_panoptic.viewer.layers.watch import box_around
 from napari_panoptic.viewer.opening import Opened, read_folder, show_in
 
 FOLLOW_MS = 16
@@ -406,7 +407,7 @@ class LiveComparison:
             return
         known = self._changed.get(layer, box)
         is_whole = box is None or known is None
-        self._changed[layer] = None if is_whole else _around(known, box)  # type: ignore[arg-type]
+        self._changed[layer] = None if is_whole else box_around(known, box)  # type: ignore[arg-type]
         size = max(seen.size for seen in self._seen.values())
         is_slow = size > LARGE_PX or sources.is_lazy(layer)
         self._follow.setInterval(REST_MS if is_slow else FOLLOW_MS)
@@ -640,15 +641,6 @@ def _ids_of(labels: LabelImage, part: Any) -> NDArray[np.int64]:
     known = np.concatenate([[0], labels.ids])
     ids: NDArray[np.int64] = known[labels.index[part]]
     return ids
-
-
-def _around(one: Box, other: Box) -> Box:
-    return (
-        min(one[0], other[0]),
-        min(one[1], other[1]),
-        max(one[2], other[2]),
-        max(one[3], other[3]),
-    )
 
 
 def _differences(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.display.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 from napari_panoptic.nuclei.palette import rgba_table
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
+from napari_panoptic.viewer.kit.within import Within
 from napari_panoptic.viewer.layers.camera import MARGIN
 from napari_panoptic.viewer.layers.labels import drawn_once
 from napari_panoptic.viewer.layers.owned import (
@@ -86,7 +86,7 @@ class PointScene:
         self._distance_um = 1.0
         self._shape: tuple[int, int] | None = None
         self._known: dict[Side, PointValues] = {}
-        self._is_filling = False
+        self._filling = Within()
         self._is_resizing = False
         self._is_changing: Side | None = None
         self._judged: JudgedPoints | None = None
@@ -100,7 +100,7 @@ class PointScene:
         self._mpp_xy = mpp_xy
         self._own.adopt_all()
         is_first = not list(self._own)
-        with self._filling():
+        with self._filling:
             if image is None:
                 self._own.put_away(IMAGE)
             else:
@@ -117,7 +117,7 @@ class PointScene:
         """Fill the layer of a side; None hides it: nothing is known there."""
         self._distance_um = distance_um
         self._is_changing = None  # a drag of other points is over
-        with self._filling():
+        with self._filling:
             layer = self._layer(side)
             if points is None:
                 self._known.pop(side, None)
@@ -131,7 +131,7 @@ class PointScene:
         """Colour every point by its status."""
         is_other_size = distance_um != self._distance_um
         self._distance_um, self._judged = distance_um, judged
-        with self._filling():
+        with self._filling:
             for side, points in list(self._known.items()):
                 if judged is not None and points is not judged.of(side):
                     continue  # those of another frame or team, which are about to go
@@ -146,7 +146,7 @@ class PointScene:
             self._own.set_visible(SELECTED, False)
             return
         before = self._active_side()
-        with self._filling():
+        with self._filling:
             layer = self._own.layer(SELECTED)
             if layer is None:
                 layer = self._add(SELECTED, Points(np.zeros((0, 2)), name=SELECTED))
@@ -197,7 +197,7 @@ class PointScene:
             self._sure = confidence
             points = self._known.get(Side.PREDICTION)
             if points is not None:
-                with self._filling():
+                with self._filling:
                     self._set_defaults(Side.PREDICTION, self._layer(Side.PREDICTION), points)
 
     # --- the camera ---
@@ -270,7 +270,7 @@ class PointScene:
         if side is not self.tool.side:
             self.take_tool(side, Tool.MOVE, row)
         elif self._connected[side].selected_data != {row}:
-            with self._filling():
+            with self._filling:
                 self._connected[side].selected_data = {row}
 
     def activate_points(self) -> None:
@@ -312,13 +312,13 @@ class PointScene:
         self._judged = None
 
     def _on_mode(self, _event: Any) -> None:
-        if not self._is_filling:
+        if not self._filling:
             self._on_tool()
 
     def _on_items(self, _event: Any) -> None:
         """Follow which point is marked by napari's tool; of several, none is the selected one."""
         side, is_moving = self.tool.side, self.tool.tool is Tool.MOVE
-        if self._is_filling or not is_moving or side not in self._known:
+        if self._filling or not is_moving or side not in self._known:
             return
         marked = list(self._connected[side].selected_data)
         if len(marked) == 1 and marked[0] < len(self._known[side]):
@@ -327,7 +327,7 @@ class PointScene:
     def _on_data(self, event: Any) -> None:
         """Follow what napari's tools did: added, removed, or began or ended a drag."""
         side = next((s for s, layer in self._connected.items() if layer is event.source), None)
-        if side is None or self._is_filling:
+        if side is None or self._filling:
             return
         action = str(getattr(event, "action", "")).rpartition(".")[2].lower()
         self._is_resizing = action in ("adding", "removing")
@@ -341,7 +341,7 @@ class PointScene:
     def _on_refresh(self, event: Any) -> None:
         """Follow a drag while it lasts: napari reports only that something is redrawn."""
         side = next((s for s, layer in self._connected.items() if layer is event.source), None)
-        if side is None or self._is_filling:
+        if side is None or self._filling:
             return
         layer, known = self._connected[side], self._known.get(side)
         if known is None:
@@ -367,7 +367,7 @@ class PointScene:
         fresh = unique_ids(ids)
         points = PointValues(xy.copy(), confidence.copy(), fresh)
         self._known[side] = points
-        with self._filling():
+        with self._filling:
             if not np.array_equal(ids, fresh):
                 layer.features = layer.features.assign(id=fresh.astype(float))
             self._set_defaults(side, layer, points)
@@ -376,14 +376,6 @@ class PointScene:
         self._on_points(side, points, goes_on)
 
     # --- the layers ---
-
-    @contextmanager
-    def _filling(self) -> Iterator[None]:
-        before, self._is_filling = self._is_filling, True
-        try:
-            yield
-        finally:
-            self._is_filling = before
 
     @property
     def _pixels(self) -> PixelSize:
@@ -423,7 +415,7 @@ class PointScene:
             layer.events.data.connect(self._on_data)
             layer.events.set_data.connect(self._on_refresh)
         if is_new and (points := self._known.get(side)) is not None:
-            with self._filling():
+            with self._filling:
                 self._fill_points(side, layer, points)
                 self._colour(side, layer, points)
         return layer

@@ -7,8 +7,6 @@ never removed: that can upset the display between two drawings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import napari
@@ -28,6 +26,7 @@ from napari_panoptic.raters.slice_outlines import (
     SliceOutlines,
 )
 from napari_panoptic.viewer.kit.napari_private import moved_once, refresh_held
+from napari_panoptic.viewer.kit.within import Within
 from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot, set_units
 
 DISAGREEMENT = "disagreement of the raters"
@@ -95,7 +94,7 @@ class RaterScene:
         self.rater: int | None = None
         self._outlines: SliceOutlines | None = None
         self._ahead = AheadOfHand()
-        self._is_filling = False
+        self._filling = Within()
         self._own = OwnedLayers(viewer, Owner.RATERS, Slot)
         viewer.dims.events.current_step.connect(self._on_step)
         viewer.scene.camera.events.zoom.connect(self._on_zoom)
@@ -115,26 +114,18 @@ class RaterScene:
         self._own.adopt_all()
         if list(self._own):
             return
-        with self._filling():
+        with self._filling:
             for role in (DISAGREEMENT, PROBABILITY):
                 self._image(role, np.zeros((1, 1, 1), np.uint8), (0, 1), visible=False)
             for shown in _OUTLINES:
                 self._add_vectors(shown)
-
-    @contextmanager
-    def _filling(self) -> Iterator[None]:
-        self._is_filling = True
-        try:
-            yield
-        finally:
-            self._is_filling = False
 
     def show(self, picture: CasePicture, *, is_new_case: bool) -> None:
         """Show a case instead of the one before; another case is looked at as a whole."""
         self._picture = picture
         self._outlines, self.rater = SliceOutlines(picture, self._settings), None
         # Layers that are added move slider and camera, which would draw outlines in between.
-        with self._filling():
+        with self._filling:
             with moved_once(self._viewer):
                 units = (self._unit,) * 3
                 set_units(self._viewer, units, Owner.RATERS)  # before the image has another
@@ -155,7 +146,7 @@ class RaterScene:
     def show_nothing(self) -> None:
         """Hide and empty the layers: there is a case of which nothing is known."""
         self._picture = self._outlines = self.rater = None
-        with self._filling():
+        with self._filling:
             for slot in self._own:
                 self._put_away(slot)
 
@@ -317,16 +308,16 @@ class RaterScene:
             self._put_in_place(layer)
             self._own.set_visible(slot.role, True)
         # A thumbnail is drawn segment by segment, which takes longer than all else.
-        layer.refresh(thumbnail=False, extent=self._is_filling)
+        layer.refresh(thumbnail=False, extent=bool(self._filling))
 
     def _on_step(self) -> None:
-        if not self._is_filling:
+        if not self._filling:
             self._draw_outlines()
 
     def _on_zoom(self) -> None:
         """Keep outlines as wide on the screen as they are."""
         picture = self._picture
-        if picture is None or self._is_filling:
+        if picture is None or self._filling:
             return
         for shown, line_px in LINE_PX.items():
             layer = self._vectors(shown)

@@ -6,8 +6,7 @@ hand is made again when the next region is shown.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +26,7 @@ from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.kit.within import Within
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import (
     draw_outlines_fast,
@@ -96,7 +96,7 @@ class Scene:
         self._viewer = viewer
         self._own = OwnedLayers(viewer, Owner.DESK, _SceneSlot, self._on_eye)
         self._edited_roles: frozenset[str] = frozenset()
-        self._is_filling = False
+        self._filling = Within()
         self._snapshot: RegionSnapshot | None = None
         self._scheme: ClassScheme | None = None
         self._team: str | None = None
@@ -189,21 +189,13 @@ class Scene:
         team
             The team whose objects are visible.
         """
-        with self._filling():
+        with self._filling:
             self._fill(snapshot, scheme, team)
 
     @property
     def is_filling(self) -> bool:
         """Whether layers are being filled: what they show is then neither old nor new."""
-        return self._is_filling
-
-    @contextmanager
-    def _filling(self) -> Iterator[None]:
-        self._is_filling = True
-        try:
-            yield
-        finally:
-            self._is_filling = False
+        return bool(self._filling)
 
     def _fill(self, snapshot: RegionSnapshot, scheme: ClassScheme, team: str | None) -> None:
         previous = self._snapshot
@@ -311,7 +303,7 @@ class Scene:
         if self._snapshot is None:
             return
         wanted = REFERENCE if side is Side.REFERENCE else _TEAM + str(team)
-        with self._filling():
+        with self._filling:
             for role, name, labels in self._object_contents(self._snapshot):
                 if role == wanted:
                     if (slot := self._own.slot(role)) is not None:
@@ -585,7 +577,7 @@ class Scene:
         """
         waiting = [slot for slot in self._own if slot.waiting is not None]
         if waiting:
-            with self._filling():
+            with self._filling:
                 self._catch_up(waiting[0])
         if len(waiting) == 1:
             waiting[0].layer.scale = waiting[0].layer.scale  # napari measures all layers again

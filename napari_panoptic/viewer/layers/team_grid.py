@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 from napari.components import ViewerModel
 from napari.layers import Image, Labels, Layer
-from qtpy.QtCore import QTimer
 
 from napari_panoptic.common.text import shortened
 from napari_panoptic.nuclei.display import styles
@@ -41,7 +40,7 @@ from napari_panoptic.nuclei.session import Selection, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import Region, Rgb
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import show_info, shown
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
@@ -163,8 +162,9 @@ class TeamGrid:
         self._is_changing = False
         self._selection: Selection | None = None
         self._region_fitted: Region | None = None
-        self._arranger = _next_turn(self._arrange_again)
-        self._builder = _next_turn(self._build)
+        # When Qt has handled what is pending.
+        self._arranger = single_shot(0, self._arrange_again)
+        self._builder = single_shot(0, self._build)
 
     @property
     def is_on(self) -> bool:
@@ -632,12 +632,3 @@ class _Before:
     def restore_camera(self, viewer: ViewerModel) -> None:
         viewer.scene.camera.center = self.center
         viewer.scene.camera.zoom = self.zoom
-
-
-def _next_turn(action: Callable[[], None]) -> QTimer:
-    """Make a timer that does something when Qt has handled what is pending."""
-    timer = QTimer()
-    timer.setSingleShot(True)
-    timer.setInterval(0)
-    timer.timeout.connect(action)
-    return timer

@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 from napari.layers import Labels
 from numpy.typing import NDArray
-from qtpy.QtCore import QTimer
 
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.edits.pair import IdWindow
 from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.napari_private import (
     Box,
     EmptyStep,
@@ -162,10 +161,7 @@ class LayerWatch:
         self._is_paused = False
         self._stroke: Box | None = None
         self._shown: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-        self._rest = QTimer()
-        self._rest.setSingleShot(True)
-        self._rest.setInterval(REST_MS)
-        self._rest.timeout.connect(self.compare_all)
+        self._rest = single_shot(REST_MS, self.compare_all)
         self._events = (
             (layer.events.labels_update, self._on_labels_update),
             (layer.events.paint, self._on_paint),
@@ -308,7 +304,7 @@ class LayerWatch:
         y0, x0 = (int(v) for v in event.offset)
         height, width = event.data.shape[:2]
         box = self._inside((y0, x0, y0 + height, x0 + width))
-        self._stroke = box if self._stroke is None else _around(self._stroke, box)
+        self._stroke = box if self._stroke is None else box_around(self._stroke, box)
         self._compare(box)
 
     def _on_paint(self, event: Any) -> None:
@@ -364,7 +360,8 @@ class LayerWatch:
         return max(y0, 0), max(x0, 0), min(y1, height), min(x1, width)
 
 
-def _around(one: Box, other: Box) -> Box:
+def box_around(one: Box, other: Box) -> Box:
+    """Return the smallest box around two."""
     return (
         min(one[0], other[0]),
         min(one[1], other[1]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from psygnal import SignalInstance
 
@@ -21,6 +21,8 @@ from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.settings import SettingsPanel
 from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
 from napari_panoptic.viewer.state.desk_state import DeskState
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +85,9 @@ class DeskLink(Protocol):
     @property
     def panels(self) -> Panels:
         """The panels that every desk has."""
+
+    def presenter(self, kind: type[T]) -> T:
+        """Return the presenter of another panel; a LookupError where it is not there."""
 
     def reveal(self, title: str) -> None:
         """Bring the panel of a title to the front."""

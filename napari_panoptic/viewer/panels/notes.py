@@ -35,6 +35,19 @@ _MARGIN_PX = 3
 """Around a text in its cell."""
 _DETAILS = _HEADER.index("Details")
 NOTHING = "No problems were found in the files of this region."
+MOST_IN_TOOLTIP = 12
+"""The most findings that a tooltip lists."""
+
+
+def notes_in_tooltip(findings: Sequence[Finding]) -> tuple[str, str]:
+    """Return a sentence that counts findings, and the tooltip that lists them."""
+    if not findings:
+        return "", ""
+    lines = [": ".join(filter(None, (at.region, at.message))) for at in findings]
+    if len(lines) > MOST_IN_TOOLTIP:
+        lines[MOST_IN_TOOLTIP:] = ["…"]
+    plural = "" if len(findings) == 1 else "s"
+    return f"{len(findings)} note{plural} in the tooltip.", "\n".join(lines)
 
 
 class _Wrapped(QStyledItemDelegate):

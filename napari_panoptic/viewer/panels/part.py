@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -11,71 +11,12 @@ from psygnal import SignalInstance
 from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.viewer.kit.keys import Shortcut
+from napari_panoptic.viewer.kit.napari_private import focus_canvas
 from napari_panoptic.viewer.panels.around import Surroundings
 
 Connections = list[tuple[SignalInstance, Callable[..., None]]]
+T = TypeVar("T")
 PanelT = TypeVar("PanelT", bound=QWidget)
-
-
-class DeskPart(ABC):
-    """A panel beside the object table that joins in when a cohort is shown.
-
-    The desk makes the part once, docks its widget, and attaches it to every
-    cohort that is shown, one after the other.
-    """
-
-    title: str
-    """Title of the dock: one word."""
-    key: str | None = None
-    """Key that brings the panel to the front."""
-    follows_table = False
-    """Whether the panel shows what the object table lists."""
-    shows_outcomes = True
-    """Whether the panel tells team or status of objects, which a blind reviewer must not see."""
-    companions: Sequence[DeskPart] = ()
-    """Parts with a panel of their own that belong to this one; attached after it."""
-
-    def __init__(self) -> None:
-        self._connected: Connections = []
-
-    @property
-    @abstractmethod
-    def widget(self) -> QWidget:
-        """The panel itself; made once."""
-
-    @abstractmethod
-    def connections(self, around: Surroundings) -> Connections:
-        """Return the signals of session and panels that the part listens to."""
-
-    @abstractmethod
-    def refresh(self) -> None:
-        """Show what is so now; called when a cohort is shown, and whenever the part likes."""
-
-    def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
-        """Return keys of the part's own and what they do, bound while a cohort is shown."""
-        return ()
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether something is still being computed."""
-        return False
-
-    def may_leave(self) -> bool:
-        """Return whether another cohort may be shown; asks where something would be lost."""
-        return True
-
-    def attach(self, around: Surroundings) -> None:
-        """Join in with a cohort."""
-        self._connected = self.connections(around)
-        for signal, slot in self._connected:
-            signal.connect(slot)
-        self.refresh()
-
-    def detach(self) -> None:
-        """Leave a cohort: stop all work, undo every connection, touch no widget."""
-        for signal, slot in self._connected:
-            signal.disconnect(slot)
-        self._connected = []
 
 
 class Presenter(ABC, Generic[PanelT]):
@@ -97,6 +38,8 @@ class Presenter(ABC, Generic[PanelT]):
     """Key that brings the panel to the front."""
     follows_table: ClassVar[bool] = False
     """Whether the panel shows what the object table lists."""
+    shows_outcomes: ClassVar[bool] = True
+    """Whether the panel shows team or status of objects, which a blind reviewer must not see."""
     panel_type: ClassVar[type[QWidget]]
     """Makes the panel."""
 
@@ -137,12 +80,23 @@ class Presenter(ABC, Generic[PanelT]):
     def close(self) -> None:
         """Stop all work; touch no widget."""
 
+    def return_keys(self) -> None:
+        """Return the keyboard focus from the panel to the image; other widgets keep it."""
+        window = self.panel.window()
+        focused = None if window is None else window.focusWidget()
+        if focused is not None and self.panel.isAncestorOf(focused):
+            focused.clearFocus()  # also if there is no canvas to take it
+            focus_canvas(self.around.viewer)
+
 
 PresenterT = TypeVar("PresenterT", bound=Presenter[Any])
 
 
-class PanelPart(DeskPart, Generic[PresenterT]):
-    """A panel, and its presenter while a cohort is shown.
+class PanelPart(Generic[PresenterT]):
+    """A panel beside the object table, and its presenter while a cohort is shown.
+
+    The desk makes the part once, docks its widget, and attaches it to every
+    cohort that is shown, one after the other.
 
     Parameters
     ----------
@@ -151,21 +105,13 @@ class PanelPart(DeskPart, Generic[PresenterT]):
     """
 
     def __init__(self, kind: type[PresenterT]) -> None:
-        super().__init__()
-        self.title, self.key, self.follows_table = kind.title, kind.key, kind.follows_table
+        self.title, self.key = kind.title, kind.key
+        self.follows_table, self.shows_outcomes = kind.follows_table, kind.shows_outcomes
         self._kind = kind
-        self._panel = kind.panel_type()
+        self.widget = kind.panel_type()
         self.presenter: PresenterT | None = None
         self._ending: PresenterT | None = None
-
-    @property
-    def widget(self) -> QWidget:
-        """The panel."""
-        return self._panel
-
-    def make(self, around: Surroundings) -> PresenterT:
-        """Return the presenter of a cohort."""
-        return self._kind(around, self._panel)
+        self._connected: Connections = []
 
     def shortcuts(self) -> tuple[tuple[Shortcut, Callable[[], None]], ...]:
         """Return the keys of the presenter."""
@@ -180,23 +126,20 @@ class PanelPart(DeskPart, Generic[PresenterT]):
         """Return whether another cohort may be shown; asks where something would be lost."""
         return self.presenter is None or self.presenter.may_leave()
 
-    def connections(self, around: Surroundings) -> Connections:  # noqa: ARG002 - the presenter knows
-        """Return the connections of the presenter."""
-        return [] if self.presenter is None else self.presenter.connections()
-
-    def refresh(self) -> None:
-        """Show the present state."""
-        self._call(self._kind.refresh)
-
     def attach(self, around: Surroundings) -> None:
         """Present a cohort."""
-        self.presenter = self.make(around)
-        super().attach(around)
-        self.presenter.begin()
+        self.presenter = presenter = self._kind(around, self.widget)
+        self._connected = presenter.connections()
+        for signal, slot in self._connected:
+            signal.connect(slot)
+        presenter.refresh()
+        presenter.begin()
 
     def detach(self) -> None:
-        """Let go of the cohort."""
-        super().detach()
+        """Leave a cohort: undo every connection, stop all work, touch no widget."""
+        for signal, slot in self._connected:
+            signal.disconnect(slot)
+        self._connected = []
         self._call(self._kind.close)
         # Kept until it has reported what it writes.
         is_writing = self.presenter is not None and self.presenter.is_writing
@@ -208,6 +151,9 @@ class PanelPart(DeskPart, Generic[PresenterT]):
             action(self.presenter)
 
 
-def made(kind: type[Presenter[Any]] | type[DeskPart]) -> DeskPart:
-    """Return a new part of the desk, given its class or that of its presenter."""
-    return kind() if issubclass(kind, DeskPart) else PanelPart(kind)
+def presenter_of(parts: Iterable[PanelPart[Any]], kind: type[T]) -> T:
+    """Return the presenter of a kind among parts; a LookupError where no cohort is shown."""
+    for part in parts:
+        if isinstance(part.presenter, kind):
+            return part.presenter
+    raise LookupError(f"no cohort is shown, or there is no panel of {kind.__name__}")

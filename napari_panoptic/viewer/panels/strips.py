@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker, QSize, Qt, QTimer
+from qtpy.QtCore import QSignalBlocker, QSize, Qt
 from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QComboBox,
@@ -17,7 +17,6 @@ from qtpy.QtWidgets import (
     QSizePolicy,
     QSlider,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -29,11 +28,12 @@ from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
 from napari_panoptic.viewer.kit.shown import RichLabel
-from napari_panoptic.viewer.kit.strip_buttons import KeysButton, NotesButton
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, heading, outline_icon
+from napari_panoptic.viewer.kit.title_strip import FigureTitle
+from napari_panoptic.viewer.kit.widgets import heading, outline_icon
 from napari_panoptic.viewer.panels.slide_bar import SlideBar
 
 PATIENCE_MS = 150
@@ -285,62 +285,26 @@ class LegendStrip(QWidget):
         self.look_chosen.emit(replace(self._look, fill_opacity=percent / 100))
 
 
-class TitleStrip(QWidget):
+class TitleStrip(FigureTitle):
     """Which region, team and rules are shown, the PQ, and the selected object."""
 
-    notes_clicked = Signal()
-    keys_clicked = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._title = ElidedLabel("No cohort is open", mode=Qt.TextElideMode.ElideLeft)
-        self._selected = ElidedLabel(NOTHING_SELECTED)
-        self._figure = RichLabel()
-        self._figure.setToolTip(f"{FIGURE_MEANINGS['pq']} Of this region and team.")
-        self._notes = NotesButton(
-            "Problems in the files: vanished, overlapping, missing. Click for the list.",
-            self.notes_clicked.emit,
+    def __init__(self) -> None:
+        super().__init__(
+            "No cohort is open",
+            NOTHING_SELECTED,
+            figure_meaning=f"{FIGURE_MEANINGS['pq']} Of this region and team.",
+            notes_meaning="Problems in the files: vanished, overlapping, missing. "
+            "Click for the list.",
         )
         self._busy = QProgressBar()
         self._busy.setRange(0, 0)
         self._busy.setTextVisible(False)
         self._busy.setFixedSize(70, 8)
         self._busy.setVisible(False)
-        self._patience = QTimer(self)
-        self._patience.setSingleShot(True)
-        self._patience.setInterval(PATIENCE_MS)
-        self._patience.timeout.connect(self._busy.show)
-        first, second = QHBoxLayout(), QHBoxLayout()
-        first.addWidget(self._title, 1)
-        for widget in (self._busy, self._figure):
-            first.addWidget(widget)
-        second.addWidget(self._selected, 1)
-        second.addWidget(self._notes)
-        second.addWidget(KeysButton(self, self.keys_clicked.emit))
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 2, 6, 2)
-        layout.setSpacing(1)
-        layout.addLayout(first)
-        layout.addLayout(second)
+        self._patience = single_shot(PATIENCE_MS, self._busy.show, self)
+        self._first.insertWidget(self._first.indexOf(self._figure), self._busy)
         self.slide = SlideBar()
-        layout.addWidget(self.slide)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-
-    def title(self) -> str:
-        """Return the title as it is shown."""
-        return self._title.text()
-
-    def figure_text(self) -> str:
-        """Return the PQ as it is shown, with the note on it, as rich text."""
-        return self._figure.text()
-
-    def selected_text(self) -> str:
-        """Return the text about the selected object."""
-        return self._selected.text()
-
-    def notes_text(self) -> str:
-        """Return the text of the notes button; empty if it is hidden."""
-        return self._notes.said()
+        self._lines.addWidget(self.slide)
 
     def show_title(self, parts: Sequence[str], pq: float | None, note: str = "") -> None:
         """Show what is looked at, most important first, its PQ, and a note on that."""

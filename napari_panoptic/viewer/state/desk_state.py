@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import ClassVar
+from uuid import uuid4
 
 from psygnal import SignalGroupDescriptor
 
@@ -44,6 +45,10 @@ class DeskState:
         What the canvas shows now; follows the workspace, and is not restored.
     is_blind
         Whether teams and statuses are hidden from a reviewer; not restored.
+    reviewer
+        Who reviews in this window; asked for at each start.
+    window
+        Id of the window, by which it knows its verdicts in a shared file.
     others
         How the image shows objects that are not listed.
     queue
@@ -69,6 +74,8 @@ class DeskState:
     tool: ToolInHand = field(default_factory=ToolInHand)
     mode: ViewMode = field(default=ViewMode.ONE, metadata={"is_kept": False})
     is_blind: bool = field(default=False, metadata={"is_kept": False})
+    reviewer: str = field(default="", metadata={"is_kept": False})
+    window: str = field(default_factory=lambda: uuid4().hex, metadata={"is_kept": False})
 
     @classmethod
     def restored(cls, preferences: Preferences) -> DeskState:

@@ -80,7 +80,7 @@ def _agree(desk, layers):
     assert np.array_equal(layers[Side.PREDICTION].data[:, ::-1], judged.prediction.xy_px)
     assert _colours(layers[Side.REFERENCE]) == _expected(judged.reference_status)
     assert _colours(layers[Side.PREDICTION]) == _expected(judged.prediction_status)
-    assert f"F {counts.f_measure:.3f}" in desk.title.figure()
+    assert f"F {counts.f_measure:.3f}" in desk.title.figure_text()
     assert desk.legend.text(Side.PREDICTION, Status.FP) == f"FP {counts.fp}"
     desk._show_lists()
     texts = desk.figures.table.texts()
@@ -236,7 +236,7 @@ def test_other_frames_and_teams(desk, layers, wait_until):
     _agree(desk, layers)
     desk.navigator.places.choose("A02_00b")
     wait_until(lambda: desk.is_settled)
-    assert "file of this team: missing" in desk.title.figure()
+    assert "file of this team: missing" in desk.title.figure_text()
     assert not layers[Side.PREDICTION].visible
     assert desk.navigator.teams.text("offset", "Here") == "missing"
     assert desk.navigator.places.text("A02_00b", "F") == "missing"
@@ -428,7 +428,7 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
     assert desk.points.note_text() == ""
     desk._on_team("eager")
     assert "nothing detected" in desk.title.title()
-    assert "F 0.000" in desk.title.figure()
+    assert "F 0.000" in desk.title.figure_text()
     for team, word in (("offset", "missing"), ("timid", "unreadable")):
         desk._on_team(team)
         desk._show_lists()
@@ -439,7 +439,7 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
         assert n_counted < 6
         heading = desk.figures.table.horizontalHeaderItem(2).text()
         assert heading == f"{n_counted} of 6 frames"  # sums are of no more
-        assert f"file of this team: {word}" in desk.title.figure()
+        assert f"file of this team: {word}" in desk.title.figure_text()
         assert desk.navigator.places.text("A01_00a", "F") == word
         assert desk.navigator.teams.text(team, "Here") == word
         note = desk.points.note_text()
@@ -485,7 +485,7 @@ def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
     assert desk.figures.table.horizontalHeaderItem(2).text() == "4 of 6 frames"
     desk.navigator.places.choose("A02_00a")
     wait_until(lambda: desk.is_settled)
-    assert "cannot be judged" in desk.title.figure()
+    assert "cannot be judged" in desk.title.figure_text()
     assert desk.title.title().startswith("A02_00a")
     assert "no finite cost" in desk.points.note_text()
     monkeypatch.undo()

@@ -22,8 +22,9 @@ from napari_panoptic.review.plan.units import Kind, population
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.curtain import Curtain
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.panels.review.part import ReviewPart
 from napari_panoptic.viewer.panels.review.plan import words
+from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
+from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.review.verdict_buttons import VERDICT_KEYS
 
 ALT, LEFT = Qt.KeyboardModifier.AltModifier, Qt.MouseButton.LeftButton
@@ -33,7 +34,7 @@ KEYS = {verdict: getattr(Qt.Key, f"Key_{key[-1]}") for verdict, key in VERDICT_K
 
 @pytest.fixture(scope="module")
 def shown_parts():
-    return (ReviewPart,) if ReviewPart in PARTS else ()
+    return tuple(part for part in PARTS if part in (ReviewPresenter, PlanPresenter))
 
 
 @pytest.fixture(scope="module")
@@ -57,26 +58,25 @@ class PlanWindow:
 
     def __init__(self, desk, wait_until):
         self.desk, self._wait_until = desk, wait_until
-        self.review = next(part for part in desk.parts if isinstance(part, ReviewPart))
 
     @property
-    def part(self):
-        return self.review.plan
+    def review(self):
+        return self.desk.presenter(ReviewPresenter)
 
     @property
     def presenter(self):
-        return self.part.presenter
+        return self.desk.presenter(PlanPresenter)
 
     @property
     def panel(self):
-        return self.part.widget
+        return self.presenter.panel
 
     def settle(self):
         self._wait_until(lambda: self.desk.is_settled)
 
     def bring_to_front(self):
         self.desk.show_workspace("Review")
-        self.desk.raise_part(self.part)
+        self.desk.raise_part(self.presenter)
         self._wait_until(lambda: self.presenter.is_in_sight)
         self.settle()
 

@@ -40,8 +40,8 @@ from napari_panoptic.viewer.panels.review.history import (
     NO_HISTORY,
     THIS_OBJECT,
 )
-from napari_panoptic.viewer.panels.review.part import ReviewPart
-from napari_panoptic.viewer.panels.review.presenter import NOTHING_TO_UNDO
+from napari_panoptic.viewer.panels.review.presenter import NOTHING_TO_UNDO, ReviewPresenter
+from napari_panoptic.viewer.panels.seen_part import Sight
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from tests.viewer.finding import FIRST, SECOND, THIRD
 
@@ -89,13 +89,13 @@ def desk(open_desk, review_cohort, wait_until, told):  # noqa: ARG001
     part.reviewing.close()
     for path in review_cohort.root.glob("panoptic-review*"):
         path.unlink()
-    part.presenter.counting.forget_all()
+    part.counting.forget_all()
     PREFERENCES.reviewer = "Ada"
     open_desk.panels.objects.set_filter(ObjectFilter())
     open_desk.session.set_team("merger")
     open_desk.session.select(None)
     part.reviewing.use(reviewer="Ada", path=review_cohort.root / REVIEW_FILE)
-    part.presenter.say("")
+    part.say("")
     if open_desk.session.snapshot.region.name != FIRST:
         open_desk.link._request(region=FIRST)
         wait_until(lambda: open_desk.is_settled)
@@ -119,7 +119,7 @@ def canvas(desk):
 
 
 def part_of(desk):
-    return next(part for part in desk.parts if isinstance(part, ReviewPart))
+    return desk.presenter(ReviewPresenter)
 
 
 def press(widget, key, modifier=PLAIN):
@@ -421,7 +421,7 @@ class TestReviewers:
                 desk.session.select_row(*place)
                 press(canvas, getattr(Qt.Key, f"Key_{key}"), ALT)
         QTest.mouseClick(panel.compare, Qt.MouseButton.LeftButton)
-        dialog = part.compare_dialog
+        dialog = part.panel.compare_dialog
         assert dialog.lines() == []  # nothing is shown before it is asked for
         QTest.mouseClick(dialog.go, Qt.MouseButton.LeftButton)
         assert "κ = 0.500" in dialog.text()
@@ -440,9 +440,9 @@ class TestReviewers:
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)
         part.panel.comparison_wanted.emit()
-        assert part.compare_dialog.intro() == TOO_FEW
-        assert not part.compare_dialog.go.isEnabled()
-        part.compare_dialog.close()
+        assert part.panel.compare_dialog.intro() == TOO_FEW
+        assert not part.panel.compare_dialog.go.isEnabled()
+        part.panel.compare_dialog.close()
         assert panel.compare.isEnabled()
 
     def test_history_keeps_what_was_replaced_and_undone(self, desk, part, panel, canvas):
@@ -561,10 +561,10 @@ class TestFailuresOfTheGallery:
         }
         assert {(r.verdict, r.tag) for r in records} == {(Verdict.BOTH_WRONG, "out of focus")}
         assert "both wrong on 3 objects" in panel.state_text()
-        assert not any(map(part.presenter.verdicts.is_open, three))
+        assert not any(map(part.verdicts.is_open, three))
         press(canvas, Qt.Key.Key_5, ALT)
         assert stored(desk) == []
-        assert all(map(part.presenter.verdicts.is_open, three))
+        assert all(map(part.verdicts.is_open, three))
 
     @pytest.mark.long
     def test_the_verdict_is_found_where_the_object_is(self, desk, part, canvas, three, wait_until):
@@ -637,7 +637,7 @@ class TestRegionsTable:
         self, desk, part, canvas, wait_until
     ):
         desk.show_workspace("Inspect")
-        wait_until(lambda: not part.is_seen and desk.is_settled)
+        wait_until(lambda: not Sight.of(part.panel).is_seen and desk.is_settled)
         assert not self.is_there(desk)
         _, total = part.reviewing.judged.counts()
         press(canvas, Qt.Key.Key_N)
@@ -696,10 +696,10 @@ class TestAdjudication:
 
     def compare(self, part, panel):
         panel.comparison_wanted.emit()
-        part.compare_dialog.first.setCurrentText("Ada")
-        part.compare_dialog.second.setCurrentText("Grace")
-        part.compare_dialog.go.click()
-        return part.compare_dialog
+        part.panel.compare_dialog.first.setCurrentText("Ada")
+        part.panel.compare_dialog.second.setCurrentText("Grace")
+        part.panel.compare_dialog.go.click()
+        return part.panel.compare_dialog
 
     @pytest.mark.long
     def test_only_a_third_reviewer_decides(self, part, panel, disagreed):  # noqa: ARG002
@@ -810,18 +810,18 @@ class TestTheFile:
             assert answers.wait(20)
             return looked(*arguments)
 
-        wait_until(lambda: not part.presenter.watch.is_busy)
+        wait_until(lambda: not part.watch.is_busy)
         monkeypatch.setattr(Watch, "_looked", slow)
-        part.presenter.watch.ask()
+        part.watch.ask()
         wait_until(lambda: threads)
-        part.presenter.watch.ask()  # no second look while the first one has not come back
+        part.watch.ask()  # no second look while the first one has not come back
         desk.session.select_row(Side.REFERENCE, 1)
         press(canvas, Qt.Key.Key_2, ALT)
         assert panel.state_text().startswith("✓")
-        assert part.presenter.watch.is_busy
+        assert part.watch.is_busy
         assert len(threads) == 1
         answers.set()
-        wait_until(lambda: not part.presenter.watch.is_busy)
+        wait_until(lambda: not part.watch.is_busy)
         assert verdict_texts(desk)[:2] == ["annotation right", "prediction right"]
         assert threads[0] != threading.get_ident()
 
@@ -1005,9 +1005,9 @@ class TestOnlyWhatIsNeeded:
         self, desk, part, panel, canvas, wait_until
     ):
         desk.raise_part(part)
-        wait_until(lambda: part.is_seen)
+        wait_until(lambda: Sight.of(part.panel).is_seen)
         desk.show_workspace("Inspect")
-        wait_until(lambda: not part.is_seen)
+        wait_until(lambda: not Sight.of(part.panel).is_seen)
         before, progress = panel.figures(), panel.region_progress.format()
         desk.session.select_row(Side.PREDICTION, row_of(desk, Side.PREDICTION, Status.FP))
         with patch.object(panel, "show_figures") as filled:
@@ -1018,7 +1018,7 @@ class TestOnlyWhatIsNeeded:
         assert "prediction right" in verdict_texts(desk)
         assert (panel.figures(), panel.region_progress.format()) == (before, progress)
         desk.raise_part(part)
-        wait_until(lambda: part.is_seen)
+        wait_until(lambda: Sight.of(part.panel).is_seen)
         assert panel.figures() != before
         assert panel.region_progress.format() != progress
 
@@ -1027,9 +1027,9 @@ class TestOnlyWhatIsNeeded:
         self, desk, part, panel, canvas, wait_until
     ):
         desk.raise_part(part)
-        wait_until(lambda: part.is_seen and desk.is_settled)
+        wait_until(lambda: Sight.of(part.panel).is_seen and desk.is_settled)
         desk.show_workspace("Inspect")
-        wait_until(lambda: not part.is_seen)
+        wait_until(lambda: not Sight.of(part.panel).is_seen)
         press(canvas, Qt.Key.Key_N)
         press(canvas, Qt.Key.Key_1, ALT)
         press(canvas, Qt.Key.Key_1, ALT)
@@ -1043,7 +1043,7 @@ class TestOnlyWhatIsNeeded:
         self, desk, part, panel, canvas, wait_until
     ):
         desk.show_workspace("Inspect")
-        wait_until(lambda: not part.is_seen)
+        wait_until(lambda: not Sight.of(part.panel).is_seen)
         desk.session.select_row(Side.REFERENCE, 0)
         part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG, tag="stain", note="pale")
         assert panel.details() == ("stain", "pale")
@@ -1080,7 +1080,7 @@ def test_leaving_a_cohort_lets_go_of_everything(desk, part, canvas, wait_until):
     desk.show_cohort(desk.session.cohort)
     wait_until(lambda: desk.is_settled)
     assert reviewing.store is None
-    assert part.reviewing is not reviewing
+    assert part_of(desk).reviewing is not reviewing
     desk.session.set_team("merger")
     assert verdict_texts(desk)[0] == "annotation right"  # read again from the file
     desk.link._request(region=THIRD)

@@ -25,7 +25,7 @@ from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
-from napari_panoptic.viewer.panels.review.part import ReviewPart
+from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.suspects.panel import CAUTION, HINT, STALE
 from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
@@ -68,7 +68,7 @@ def shown_cohort(planted):
 
 @pytest.fixture(scope="module")
 def shown_parts():
-    wanted = (FailuresPresenter, SuspectsPresenter, ReviewPart)
+    wanted = (FailuresPresenter, SuspectsPresenter, ReviewPresenter)
     return tuple(part for part in PARTS if part in wanted)
 
 
@@ -228,7 +228,7 @@ def test_n_leads_through_objects_of_several_teams(open_desk, wait_until):
 
 @pytest.mark.long
 def test_a_verdict_applies_to_suspects_of_several_regions(part, open_desk, planted, wait_until):
-    reviewing = next(own for own in open_desk.parts if isinstance(own, ReviewPart)).reviewing
+    reviewing = open_desk.presenter(ReviewPresenter).reviewing
     PREFERENCES.reviewer = "Ada"
     reviewing.use(reviewer="Ada", path=planted[0] / REVIEW_FILE)
     only(part, SuspectKind.BADLY_LOCATED)

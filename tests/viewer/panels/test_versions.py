@@ -325,11 +325,11 @@ class TestCohort:
     def test_it_can_be_stopped(self, desk, versions, wait_until):
         desk.state.versions = VersionChoice(NEW, OLD, VersionScope.COHORT)
         QTest.mouseClick(versions.panel.compare, LEFT)
-        assert versions.panel.is_counting
+        assert versions.panel.work.is_running
         QTest.mouseClick(versions.panel.stop, LEFT)
         wait_until(lambda: desk.is_settled)
         assert versions.panel.hint_text() == texts.STOPPED
-        assert not versions.panel.is_counting
+        assert not versions.panel.work.is_running
         assert versions.comparison is None
 
     @pytest.mark.long

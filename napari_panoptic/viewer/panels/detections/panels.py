@@ -18,7 +18,6 @@ from qtpy.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QSlider,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -43,7 +42,7 @@ from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import DETECTION_KEYS, KEY_LIST, key_text
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
-from napari_panoptic.viewer.kit.strip_buttons import KeysButton, NotesButton
+from napari_panoptic.viewer.kit.title_strip import FigureTitle
 from napari_panoptic.viewer.kit.widgets import (
     TISSUE,
     Cell,
@@ -51,7 +50,9 @@ from napari_panoptic.viewer.kit.widgets import (
     FigureTable,
     FormPanel,
     heading,
+    push_button,
     qcolor,
+    tool_button,
 )
 from napari_panoptic.viewer.panels.detections.curve import CurveView
 from napari_panoptic.viewer.state.modes import Tool
@@ -278,30 +279,30 @@ class DetectionSettingsPanel(FormPanel):
         self.distance.setSuffix(" µm")
         self.distance.setKeyboardTracking(False)
         self.distance.setToolTip(DETECTION_MEANINGS["distance"])
-        self.reset = _button("reset", f"Back to {DISTANCE_UM:g} µm and all detections.")
+        self.reset = tool_button("reset", f"Back to {DISTANCE_UM:g} µm and all detections.")
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, _STEPS)
         self.slider.setToolTip(DETECTION_MEANINGS["threshold"])
         self._threshold = PlainLabel()
         self.open = QPushButton("Open cohort…")
-        self.add_detections = _push_button(
+        self.add_detections = push_button(
             "add detections", "Each click on the image adds a detection."
         )
-        self.add_annotated = _push_button("add annotated", "Each click adds an annotated point.")
-        self.move_points = _push_button(
+        self.add_annotated = push_button("add annotated", "Each click adds an annotated point.")
+        self.move_points = push_button(
             "move, delete",
             "Drag points to move them; Delete removes those marked. Works on the points that were "
             "selected or edited last: detections or annotated ones.",
         )
         for button in (self.add_detections, self.add_annotated, self.move_points):
             button.setCheckable(True)
-        self.undo = _push_button(
+        self.undo = push_button(
             "undo",
             f"Undo the last change of this frame, of detections or annotated points "
             f"({key_text('Ctrl-z')}).",
         )
-        self.redo = _push_button("redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
-        self.save = _push_button("save as…", "Write the changed points to a CSV file.")
+        self.redo = push_button("redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
+        self.save = push_button("save as…", "Write the changed points to a CSV file.")
         self._edits = ElidedLabel()
         self._lay_out()
         self._connect()
@@ -348,10 +349,6 @@ class DetectionSettingsPanel(FormPanel):
     def threshold_text(self) -> str:
         """Return the text about the threshold."""
         return self._threshold.text()
-
-    def edits_text(self) -> str:
-        """Return the text about edits."""
-        return self._edits.text()
 
     def _lay_out(self) -> None:
         distance, threshold = QHBoxLayout(), QHBoxLayout()
@@ -416,46 +413,16 @@ class DetectionSettingsPanel(FormPanel):
         return min(max(round(_STEPS * share), 1), _STEPS)
 
 
-def _push_button(text: str, tooltip: str) -> QPushButton:
-    button = QPushButton(text)
-    button.setToolTip(tooltip)
-    return button
-
-
-def _button(text: str, tooltip: str) -> QToolButton:
-    button = QToolButton()
-    button.setText(text)
-    button.setToolTip(tooltip)
-    return button
-
-
-class DetectionTitle(QWidget):
+class DetectionTitle(FigureTitle):
     """Which frame and team are shown, the F-measure, and the selected point."""
 
-    keys_clicked = Signal()
-    notes_clicked = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._title = ElidedLabel("", mode=Qt.TextElideMode.ElideLeft)
-        self._figure, self._selected = RichLabel(), ElidedLabel(NOTHING_SELECTED)
-        self._figure.setToolTip(DETECTION_MEANINGS["f_measure"])
-        keys = KeysButton(self, self.keys_clicked.emit)
-        first, second = QHBoxLayout(), QHBoxLayout()
-        first.addWidget(self._title, 1)
-        first.addWidget(self._figure)
-        self._notes = NotesButton(
-            "Problems in the files of this frame. Click for the list.", self.notes_clicked.emit
+    def __init__(self) -> None:
+        super().__init__(
+            "",
+            NOTHING_SELECTED,
+            figure_meaning=DETECTION_MEANINGS["f_measure"],
+            notes_meaning="Problems in the files of this frame. Click for the list.",
         )
-        second.addWidget(self._selected, 1)
-        second.addWidget(self._notes)
-        second.addWidget(keys)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 2, 6, 2)
-        layout.setSpacing(1)
-        layout.addLayout(first)
-        layout.addLayout(second)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_session(self, session: DetectionSession) -> None:
         """Show what is looked at, and its F-measure."""
@@ -487,22 +454,6 @@ class DetectionTitle(QWidget):
         """Show the selected point in a line; with a tool in hand, what to do with it."""
         hint = "" if tool is Tool.LOOK else _TOOL_HINTS[tool].format(SIDE_WORDS[side])
         self._selected.set_text(hint or _described(session))
-
-    def title(self) -> str:
-        """Return the title as it is shown."""
-        return self._title.text()
-
-    def figure(self) -> str:
-        """Return the figure beside the title, with its marks."""
-        return self._figure.text()
-
-    def notes_text(self) -> str:
-        """Return the text of the notes button; empty if it is hidden."""
-        return "" if self._notes.isHidden() else self._notes.text()
-
-    def selected_text(self) -> str:
-        """Return the text about the selected point."""
-        return self._selected.text()
 
 
 def _why(session: DetectionSession) -> str:

@@ -19,7 +19,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.choice_box import ChoiceBox
 from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import FigureTable, separator
+from napari_panoptic.viewer.kit.widgets import FigureTable, push_button, separator
 from napari_panoptic.viewer.panels.edits.differences import HEADER, difference_rows
 from napari_panoptic.viewer.panels.edits.state_text import NO_REGION
 
@@ -158,8 +158,7 @@ class EditsPanel(QScrollArea):
 
 
 def _button(text: str, tooltip: str, *, checkable: bool = False) -> QPushButton:
-    button = QPushButton(text)
-    button.setToolTip(tooltip)
+    button = push_button(text, tooltip)
     button.setCheckable(checkable)
     button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keys with the image
     return button

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from psygnal import Signal
-from qtpy.QtCore import Qt, QTimer
-from qtpy.QtGui import QImage, QPainter, QPixmap
+from qtpy.QtGui import QImage, QPixmap
 
 from napari_panoptic.nuclei.crop_reader import CropReader, CropSize, crop_of
-from napari_panoptic.nuclei.crops import Crop, CropSource
+from napari_panoptic.nuclei.crops import CropSource
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.viewer.jobs.jobs import Stream
-from napari_panoptic.viewer.jobs.timers import stop_timers
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.kit.crop_picture import picture_of
 
 BUDGET_S = 0.012
 """How long crops of the region that is shown are cut before the window may live again."""
@@ -65,10 +65,7 @@ class Crops:
         self._live: Callable[[FailureName], CropSource | None] = lambda _name: None
         self._nearby: list[FailureName] = []
         self._stream: Stream[_Cut] = Stream(self._on_cut, ended=self._go_on)
-        self._timer = QTimer()
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(0)
-        self._timer.timeout.connect(self._cut_some)
+        self._timer = single_shot(0, self._cut_some)
 
     @property
     def is_busy(self) -> bool:
@@ -181,28 +178,3 @@ def _pictures(order: _Order) -> Iterator[_Cut]:
         crop = reader.crop(name, size)
         picture = None if crop is None else picture_of(crop, size.size_px)
         yield _Cut(name, size, reader, picture)
-
-
-def picture_of(crop: Crop, size: int) -> QImage:
-    """Draw the outlines of a crop over its tissue.
-
-    Parameters
-    ----------
-    crop
-        The crop.
-    size
-        Its width on the screen.
-    """
-    height, width, _ = crop.tissue.shape
-    ground = QImage(crop.tissue.tobytes(), width, height, 3 * width, QImage.Format.Format_RGB888)
-    picture: QImage = ground.scaled(
-        size,
-        size,
-        Qt.AspectRatioMode.IgnoreAspectRatio,
-        Qt.TransformationMode.SmoothTransformation,
-    ).convertToFormat(QImage.Format.Format_RGB32)
-    outlines = QImage(crop.outlines.tobytes(), size, size, 4 * size, QImage.Format.Format_RGBA8888)
-    painter = QPainter(picture)
-    painter.drawImage(0, 0, outlines)
-    painter.end()
-    return picture

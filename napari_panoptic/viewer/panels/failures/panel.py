@@ -5,9 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from psygnal import Signal
-from qtpy.QtCore import Qt, QTimer
-from qtpy.QtGui import QPaintEvent
-from qtpy.QtWidgets import QHBoxLayout, QSlider, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QHBoxLayout, QSlider, QVBoxLayout, QWidget
 
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.failure_sections import GroupBy
@@ -16,7 +15,7 @@ from napari_panoptic.nuclei.values.vocabulary import CAUSES
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu
 from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import ElidedLabel
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, tool_button
 from napari_panoptic.viewer.panels.failures.crops import Crops
 from napari_panoptic.viewer.panels.failures.view import (
     LARGEST_CROP,
@@ -69,7 +68,6 @@ class FailuresPanel(QWidget):
     changed = Signal()  # scope, sections or filters
     everything_wanted = Signal()
     all_wanted = Signal()
-    came_into_sight = Signal()
     field_changed = Signal(int)
     size_changed = Signal()
     halt_wanted = Signal()
@@ -79,10 +77,6 @@ class FailuresPanel(QWidget):
         super().__init__(parent)
         self.crops = Crops()
         self.view = FailureView(self.crops)
-        self._seen = QTimer(self)
-        self._seen.setSingleShot(True)
-        self._seen.setInterval(0)  # not while it is being painted
-        self._seen.timeout.connect(self.came_into_sight.emit)
         self.scope = ChoiceMenu("Show", "Which failures to show.", list(Scope))
         self.group_by = ChoiceMenu("Group by", "What the sections are.", list(GroupBy))
         self.sort = ChoiceMenu(
@@ -93,12 +87,12 @@ class FailuresPanel(QWidget):
         self.cause = FilterMenu("cause", [str(cause) for cause in CAUSES])
         self.chosen = PlainLabel()
         self.chosen.setWordWrap(True)
-        self.show_all = _button("Show all", "Show the failures of all regions again.")
-        self.export = _button("Export…", "Save the failures shown as a table and as pictures.")
-        self.everything = _button("✕ List all", "List all objects again, and all failures.")
-        self.halt = _button("Stop", "")
-        self.closer = _button("+", "Show less around each object. Also Ctrl+wheel.")
-        self.wider = _button("−", "Show more around each object. Also Ctrl+wheel.")
+        self.show_all = tool_button("Show all", "Show the failures of all regions again.")
+        self.export = tool_button("Export…", "Save the failures shown as a table and as pictures.")
+        self.everything = tool_button("✕ List all", "List all objects again, and all failures.")
+        self.halt = tool_button("Stop", "")
+        self.closer = tool_button("+", "Show less around each object. Also Ctrl+wheel.")
+        self.wider = tool_button("−", "Show more around each object. Also Ctrl+wheel.")
         self.crop_size = QSlider(Qt.Orientation.Horizontal)
         self.crop_size.setRange(SMALLEST_CROP, LARGEST_CROP)
         self.crop_size.setValue(USUAL_CROP)
@@ -112,11 +106,6 @@ class FailuresPanel(QWidget):
         self._lay_out()
         self.show_progress("", is_running=False)
         self.show_chosen("")
-
-    def paintEvent(self, event: QPaintEvent | None) -> None:  # noqa: N802
-        """Report that the panel is visible; Qt sends no other event when it comes to the front."""
-        super().paintEvent(event)
-        self._seen.start()
 
     def hint_text(self) -> str:
         """Return the hint; empty if there are failures."""
@@ -194,10 +183,3 @@ class FailuresPanel(QWidget):
         layout.addWidget(self.hint)
         layout.addWidget(self.view, 1)
         self.setFocusProxy(self.view)
-
-
-def _button(text: str, tooltip: str) -> QToolButton:
-    button = QToolButton()
-    button.setText(text)
-    button.setToolTip(tooltip)
-    return button

@@ -45,7 +45,6 @@ from napari_panoptic.viewer.jobs.jobs import Stream
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import show_error, show_info
-from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.failures import panel as texts
@@ -53,6 +52,7 @@ from napari_panoptic.viewer.panels.failures.export import Export, existing_files
 from napari_panoptic.viewer.panels.failures.panel import FailuresPanel, Scope
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.part import Connections, Presenter
+from napari_panoptic.viewer.panels.seen_part import Sight
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import Queue
 
@@ -83,6 +83,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self._live_region: RegionSnapshot | None = None
         self._live: dict[str, CropSource] = {}
         self._is_stale = True
+        self._sight = Sight.of(panel)
         self._rest = single_shot(REST_MS, self.refresh)
         self._export: Stream[Export] = Stream(self._on_exported, ended=self._on_export_end)
         panel.sort.show_choice(self.link.state.order)
@@ -102,7 +103,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
     @property
     def is_busy(self) -> bool:
         """Whether crops in sight are still to be cut, or failures to be shown or saved."""
-        is_cutting = is_in_sight(self.panel) and self.panel.view.is_busy
+        is_cutting = self._sight.is_seen and self.panel.view.is_busy
         return is_cutting or self._rest.isActive() or self._export.is_busy
 
     def selected_failures(self) -> tuple[FailureName, ...]:
@@ -123,7 +124,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
             (link.panels.objects.listed_changed, self._on_listed),
             (link.state.events.order, self._on_order),
             (link.state.events.queue, panel.queue.show_choice),
-            (panel.came_into_sight, self._on_sight),
+            (self._sight.changed, self._on_sight),
             (panel.scope.chosen, self._on_scope),
             (panel.all_wanted, self._on_all),
             (panel.changed, self.refresh),
@@ -148,7 +149,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
     def refresh(self) -> None:
         """Show the failures in scope; later if the panel is hidden."""
         self._rest.stop()
-        self._is_stale = not is_in_sight(self.panel)
+        self._is_stale = not self._sight.is_seen
         if not self._is_stale:
             self._fill()
 
@@ -461,8 +462,8 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self.panel.sort.show_choice(order)
         self.refresh()
 
-    def _on_sight(self) -> None:
-        if self._is_stale:
+    def _on_sight(self, seen: bool) -> None:
+        if seen and self._is_stale:
             self.refresh()
 
     def _show_selection(self, selection: Selection | None) -> None:

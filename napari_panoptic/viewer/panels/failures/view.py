@@ -14,7 +14,6 @@ from qtpy.QtCore import (
     QRectF,
     QSize,
     Qt,
-    QTimer,
 )
 from qtpy.QtGui import (
     QColor,
@@ -37,6 +36,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
+from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.widgets import is_desk_key, is_in_sight, qcolor, viewport_of
 from napari_panoptic.viewer.panels.failures.crops import Crops
 from napari_panoptic.viewer.panels.failures.model import FailureModel
@@ -86,10 +86,7 @@ class FailureView(QListView):
         self._cell_of, self._cell = (0, 0, 0), QSize()
         self._wanted_names: list[FailureName] = []
         self._modifiers = Qt.KeyboardModifier.NoModifier
-        self._look = QTimer(self)
-        self._look.setSingleShot(True)
-        self._look.setInterval(REST_MS)
-        self._look.timeout.connect(self._want_crops)
+        self._look = single_shot(REST_MS, self._want_crops, self)
         crops.changed.connect(self._repaint)
         self.clicked.connect(self._on_clicked)
         self.chosen_items().selectionChanged.connect(lambda *_: self.selection_moved.emit())

@@ -10,8 +10,6 @@ from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import (
     QComboBox,
     QHBoxLayout,
-    QProgressBar,
-    QPushButton,
     QWidget,
 )
 
@@ -29,6 +27,7 @@ from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.list_panel import ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable
+from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.groups.columns import (
     REFERENCE_COLUMNS,
     group_columns,
@@ -52,17 +51,18 @@ class GroupsPanel(ListPanel):
     group_chosen = Signal(object)  # FailureGroup
     object_chosen = Signal(Side, int)
     centre_wanted = Signal(object)  # FailureGroup
-    cohort_wanted = Signal()
-    stop_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.members = ArrayTable()
         self.kind = QComboBox()
-        self.compute = QPushButton("Over the cohort")
-        self.stop = QPushButton("Stop")
+        self.work = WorkControls(
+            "Over the cohort",
+            "Sum up what splits, mergers and duplicates cost this team over all regions, from "
+            "the files as they are on disk.",
+        )
+        self.compute, self.stop = self.work.start, self.work.stop
         self.cohort = FigureTable()
-        self._progress = QProgressBar()
         self._headline, self._what_if = RichLabel(), RichLabel()
         self._note = PlainLabel()
         self._grouped: Grouped | None = None
@@ -85,7 +85,7 @@ class GroupsPanel(ListPanel):
 
     def is_counting(self) -> bool:
         """Return whether progress is shown."""
-        return not self._progress.isHidden()
+        return self.work.is_running
 
     def selected(self) -> FailureGroup | None:
         """Return the selected group."""
@@ -120,17 +120,13 @@ class GroupsPanel(ListPanel):
 
     def show_losses(self, so_far: LossesSoFar | None, *, note: str = "") -> None:
         """Show what the groups cost over the cohort; None if that is not known."""
-        counting = so_far is not None and so_far.done < so_far.total
-        self._progress.setVisible(counting)
-        self.stop.setVisible(counting)
-        self.compute.setVisible(not counting)
+        is_counting = so_far is not None and so_far.done < so_far.total
+        self.work.show_count((so_far.done, so_far.total) if so_far and is_counting else None)
         self.cohort.setVisible(so_far is not None and bool(so_far.losses))
         if so_far is None:
             self._note.setText(note)
             self._note.setVisible(bool(note))
             return
-        self._progress.setMaximum(so_far.total)
-        self._progress.setValue(so_far.done)
         if so_far.left_out:
             note += f" · {count_text(so_far.left_out)} left out: nothing to evaluate there"
         self._note.setText(f"{count_text(so_far.done)} of {count_text(so_far.total)} regions{note}")
@@ -203,16 +199,7 @@ class GroupsPanel(ListPanel):
         top.addWidget(self.kind)
         top.addWidget(self._headline, 1)
         bottom = QHBoxLayout()
-        self.compute.setToolTip(
-            "Sum up what splits, mergers and duplicates cost this team over all regions, from "
-            "the files as they are on disk."
-        )
-        self.compute.clicked.connect(lambda _=False: self.cohort_wanted.emit())
-        self.stop.setToolTip("Stop after the region that is being evaluated.")
-        self.stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
-        self._progress.setTextVisible(False)
-        self._progress.setFixedHeight(10)
-        for widget in (self.compute, self.stop, self._progress):
+        for widget in (self.work.start, self.work.stop, self.work.bar):
             bottom.addWidget(widget)
         bottom.addWidget(self._note, 1)
         layout = self._rows

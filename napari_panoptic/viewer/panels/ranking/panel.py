@@ -41,6 +41,7 @@ from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable, heading
+from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
 
 if TYPE_CHECKING:
@@ -170,8 +171,6 @@ class PlotPane(QWidget):
 class RankingPanel(QWidget):
     """Tables, plots and patients of a cohort: side by side, or in tabs where there is less room."""
 
-    cohort_wanted = Signal()
-    stop_wanted = Signal()
     tables_wanted = Signal()
     report_wanted = Signal()
     plots_changed = Signal()  # others are chosen, or more are in sight
@@ -181,8 +180,13 @@ class RankingPanel(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.compute = QPushButton("Evaluate cohort")
-        self.stop = QPushButton("Stop")
+        self.work = WorkControls(
+            "Evaluate cohort",
+            "Evaluate every region of all teams under every protocol.",
+            stop_tooltip="",
+            bar=QProgressBar(),
+        )
+        self.compute, self.stop = self.work.start, self.work.stop
         self.tables = QPushButton("Tables…")
         self.report = QPushButton("Report…")
         self.protocols = FigureTable(stretch_first=False)
@@ -191,7 +195,6 @@ class RankingPanel(QWidget):
         self.differences = ArrayTable()
         self.plots = (PlotPane(View.PATIENTS), PlotPane(View.QUALITY))
         self.patients = NameTable("Patients", "Filter by patient")
-        self._progress = QProgressBar()
         self._note, self._why = PlainLabel(), PlainLabel()
         self._statistics_note = PlainLabel()
         self._shown_differences: list[Difference] = []
@@ -218,15 +221,9 @@ class RankingPanel(QWidget):
 
     def show_progress(self, progress: tuple[int, int] | None, *, is_there: bool = False) -> None:
         """Show how far the evaluation is; None if none is under way."""
-        busy = progress is not None
-        self._progress.setVisible(busy)
-        self.stop.setVisible(busy)
-        self.compute.setVisible(not busy)
+        self.work.show_count(progress)
         for button in (self.tables, self.report):
-            button.setEnabled(is_there and not busy)
-        if progress is not None:
-            self._progress.setMaximum(max(progress[1], 1))
-            self._progress.setValue(progress[0])
+            button.setEnabled(is_there and progress is None)
 
     def show_patients(self, lines: CohortLines, teams: Sequence[str]) -> None:
         """Show the PQ of every team for every patient, as far as it is known."""
@@ -394,14 +391,14 @@ class RankingPanel(QWidget):
             self.plots_changed.emit()
 
     def _lay_out(self) -> None:
-        self.compute.setToolTip("Evaluate every region of all teams under every protocol.")
         self.tables.setToolTip("Save ranking, statistics and patients as CSV files.")
         self.report.setToolTip("Save everything as one HTML file that opens anywhere.")
-        self._progress.setFormat("%v of %m")
-        self._progress.setMinimumWidth(40)
+        bar = self.work.bar
+        bar.setFormat("%v of %m")
+        bar.setMinimumWidth(40)
         top = QHBoxLayout()
-        for widget in (self.compute, self._progress, self.stop):
-            top.addWidget(widget, 1 if widget is self._progress else 0)
+        for widget in (self.compute, bar, self.stop):
+            top.addWidget(widget, 1 if widget is bar else 0)
         top.addStretch()
         top.addWidget(self.tables)
         top.addWidget(self.report)
@@ -461,8 +458,6 @@ class RankingPanel(QWidget):
     def _connect(self) -> None:
         self._tabs.currentChanged.connect(lambda _: self._arrange())
         for button, signal in (
-            (self.compute, self.cohort_wanted),
-            (self.stop, self.stop_wanted),
             (self.tables, self.tables_wanted),
             (self.report, self.report_wanted),
         ):

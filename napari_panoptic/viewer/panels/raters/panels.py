@@ -40,7 +40,7 @@ from napari_panoptic.raters.slice_outlines import Shown
 from napari_panoptic.report.text import UNDEFINED, count, ratio
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
-from napari_panoptic.viewer.kit.strip_buttons import KeysButton, NotesButton
+from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
 from napari_panoptic.viewer.kit.widgets import (
     COMPACT_COMBO,
     Cell,

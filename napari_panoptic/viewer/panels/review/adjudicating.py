@@ -12,7 +12,6 @@ from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import ReviewerAgreement, ReviewRecord
 from napari_panoptic.viewer.kit.shown import show_error
 from napari_panoptic.viewer.kit.widgets import show_in_front
-from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
 from napari_panoptic.viewer.panels.review.panel import ReviewPanel
 
 
@@ -23,20 +22,16 @@ class Adjudicating:
     ----------
     reviewing
         The review.
-    panel, dialog
-        The widgets.
+    panel
+        The panel.
     changed
         Called when deciding has begun or ended.
     """
 
     def __init__(
-        self,
-        reviewing: Reviewing,
-        panel: ReviewPanel,
-        dialog: CompareDialog,
-        changed: Callable[[], None],
+        self, reviewing: Reviewing, panel: ReviewPanel, changed: Callable[[], None]
     ) -> None:
-        self._reviewing, self._panel, self._dialog = reviewing, panel, dialog
+        self._reviewing, self._panel = reviewing, panel
         self._changed = changed
         self._adjudication: Adjudication | None = None
 
@@ -53,8 +48,9 @@ class Adjudicating:
         except ReviewError as error:
             show_error(str(error))
             return
-        self._dialog.offer(reviewers, self._reviewing.reviewer, self._reviewing.agreement)
-        show_in_front(self._dialog)
+        dialog = self._panel.compare_dialog
+        dialog.offer(reviewers, self._reviewing.reviewer, self._reviewing.agreement)
+        show_in_front(dialog)
 
     def begin(self, found: ReviewerAgreement) -> None:
         """Decide between two reviewers from now on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.judged import Judged
@@ -17,6 +17,7 @@ from napari_panoptic.review.verdicts import Share
 from napari_panoptic.viewer.jobs.review_work import ReviewLines, Task
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.review.panel import BeforeAfter, ReviewPanel
+from napari_panoptic.viewer.panels.seen_part import Sight
 
 
 class ReviewCounting:
@@ -30,8 +31,8 @@ class ReviewCounting:
         Where they are shown.
     reviewing, verdicts
         The review.
-    is_seen
-        Return whether the panel is visible.
+    sight
+        Whether the panel is visible.
     """
 
     def __init__(
@@ -40,10 +41,10 @@ class ReviewCounting:
         panel: ReviewPanel,
         reviewing: Reviewing,
         verdicts: CohortVerdicts,
-        is_seen: Callable[[], bool],
+        sight: Sight,
     ) -> None:
         self._session, self._link = around.session, around.link
-        self._panel, self._reviewing, self._is_seen = panel, reviewing, is_seen
+        self._panel, self._reviewing, self._sight = panel, reviewing, sight
         self._verdicts = verdicts
         self._shown: dict[str, int] = {}
         self._lines = ReviewLines(around.session.cohort)
@@ -77,7 +78,7 @@ class ReviewCounting:
         """Take the verdicts on what is shown; out of sight, figures are computed later."""
         self._verdicts.take(judged)
         self.show_reviewed()
-        if not self._is_seen():
+        if not self._sight.is_seen:
             self.is_stale = True
             self._lines.forget([self._region])  # outdated
             return
@@ -105,7 +106,7 @@ class ReviewCounting:
 
     def show(self) -> None:
         """Show progress and figures, once the panel is seen."""
-        self.is_stale = not self._is_seen()
+        self.is_stale = not self._sight.is_seen
         if self.is_stale:
             return
         of_regions = self._all_lines()

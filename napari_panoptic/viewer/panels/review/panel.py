@@ -33,6 +33,7 @@ from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import Cell, ElidedLabel, FigureTable, opens_menu
+from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
 from napari_panoptic.viewer.panels.review.fields import Line, NoteField, TagField
 from napari_panoptic.viewer.panels.review.history import HistoryList
 from napari_panoptic.viewer.panels.review.section import Section
@@ -97,6 +98,7 @@ class ReviewPanel(QScrollArea):
         self.withdrawal = QPushButton("Withdraw")
         self.following = QPushButton("Next open")
         self.compare = QPushButton("Compare reviewers…")
+        self.compare_dialog = CompareDialog(self)
         self.goes_on = QCheckBox("Next after a verdict")
         self.place = QPushButton("Change file…")
         self.suggestion = QPushButton("Use my own folder")

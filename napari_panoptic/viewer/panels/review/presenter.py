@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from qtpy.QtCore import QTimer
+from functools import partial
+from typing import Protocol
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
@@ -15,25 +15,28 @@ from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
 from napari_panoptic.review.reviewing import Reviewing, usual_place
 from napari_panoptic.review.verdicts import ReviewRecord
-from napari_panoptic.viewer.jobs.timers import stop_timers
-from napari_panoptic.viewer.kit.napari_private import focus_canvas
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.part import Connections
+from napari_panoptic.viewer.panels.part import Connections, Presenter
 from napari_panoptic.viewer.panels.review.adjudicating import Adjudicating
 from napari_panoptic.viewer.panels.review.chosen import ChosenObjects
 from napari_panoptic.viewer.panels.review.counting import ReviewCounting
 from napari_panoptic.viewer.panels.review.details import ReviewDetails
-from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
 from napari_panoptic.viewer.panels.review.going_on import GoingOn
 from napari_panoptic.viewer.panels.review.history import LAST_COUNT, verdict_text
-from napari_panoptic.viewer.panels.review.panel import ReviewPanel
+from napari_panoptic.viewer.panels.review.panel import UNDO_KEY, ReviewPanel
 from napari_panoptic.viewer.panels.review.places import ReviewPlaces
 from napari_panoptic.viewer.panels.review.showing import ReviewShowing
+from napari_panoptic.viewer.panels.review.verdict_buttons import VERDICT_KEYS
 from napari_panoptic.viewer.panels.review.watching import FileWatch
 from napari_panoptic.viewer.panels.review.writing import ReviewWriting
+from napari_panoptic.viewer.panels.seen_part import Sight
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
+SETTLE_MS = 300
+"""How long edits, settings and background figures rest before the review follows them."""
 DRAFT_KEPT = "tags and note are a draft: they are saved with the verdict"
 ASK_FOR_NAME = "Enter your name in the Review panel first: verdicts are kept under it."
 NO_OBJECT = "Select an object first (N: the next failure); then give the verdict."
@@ -48,55 +51,41 @@ NOT_NEWLY_SELECTED = (
 )
 
 
-class ReviewPresenter:
-    """A verdict per object, kept the moment it is given.
+class TakesVerdicts(Protocol):
+    """What the keys of verdicts apply to."""
 
-    Lives as long as the cohort is shown.
+    def give(self, verdict: Verdict) -> None:
+        """Save a verdict."""
 
-    Parameters
-    ----------
-    around
-        The session and the desk.
-    panel, dialog
-        The widgets.
-    poll, settle
-        Timers for looks at the file, and for what follows edits.
-    reviewer
-        Who reviews; empty to ask.
-    window
-        Id of the window.
-    is_seen
-        Return whether the panel is visible.
-    come_forward
-        Brings the panel to the front.
-    """
+    def undo(self) -> None:
+        """Withdraw the last verdict of this window."""
 
-    def __init__(
-        self,
-        around: Surroundings,
-        panel: ReviewPanel,
-        dialog: CompareDialog,
-        *,
-        poll: QTimer,
-        settle: QTimer,
-        reviewer: str,
-        window: str,
-        is_seen: Callable[[], bool],
-        come_forward: Callable[[], None],
-    ) -> None:
-        self._around, self._session, self._panel = around, around.session, panel
-        self._is_seen, self._come_forward = is_seen, come_forward
-        self._poll, self._settle = poll, settle
+
+class ReviewPresenter(Presenter[ReviewPanel]):
+    """A verdict per object, kept the moment it is given."""
+
+    title = "Review"
+    key = "Alt-j"
+    panel_type = ReviewPanel
+
+    def __init__(self, around: Surroundings, panel: ReviewPanel) -> None:
+        super().__init__(around, panel)
+        state = self.link.state
+        self._sight = Sight.of(panel)
+        self._settle = single_shot(SETTLE_MS, self._on_settled)
+        self.key_taker: Callable[[], TakesVerdicts] = lambda: self
+        """Return what the keys of verdicts apply to now: an item while a plan is reviewed."""
         root = around.session.cohort.root
         path = PREFERENCES.review_file(root) or usual_place(root)
-        self.reviewing = Reviewing(around.session, reviewer=reviewer, path=path, window=window)
+        self.reviewing = Reviewing(
+            around.session, reviewer=state.reviewer, path=path, window=state.window
+        )
         self.verdicts = CohortVerdicts(around.session, self.reviewing)
-        self.counting = ReviewCounting(around, panel, self.reviewing, self.verdicts, is_seen)
+        self.counting = ReviewCounting(around, panel, self.reviewing, self.verdicts, self._sight)
         self.writing = ReviewWriting(around.session, self.reviewing, panel, self.say)
-        self.watch = FileWatch(self.reviewing, poll, self._on_changed_elsewhere)
+        self.watch = FileWatch(self.reviewing, self._on_changed_elsewhere)
         self._places = ReviewPlaces(root, self.reviewing, panel, self._on_other_file)
-        self._adjudicating = Adjudicating(self.reviewing, panel, dialog, self._on_adjudication)
-        self._dialog = dialog
+        self._adjudicating = Adjudicating(self.reviewing, panel, self._on_adjudication)
         self._chosen = ChosenObjects(around)
         self._details = ReviewDetails(root, panel, self.reviewing, self.verdicts, self._chosen)
         self._going_on = GoingOn(
@@ -115,6 +104,19 @@ class ReviewPresenter:
         panel.goes_on.setChecked(PREFERENCES.goes_on)
         self.say("")
 
+    @classmethod
+    def shortcuts(cls) -> tuple[tuple[Shortcut, Callable[[ReviewPresenter], None]], ...]:
+        """Return the keys of the verdicts."""
+        verdicts = (
+            (
+                Shortcut(key, f"verdict: {VERDICT_WORDS[verdict]}", f"verdict_{key[-1]}"),
+                partial(_give_by_key, verdict=verdict),
+            )
+            for verdict, key in VERDICT_KEYS.items()
+        )
+        undo = Shortcut(UNDO_KEY, "undo the last verdict of this window", "undo_verdict")
+        return (*verdicts, (undo, lambda presenter: presenter.key_taker().undo()))
+
     @property
     def is_busy(self) -> bool:
         """Whether verdicts are being counted or files written."""
@@ -122,7 +124,8 @@ class ReviewPresenter:
 
     def connections(self) -> Connections:
         """Return the signals of session, table and panel, and what follows them."""
-        session, panel, link = self._session, self._panel, self._around.link
+        session, panel, link = self.session, self.panel, self.link
+        dialog = panel.compare_dialog
         objects, failures, go_to = link.panels.objects, link.failures, self._going_on.go_to
         return [
             (session.region_changed, self._on_region),
@@ -131,6 +134,7 @@ class ReviewPresenter:
             (session.selection_changed, self._on_selection),
             (session.selected_again, self._on_selected_again),
             (session.summary_changed, self._on_summary),
+            (self._sight.changed, self._on_sight),
             (objects.rows_selected, self._showing.show_object),
             (failures.chosen_changed, self._on_failures_chosen),
             (failures.only_changed, self.verdicts.include),
@@ -143,7 +147,7 @@ class ReviewPresenter:
             (panel.verdict_given, self.give),
             (panel.details_changed, self._on_details),
             (panel.details_typed, self._details.keep_typed),
-            (panel.typing_ended, self._return_keys),
+            (panel.typing_ended, self.return_keys),
             (panel.undo_wanted, self.undo),
             (panel.withdrawal_wanted, self.withdraw),
             (panel.next_wanted, self.go_on),
@@ -157,43 +161,36 @@ class ReviewPresenter:
             (panel.csv_wanted, self._on_csv),
             (panel.geojson_wanted, self.writing.write_region),
             (panel.stop_wanted, self.counting.stop),
-            (self._dialog.record_chosen, go_to),
-            (self._dialog.adjudication_wanted, self._adjudicating.begin),
-            (self._dialog.export_wanted, self.writing.write_agreement),
+            (dialog.record_chosen, go_to),
+            (dialog.adjudication_wanted, self._adjudicating.begin),
+            (dialog.export_wanted, self.writing.write_agreement),
         ]
 
     def begin(self) -> None:
         """Open the review file where there is one."""
-        self._settle.timeout.connect(self._on_settled)
         self.reviewing.begin()
-        self._poll.start()
+        self.watch.start()
 
-    def close(self) -> str:
-        """Stop all work and let go of the review file; returns who reviewed."""
-        self._settle.timeout.disconnect(self._on_settled)
+    def close(self) -> None:
+        """Stop all work and let go of the review file."""
         stop_timers(self._settle)
         self.watch.close()
         self.counting.close()
         self.writing.close()
         self._details.write()
         self.reviewing.close()
-        return self.reviewing.reviewer
+        self.link.state.reviewer = self.reviewing.reviewer
 
     def refresh(self) -> None:
         """Show verdicts as they are now; place and figures once the panel is seen."""
         self._showing.show_table()
         self._showing.show_object()
         self.counting.take(self.reviewing.judged)
-        if self._is_seen():
+        if self._sight.is_seen:
             self._showing.show_place()
             self._showing.show_history()
-            self._panel.history.show_last(self.reviewing.recent(LAST_COUNT))
+            self.panel.history.show_last(self.reviewing.recent(LAST_COUNT))
         self._settle.start()
-
-    def on_sight(self) -> None:
-        """Fill in what was left out while the panel was hidden."""
-        if self.counting.is_stale:
-            self.refresh()
 
     # User actions.
 
@@ -221,11 +218,11 @@ class ReviewPresenter:
         self._going_on.refuse()
         if PREFERENCES.goes_on:
             self._going_on.go_on_after(records[-1])
-        self._return_keys()
+        self.return_keys()
 
     def undo(self) -> None:
         """Withdraw the newest verdicts of this window and show their object."""
-        self._panel.finish_name()
+        self.panel.finish_name()
         records = self.reviewing.undo()
         if not records:
             if self.reviewing.problem is None:
@@ -235,11 +232,11 @@ class ReviewPresenter:
         self._adjudicating.read_again()
         self.say(f"undone: {verdict_text(records)}")
         self._going_on.go_to(records[-1])
-        self._return_keys()
+        self.return_keys()
 
     def withdraw(self) -> None:
         """Withdraw the verdict on the selected object, whenever it was given."""
-        chosen = self._session.selection
+        chosen = self.session.selection
         if not self._is_ready() or chosen is None:
             return
         record = self.reviewing.withdraw(chosen.side, chosen.row)
@@ -247,22 +244,22 @@ class ReviewPresenter:
             self._going_on.allow()
             self._adjudicating.read_again()
             self.say(f"withdrawn: {verdict_text([record])}")
-            self._return_keys()
+            self.return_keys()
 
     def go_on(self) -> None:
         """Select the next failure without a verdict, or the next open disagreement."""
         self._going_on.go_on()
-        self._return_keys()
+        self.return_keys()
 
     def ask_for_name(self) -> None:
         """Put the cursor where the reviewer's name is to be entered."""
-        self._come_forward()
-        self._panel.ask_for_name()
+        self.link.reveal(self.title)
+        self.panel.ask_for_name()
 
     def say(self, text: str, *, saved: bool | None = None) -> None:
         """Show the state of a verdict in the panel; no verdict is then shown as saved."""
         self._saved = None
-        self._panel.show_state(text, saved=saved)
+        self.panel.show_state(text, saved=saved)
 
     def _on_details(self) -> None:
         """Save tags and note with the verdicts that the objects have."""
@@ -282,7 +279,7 @@ class ReviewPresenter:
 
     def _save(self, given: dict[FailureName, Details]) -> list[ReviewRecord]:
         """Save verdicts with tags and notes; empty if none was saved."""
-        tags, _ = self._panel.details()
+        tags, _ = self.panel.details()
         records = self.verdicts.give(given)
         if records:
             self._details.forget(given)
@@ -295,7 +292,7 @@ class ReviewPresenter:
 
     def _is_ready(self) -> bool:
         """Return whether verdicts can be given; say what is missing."""
-        self._panel.finish_name()
+        self.panel.finish_name()
         if not self.reviewing.reviewer:
             show_info(ASK_FOR_NAME)
             self.ask_for_name()
@@ -305,14 +302,6 @@ class ReviewPresenter:
             show_info(NO_OBJECT)
             return False
         return True
-
-    def _return_keys(self) -> None:
-        """Return the keyboard focus from the panel to the image; other widgets keep it."""
-        window = self._panel.window()
-        focused = None if window is None else window.focusWidget()
-        if focused is not None and self._panel.isAncestorOf(focused):
-            focused.clearFocus()  # also if there is no canvas to take it
-            focus_canvas(self._around.viewer)
 
     # Changes of reviewer and file.
 
@@ -348,6 +337,11 @@ class ReviewPresenter:
 
     # What happens elsewhere.
 
+    def _on_sight(self, seen: bool) -> None:
+        """Fill in what was left out while the panel was hidden."""
+        if seen and self.counting.is_stale:
+            self.refresh()
+
     def _on_region(self, _snapshot: object) -> None:
         self.reviewing.refresh()
         self._going_on.arrive()
@@ -358,7 +352,7 @@ class ReviewPresenter:
     def _on_selection(self, _selection: Selection | None) -> None:
         self._going_on.follow_selection()
         self._showing.show_object()
-        if self._is_seen():
+        if self._sight.is_seen:
             self._showing.show_history()
 
     def _on_selected_again(self, _selection: Selection) -> None:
@@ -385,7 +379,7 @@ class ReviewPresenter:
         """Report if another window withdrew or replaced the verdict that is shown as saved."""
         if record in self.reviewing.records(record.region):
             return
-        is_here = (self._region, self._session.team) == (record.region, record.team)
+        is_here = (self._region, self.session.team) == (record.region, record.team)
         if is_here and self.reviewing.find(record) is None:
             return  # it was edited meanwhile
         self.say(CHANGED_ELSEWHERE.format(verdict_text([record])))
@@ -395,12 +389,12 @@ class ReviewPresenter:
         if self.reviewing.problem is not None:
             self.counting.show()
             return
-        judged, evaluation = self.reviewing.judged, self._session.evaluation
+        judged, evaluation = self.reviewing.judged, self.session.evaluation
         if evaluation is not (None if judged is None else judged.evaluation):
             self.reviewing.refresh()  # comes back here
             return
         self.counting.show_reviewed()
-        if self._is_seen():
+        if self._sight.is_seen:
             self.counting.count_others()
             self.counting.show()
         else:
@@ -414,5 +408,9 @@ class ReviewPresenter:
 
     @property
     def _region(self) -> str:
-        snapshot = self._session.snapshot
+        snapshot = self.session.snapshot
         return "" if snapshot is None else snapshot.region.name
+
+
+def _give_by_key(presenter: ReviewPresenter, *, verdict: Verdict) -> None:
+    presenter.key_taker().give(verdict)

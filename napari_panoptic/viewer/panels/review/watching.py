@@ -11,6 +11,9 @@ from napari_panoptic.review.watch import Looked
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.jobs.timers import stop_timers
 
+POLL_MS = 1000
+"""How often the file is looked at for what other windows did."""
+
 
 class FileWatch:
     """Asks the review file for changes at each tick, one question at a time.
@@ -19,24 +22,25 @@ class FileWatch:
     ----------
     reviewing
         The review.
-    tick
-        The timer that asks; stopped by :meth:`close`.
     took
         Called with the regions in which others changed verdicts.
     """
 
-    def __init__(
-        self, reviewing: Reviewing, tick: QTimer, took: Callable[[tuple[str, ...]], None]
-    ) -> None:
-        self._reviewing = reviewing
-        self._tick, self._took = tick, took
+    def __init__(self, reviewing: Reviewing, took: Callable[[tuple[str, ...]], None]) -> None:
+        self._reviewing, self._took = reviewing, took
         self._look: Latest[Looked] = Latest(self._on_looked)
-        tick.timeout.connect(self.ask)
+        self._tick = QTimer()
+        self._tick.setInterval(POLL_MS)
+        self._tick.timeout.connect(self.ask)
 
     @property
     def is_busy(self) -> bool:
         """Whether an answer is still to come."""
         return self._look.is_busy
+
+    def start(self) -> None:
+        """Ask from now on."""
+        self._tick.start()
 
     def ask(self) -> None:
         """Look at the file in another thread: a network drive may take its time."""
@@ -46,7 +50,6 @@ class FileWatch:
 
     def close(self) -> None:
         """Stop asking, and ignore the answer that is still to come."""
-        self._tick.timeout.disconnect(self.ask)
         stop_timers(self._tick)
         self._look.drop()
 

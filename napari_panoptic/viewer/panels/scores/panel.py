@@ -9,7 +9,6 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QProgressBar,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
@@ -20,6 +19,7 @@ from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.number_slider import NumberSlider
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.slices.panel import SliceLine, SliceList
 
 NO_TEAM = "Choose a team with predictions."
@@ -42,14 +42,11 @@ NO_SCORES_AT_ALL = (
     "No prediction of this team has a score; docs/scores.md lists where scores are read from."
 )
 _LEAST_LIST_PX, _LEAST_PLOT_PX = 110, 190
-_PARTS_OF_BAR = 1000
 
 
 class ScoresPanel(QScrollArea):
     """A threshold for the region on the screen, and statistics of the scores over the cohort."""
 
-    evaluate_wanted = Signal()
-    stop_wanted = Signal()
     reset_wanted = Signal()
     gallery_wanted = Signal()
     plot_chosen = Signal(object)
@@ -62,13 +59,12 @@ class ScoresPanel(QScrollArea):
         self.reset = QPushButton("Reset")
         self.reset.setToolTip("Show all predictions again.")
         self.state, self.headline = PlainLabel(), PlainLabel()
-        self.evaluate, self.stop = QPushButton("Evaluate"), QPushButton("Stop")
-        self.evaluate.setToolTip("Evaluate scores over the cohort, from the files on disk.")
-        self.stop.setToolTip("Stop the evaluation.")
-        self.bar = QProgressBar()
-        self.bar.setRange(0, _PARTS_OF_BAR)
-        self.bar.setTextVisible(False)
-        self.bar.setFixedHeight(10)
+        self.work = WorkControls(
+            "Evaluate",
+            "Evaluate scores over the cohort, from the files on disk.",
+            stop_tooltip="Stop the evaluation.",
+        )
+        self.evaluate = self.work.start
         self.plots = ChoiceBox(meaning="Which plot to show.")
         self.plot = PlotView()
         self.plot.setMinimumHeight(_LEAST_PLOT_PX)
@@ -81,7 +77,6 @@ class ScoresPanel(QScrollArea):
         self._of_slider, self._of_result = QWidget(), QWidget()
         self._lay_out()
         self._connect()
-        self.show_progress(None)
         self.show_nothing(HINT)
 
     def show_range(self, low: float, high: float) -> None:
@@ -102,15 +97,6 @@ class ScoresPanel(QScrollArea):
         """Show why there is no threshold to choose."""
         self._of_slider.hide()
         self.state.setText(why)
-
-    def show_progress(self, share: float | None, doing: str = "") -> None:
-        """Show the share of an evaluation that is done; None if none is running."""
-        is_running = share is not None
-        self.bar.setVisible(is_running)
-        self.stop.setVisible(is_running)
-        self.evaluate.setVisible(not is_running)
-        self.bar.setValue(round(_PARTS_OF_BAR * (share or 0.0)))
-        self.bar.setToolTip(shown(doing))
 
     def show_nothing(self, hint: str) -> None:
         """Show a sentence instead of results of the cohort."""
@@ -149,8 +135,6 @@ class ScoresPanel(QScrollArea):
         self.gallery.setEnabled(bool(lines))
 
     def _connect(self) -> None:
-        self.evaluate.clicked.connect(lambda _=False: self.evaluate_wanted.emit())
-        self.stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
         self.reset.clicked.connect(lambda _=False: self.reset_wanted.emit())
         self.gallery.clicked.connect(lambda _=False: self.gallery_wanted.emit())
         self.plots.chosen.connect(self.plot_chosen.emit)
@@ -176,9 +160,9 @@ class ScoresPanel(QScrollArea):
         over = QHBoxLayout()
         over.addWidget(PlainLabel("Over the cohort"), 1)
         over.addWidget(self.evaluate)
-        over.addWidget(self.stop)
+        over.addWidget(self.work.stop)
         layout.addLayout(over)
-        layout.addWidget(self.bar)
+        layout.addWidget(self.work.bar)
         layout.addWidget(self.headline)
         inner = QVBoxLayout(self._of_result)
         inner.setContentsMargins(0, 0, 0, 0)

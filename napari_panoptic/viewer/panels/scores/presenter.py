@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.display.title import threshold_text
@@ -22,10 +21,12 @@ from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream, show_failure
+from napari_panoptic.viewer.jobs.jobs import Job, Latest, show_failure
 from napari_panoptic.viewer.kit.choice_box import Choice
 from napari_panoptic.viewer.kit.plot_view import DRAWING
 from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.cohort_run import CohortRun, RunTexts
+from napari_panoptic.viewer.panels.notes import notes_in_tooltip
 from napari_panoptic.viewer.panels.part import Connections, Presenter
 from napari_panoptic.viewer.panels.scores import panel as texts
 from napari_panoptic.viewer.panels.scores.panel import ScoresPanel
@@ -36,10 +37,19 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 200
 """The most wrong predictions that are listed."""
-MOST_NOTES = 12
-"""The most notes that the tooltip lists."""
+_TEXTS = RunTexts(texts.HINT, texts.NO_TEAM, texts.COMPUTING, texts.STOPPED, texts.STALE)
 
 # What writes tables and plots takes long to import: it is imported when scores are there.
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What is evaluated, and how; distances are not needed."""
+
+    cohort: Cohort
+    team: str
+    settings: EvaluationSettings
+    source: Source | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,25 +72,24 @@ class ScoresPresenter(Presenter[ScoresPanel]):
 
     def __init__(self, around: Surroundings, panel: ScoresPanel) -> None:
         super().__init__(around, panel)
-        self._work: Stream[_Found] = Stream(
-            self._on_found,
-            ended=lambda: panel.show_progress(None),
-            failed=self._on_failed,
-            progressed=panel.show_progress,
+        self._run: CohortRun[_Request, _Found] = CohortRun(
+            panel.work, _TEXTS, wanted=self._request, take=self._on_found, clear=self._clear
         )
         self._drawing: Latest[Plot] = Latest(panel.plot.show_plot)
-        self._asked: tuple[object, ...] | None = None
-        self._found: _Found | None = None
 
     @property
     def is_busy(self) -> bool:
         """Whether scores are being evaluated, or a plot drawn."""
-        return self._work.is_busy or self._drawing.is_busy
+        return self._run.is_busy or self._drawing.is_busy
 
     @property
     def scores(self) -> CohortScores | None:
         """Scores over the cohort; None if unknown under the present settings."""
         return None if self._found is None else self._found.scores
+
+    @property
+    def _found(self) -> _Found | None:
+        return self._run.result
 
     def connections(self) -> Connections:
         """Listen to session and panel."""
@@ -95,8 +104,8 @@ class ScoresPresenter(Presenter[ScoresPanel]):
             (session.copies_changed, self._show_region),
             (panel.slider.chosen, self._on_slider),
             (panel.reset_wanted, self.reset),
-            (panel.evaluate_wanted, self.evaluate),
-            (panel.stop_wanted, self._on_stop),
+            (panel.work.start_wanted, self.evaluate),
+            (panel.work.stop_wanted, self._run.stop),
             (panel.plot_chosen, self._draw),
             (panel.plot.point_chosen, self._on_point),
             (panel.failures.opened, self._on_opened),
@@ -106,11 +115,11 @@ class ScoresPresenter(Presenter[ScoresPanel]):
     def refresh(self) -> None:
         """Show the region, and that the cohort has not been evaluated yet."""
         self._show_region()
-        self._show_nothing(texts.HINT)
+        self._run.reset()
 
     def close(self) -> None:
         """Stop all work."""
-        self._work.close()
+        self._run.close()
         self._drawing.close()
 
     def reset(self) -> None:
@@ -119,22 +128,7 @@ class ScoresPresenter(Presenter[ScoresPanel]):
 
     def evaluate(self) -> None:
         """Evaluate the scores of the team over the cohort, in a worker."""
-        session = self.session
-        if session.team is None:
-            return
-        self._asked = self._request()
-        self._show_nothing(texts.COMPUTING)
-        self.panel.show_progress(0.0)
-        self._work.start(
-            partial(
-                _evaluated,
-                session.cohort,
-                session.team,
-                session.settings,
-                session.source,
-                session.held_up_to_px,
-            )
-        )
+        self._run.start(partial(_evaluated, held_up_to_px=self.session.held_up_to_px))
 
     # The region that is shown.
 
@@ -177,37 +171,21 @@ class ScoresPresenter(Presenter[ScoresPanel]):
 
     # The cohort.
 
-    def _request(self) -> tuple[object, ...]:
+    def _request(self) -> _Request | None:
         session = self.session
-        return session.team, session.settings.replaced(distances=False), session.source
+        if session.team is None:
+            return None
+        settings = session.settings.replaced(distances=False)
+        return _Request(session.cohort, session.team, settings, session.source)
 
     def _on_change(self, _changed: object = None) -> None:
         """Show no scores of another team or other settings."""
         self._show_region()
-        if self._request() == self._asked:
-            return
-        had_some = self._work.is_busy or self._found is not None
-        self._work.stop()
-        self._asked = None
-        if had_some:
-            self._show_nothing(texts.STALE)
+        self._run.check()
 
-    def _on_stop(self) -> None:
-        self._work.stop()
-        self._asked = None
-        self._show_nothing(texts.STOPPED)
-
-    def _on_failed(self, error: PanopticError) -> None:
-        self._show_nothing(texts.HINT)
-        show_failure(error)
-
-    def _show_nothing(self, hint: str) -> None:
-        self._found = None
+    def _clear(self, hint: str) -> None:
         self._drawing.drop()
-        has_team = self.session.team is not None
-        self.panel.evaluate.setEnabled(has_team)
-        self.panel.show_progress(None)
-        self.panel.show_nothing(hint if has_team else texts.NO_TEAM)
+        self.panel.show_nothing(hint)
 
     def _on_found(self, found: _Found) -> None:
         from napari_panoptic.report.nuclei.scores import failure_sentence
@@ -215,20 +193,16 @@ class ScoresPresenter(Presenter[ScoresPanel]):
 
         scores, lines = found.scores, [*found.sentences]
         if not scores.has_scores:
-            self._show_nothing(texts.NO_SCORES_AT_ALL)
+            self._run.show_nothing(texts.NO_SCORES_AT_ALL)
             return
-        self._found = found
-        notes = [": ".join(filter(None, (a.region, a.message))) for a in scores.findings]
-        if notes:
-            plural = "" if len(notes) == 1 else "s"
-            lines.append(f"{len(notes)} note{plural} in the tooltip.")
-        if len(notes) > MOST_NOTES:
-            notes = [*notes[:MOST_NOTES], "…"]
+        count, notes = notes_in_tooltip(scores.findings)
+        if count:
+            lines.append(count)
         listed = f"Sure and wrong: {styles.count_text(len(found.rows))}"
         if len(found.rows) < len(scores.failures):
             listed += f" of {styles.count_text(len(scores.failures))}, highest score first"
         names = [Choice(name, name) for name in plot_names(scores)]
-        self.panel.show_result(lines, names, listed, "\n".join(notes))
+        self.panel.show_result(lines, names, listed, notes)
         self.panel.show_failures([SliceLine(failure_sentence(row), "") for row in found.rows])
         self._draw(names[0].value)
 
@@ -288,29 +262,23 @@ def _region_text(scores: Any) -> str:
     return text
 
 
-def _evaluated(
-    cohort: Cohort,
-    team: str,
-    settings: EvaluationSettings,
-    source: Source | None,
-    held_up_to_px: int,
-    job: Job[_Found],
-) -> Iterator[_Found]:
+def _evaluated(request: _Request, job: Job[_Found], *, held_up_to_px: int) -> Iterator[_Found]:
     """Evaluate the scores of a team over the cohort; for workers."""
     from napari_panoptic.report.nuclei.scores import best_thresholds, score_sentences
 
-    progress = Progress(lambda: job.is_wanted, job.report)
-    try:
-        scores = cohort_scores(
-            cohort, [team], settings, source=source, held_up_to_px=held_up_to_px, progress=progress
-        )[team]
-    except StoppedError:
-        return
+    scores = cohort_scores(
+        request.cohort,
+        [request.team],
+        request.settings,
+        source=request.source,
+        held_up_to_px=held_up_to_px,
+        progress=job.progress,
+    )[request.team]
     # All that takes long, so that the window need not wait for it.
     rows = scores.failures.head(MOST_LISTED).to_dict("records")
     yield _Found(
         scores,
-        settings.iou_threshold,
+        request.settings.iou_threshold,
         tuple(f"{text}." for text in score_sentences(scores)),
         tuple(best_thresholds(scores)) if scores.has_scores else (),
         tuple({str(key): value for key, value in row.items()} for row in rows),

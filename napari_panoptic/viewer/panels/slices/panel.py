@@ -13,8 +13,6 @@ from qtpy.QtWidgets import (
     QHBoxLayout,
     QListWidget,
     QListWidgetItem,
-    QProgressBar,
-    QPushButton,
     QVBoxLayout,
     QWidget,
 )
@@ -26,6 +24,7 @@ from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import is_desk_key
+from napari_panoptic.viewer.kit.work_controls import WorkControls
 
 HINT = (
     "Press “Search” to find what the failures of this team have in common over the cohort: slices "
@@ -43,7 +42,6 @@ _SIDES = (
     Choice(Side.PREDICTION, "FP", "Predictions that are FP."),
 )
 _LEAST_LIST_PX, _LEAST_PLOT_PX = 90, 130
-_PARTS_OF_BAR = 1000
 
 
 @dataclass(frozen=True)
@@ -113,22 +111,18 @@ class SlicesPanel(QWidget):
     """Which failures to search, what they have in common, and rates over a covariate."""
 
     what_changed = Signal()  # side or cause
-    search_wanted = Signal()
-    stop_wanted = Signal()
     covariate_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.side = ChoiceBox(_SIDES, "Which failures to search.")
         self.cause = ChoiceBox(meaning="Only failures of this cause count; the rest do not fail.")
-        self.search = QPushButton("Search")
-        self.search.setToolTip("Search all slices over the cohort, from the files on disk.")
-        self.stop = QPushButton("Stop")
-        self.stop.setToolTip("Stop the search.")
-        self.bar = QProgressBar()
-        self.bar.setRange(0, _PARTS_OF_BAR)
-        self.bar.setTextVisible(False)
-        self.bar.setFixedHeight(10)
+        self.work = WorkControls(
+            "Search",
+            "Search all slices over the cohort, from the files on disk.",
+            stop_tooltip="Stop the search.",
+        )
+        self.search, self.stop = self.work.start, self.work.stop
         self.headline, self.note = PlainLabel(), PlainLabel()
         self.list = SliceList()
         self.covariate = ChoiceBox(meaning="The covariate of the plot.")
@@ -138,17 +132,7 @@ class SlicesPanel(QWidget):
         self._offer_causes()
         self._lay_out()
         self._connect()
-        self.show_progress(None)
         self.show_nothing(HINT)
-
-    def show_progress(self, share: float | None, doing: str = "") -> None:
-        """Show the share of a search that is done; None if none is running."""
-        is_running = share is not None
-        self.bar.setVisible(is_running)
-        self.stop.setVisible(is_running)
-        self.search.setVisible(not is_running)
-        self.bar.setValue(round(_PARTS_OF_BAR * (share or 0.0)))
-        self.bar.setToolTip(shown(doing))
 
     def show_nothing(self, hint: str) -> None:
         """Show a sentence and no slices."""
@@ -191,8 +175,6 @@ class SlicesPanel(QWidget):
         self.side.chosen.connect(self._on_side)
         self.cause.chosen.connect(lambda _cause: self.what_changed.emit())
         self.covariate.chosen.connect(self.covariate_chosen.emit)
-        self.search.clicked.connect(lambda _=False: self.search_wanted.emit())
-        self.stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
 
     def _lay_out(self) -> None:
         for label in (self.headline, self.note):
@@ -203,7 +185,7 @@ class SlicesPanel(QWidget):
         for chosen in (self.side, self.cause, self.search, self.stop):
             top.addWidget(chosen)
         layout.addLayout(top)
-        for below in (self.bar, self.headline, self.note):
+        for below in (self.work.bar, self.headline, self.note):
             layout.addWidget(below)
         layout.addWidget(self.list, 1)
         row = QHBoxLayout()

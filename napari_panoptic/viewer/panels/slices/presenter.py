@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.metadata import metadata_beside
 from napari_panoptic.nuclei.explain.cohort_objects import CohortObjects
 from napari_panoptic.nuclei.explain.cohort_slices import CohortSlices, SliceRequest, cohort_slices
 from napari_panoptic.nuclei.explain.failure_curves import Curve
 from napari_panoptic.nuclei.explain.slice_conditions import slice_words
 from napari_panoptic.nuclei.explain.slices import Slice
-from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream, show_failure
+from napari_panoptic.viewer.jobs.jobs import Job, Latest
 from napari_panoptic.viewer.kit.choice_box import Choice
 from napari_panoptic.viewer.kit.plot_view import DRAWING
 from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.cohort_run import CohortRun, RunTexts
+from napari_panoptic.viewer.panels.notes import notes_in_tooltip
 from napari_panoptic.viewer.panels.part import Connections, Presenter
 from napari_panoptic.viewer.panels.slices import panel as texts
 from napari_panoptic.viewer.panels.slices.panel import SliceLine, SlicesPanel
@@ -25,8 +25,7 @@ from napari_panoptic.viewer.panels.slices.panel import SliceLine, SlicesPanel
 if TYPE_CHECKING:
     from napari_panoptic.report.plots import Plot
 
-MOST_NOTES = 12
-"""The most notes that the tooltip lists."""
+_TEXTS = RunTexts(texts.HINT, texts.NO_TEAM, texts.SEARCHING, texts.STOPPED, texts.STALE)
 
 # What writes tables and plots takes long to import: it is imported when a search is done.
 
@@ -40,22 +39,21 @@ class SlicesPresenter(Presenter[SlicesPanel]):
 
     def __init__(self, around: Surroundings, panel: SlicesPanel) -> None:
         super().__init__(around, panel)
-        self._work: Stream[CohortSlices] = Stream(
-            self._on_found,
-            ended=self._on_end,
-            failed=self._on_failed,
-            progressed=self._on_progress,
+        self._run: CohortRun[SliceRequest, CohortSlices] = CohortRun(
+            panel.work, _TEXTS, wanted=self._request, take=self._on_found, clear=self._clear
         )
         self._drawing: Latest[Plot] = Latest(panel.plot.show_plot)
         self._objects: CohortObjects | None = None
-        self._searched: SliceRequest | None = None
-        self.slices: CohortSlices | None = None
+
+    @property
+    def slices(self) -> CohortSlices | None:
         """What was found; None if that is unknown under the present settings."""
+        return self._run.result
 
     @property
     def is_busy(self) -> bool:
         """Whether a search is running, or a plot being drawn."""
-        return self._work.is_busy or self._drawing.is_busy
+        return self._run.is_busy or self._drawing.is_busy
 
     def connections(self) -> Connections:
         """Listen to session and panel."""
@@ -67,8 +65,8 @@ class SlicesPresenter(Presenter[SlicesPanel]):
             (session.edited, self._on_edit),
             (session.copies_changed, self._on_edit),
             (panel.what_changed, self._on_change),
-            (panel.search_wanted, self.search),
-            (panel.stop_wanted, self._on_stop),
+            (panel.work.start_wanted, self.search),
+            (panel.work.stop_wanted, self._run.stop),
             (panel.list.rested, self._on_rest),
             (panel.list.opened, self._on_opened),
             (panel.covariate_chosen, self._draw),
@@ -76,24 +74,19 @@ class SlicesPresenter(Presenter[SlicesPanel]):
 
     def refresh(self) -> None:
         """Show that nothing has been searched yet."""
-        self._show_nothing(texts.HINT)
+        self._run.reset()
 
     def close(self) -> None:
         """Stop all work."""
-        self._work.close()
+        self._run.close()
         self._drawing.close()
 
     def search(self) -> None:
         """Search over the cohort in a worker; only other failures need no new evaluation."""
-        request = self._request()
-        if request is None:
-            return
-        # The same search again is for files that changed meanwhile.
-        objects = None if request == self._searched else self._objects
-        self._searched = request
-        self._show_nothing(texts.SEARCHING)
-        self.panel.show_progress(0.0)
-        self._work.start(partial(_searched, request, objects, self.session.held_up_to_px))
+        if self._run.is_current:  # the same search again: files may have changed meanwhile
+            self._objects = None
+        held_up_to_px = self.session.held_up_to_px
+        self._run.start(partial(_searched, objects=self._objects, held_up_to_px=held_up_to_px))
 
     def _request(self) -> SliceRequest | None:
         """Return what a search would be about now."""
@@ -113,44 +106,23 @@ class SlicesPresenter(Presenter[SlicesPanel]):
 
     def _on_change(self, _changed: object = None) -> None:
         """Show no slices of another team, other settings or other failures."""
-        request, searched = self._request(), self._searched
-        if request == searched:
-            return
+        request, searched = self._request(), self._run.request
         is_other = searched is None or request is None or _place(request) != _place(searched)
         if is_other:
             self._objects = None
-        had_some = self._work.is_busy or self.slices is not None
-        self._work.stop()
-        self._searched = None
-        if had_some or request is None or self.panel.headline.text() == texts.NO_TEAM:
-            self._show_nothing(texts.STALE if had_some and is_other else texts.HINT)
+        self._run.check("" if is_other else texts.HINT)
 
     def _on_edit(self, _edited: object = None) -> None:
         """Note unsaved edits, and read the files again for the next search."""
         self._objects = None
         self._note()
 
-    def _on_progress(self, share: float, doing: str) -> None:
-        self.panel.show_progress(share, doing)
-
-    def _on_failed(self, error: PanopticError) -> None:
-        self._show_nothing(texts.HINT)
-        show_failure(error)
-
-    def _on_end(self) -> None:
-        self.panel.show_progress(None)
-
-    def _on_stop(self) -> None:
-        self._work.stop()
-        self._searched = None
-        self._show_nothing(texts.STOPPED)
-
     # What was found.
 
     def _on_found(self, slices: CohortSlices) -> None:
         from napari_panoptic.report.nuclei.slices import NOTHING, search_sentence
 
-        self.slices, self._objects = slices, slices.objects
+        self._objects = slices.objects
         found, request = slices.found, slices.request
         if not found.objects:
             self.panel.show_nothing("Nothing could be evaluated; see the notes of the regions.")
@@ -173,15 +145,8 @@ class SlicesPresenter(Presenter[SlicesPanel]):
         notes = [texts.LEADS] if slices.found.slices else []
         if any(copies.has_edits(region.name) for region in regions):
             notes.append(texts.NOT_EDITED)
-        findings = slices.objects.findings
-        if findings:
-            plural = "" if len(findings) == 1 else "s"
-            notes.append(f"{len(findings)} note{plural} in the tooltip.")
-        lines = [": ".join(filter(None, (at.region, at.message))) for at in findings[:MOST_NOTES]]
-        if len(findings) > MOST_NOTES:
-            lines.append("…")
-        tooltip = "\n".join(lines)
-        self.panel.show_note(" ".join(notes), tooltip)
+        count, tooltip = notes_in_tooltip(slices.objects.findings)
+        self.panel.show_note(" ".join(filter(None, (*notes, count))), tooltip)
 
     def _on_rest(self, row: int) -> None:
         """Show the rate over the covariate of a slice."""
@@ -204,13 +169,9 @@ class SlicesPresenter(Presenter[SlicesPanel]):
         teams = self.session.cohort.team_names
         self._drawing.start(partial(_curve, found.curves[covariate], team, teams, rate))
 
-    def _show_nothing(self, hint: str) -> None:
-        self.slices = None
+    def _clear(self, hint: str) -> None:
         self._drawing.drop()
-        is_possible = self._request() is not None
-        self.panel.search.setEnabled(is_possible)
-        self.panel.show_progress(None)
-        self.panel.show_nothing(hint if is_possible else texts.NO_TEAM)
+        self.panel.show_nothing(hint)
 
 
 def _place(request: SliceRequest) -> tuple[object, ...]:
@@ -220,23 +181,20 @@ def _place(request: SliceRequest) -> tuple[object, ...]:
 
 def _searched(
     request: SliceRequest,
+    job: Job[CohortSlices],
+    *,
     objects: CohortObjects | None,
     held_up_to_px: int,
-    job: Job[CohortSlices],
 ) -> Iterator[CohortSlices]:
     """Search; for workers."""
-    progress = Progress(lambda: job.is_wanted, job.report)
     cohort = request.cohort
-    try:
-        found = cohort_slices(
-            request,
-            objects=objects,
-            metadata=None if objects else metadata_beside(cohort.root, cohort.patients),
-            held_up_to_px=held_up_to_px,
-            progress=progress,
-        )
-    except StoppedError:
-        return
+    found = cohort_slices(
+        request,
+        objects=objects,
+        metadata=None if objects else metadata_beside(cohort.root, cohort.patients),
+        held_up_to_px=held_up_to_px,
+        progress=job.progress,
+    )
     if found.found.objects:
         _ = found.found.curves  # while the window need not wait for them
     yield found

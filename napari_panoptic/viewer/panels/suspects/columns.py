@@ -7,16 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from napari_panoptic.nuclei.display.styles import ratio_text
-from napari_panoptic.nuclei.explain.suspects import Suspect, SuspectKind
+from napari_panoptic.nuclei.explain.suspects import Suspect
 from napari_panoptic.viewer.kit.array_table import Column
-
-KIND_MEANINGS: dict[SuspectKind, str] = {
-    SuspectKind.OVERLOOKED: "The annotation has no object where two or more teams agree on one.",
-    SuspectKind.BADLY_LOCATED: "The outline differs from that of the teams.",
-    SuspectKind.WRONG_CLASS: "The class differs from that of the teams.",
-    SuspectKind.SPLIT: "The annotation has several objects where teams agree on one.",
-    SuspectKind.MERGED: "The annotation has one object where teams agree on several.",
-}
 
 
 def suspect_columns(suspects: Sequence[Suspect]) -> list[Column]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from psygnal import Signal
-from qtpy.QtWidgets import QAbstractItemView, QProgressBar, QPushButton, QWidget
+from qtpy.QtWidgets import QAbstractItemView, QWidget
 
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, Suspect, SuspectKind
@@ -14,7 +14,9 @@ from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.choice_menus import FilterMenu
 from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.list_panel import ListPanel
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.widgets import push_button
+from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.suspects.columns import suspect_columns
 
 HINT = (
@@ -30,14 +32,11 @@ NONE = "No suspects: the teams agree on nothing but the annotation."
 FILTERED = "No suspect passes the filters. Choose “all scores”, or more kinds and classes."
 CAUTION = "A suspect is not an error: teams can make the same errors. Look at the image."
 NOT_EDITED = "Unsaved edits are not included: the search reads the files."
-_PARTS_OF_BAR = 1000
 
 
 class SuspectsPanel(ListPanel):
     """The suspects of a cohort, which of them to list, and where to see them."""
 
-    search_wanted = Signal()
-    stop_wanted = Signal()
     export_wanted = Signal()
     gallery_wanted = Signal(list)  # of Suspect
     suspect_chosen = Signal(object)  # Suspect
@@ -45,8 +44,12 @@ class SuspectsPanel(ListPanel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.search = _button("Search", "Compare all teams over the cohort, from the files.")
-        self.stop = _button("Stop", "Stop what is running.")
+        self.work = WorkControls(
+            "Search",
+            "Compare all teams over the cohort, from the files.",
+            stop_tooltip="Stop what is running.",
+        )
+        self.search, self.stop = self.work.start, self.work.stop
         self.kind = FilterMenu("kind", [str(kind) for kind in SuspectKind])
         self.class_name = FilterMenu("class", [])
         self.least = ChoiceBox(
@@ -58,16 +61,12 @@ class SuspectsPanel(ListPanel):
             ],
             "Which scores to list.",
         )
-        self.gallery = _button(
+        self.gallery = push_button(
             "Show in gallery", "Show the listed suspects, or the selected ones if several are."
         )
-        self.export = _button(
+        self.export = push_button(
             "Export…", "Save all suspects, as the command “suspects” does, whatever is listed."
         )
-        self.bar = QProgressBar()
-        self.bar.setRange(0, _PARTS_OF_BAR)
-        self.bar.setTextVisible(False)
-        self.bar.setFixedHeight(10)
         self.headline, self.note = PlainLabel(), PlainLabel()
         self.caution, self.reason = PlainLabel(CAUTION), PlainLabel()
         self._suspects: tuple[Suspect, ...] = ()
@@ -75,7 +74,6 @@ class SuspectsPanel(ListPanel):
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self._lay_out()
         self._connect()
-        self.show_progress(None)
         self.show_nothing(HINT)
 
     def listed(self) -> list[Suspect]:
@@ -89,15 +87,10 @@ class SuspectsPanel(ListPanel):
         return [self._suspects[rows[place]] for place in places]
 
     def show_progress(self, share: float | None, doing: str = "") -> None:
-        """Show the share of the work that is done; None if none is running."""
-        is_running = share is not None
-        self.bar.setVisible(is_running)
-        self.stop.setVisible(is_running)
-        self.search.setVisible(not is_running)
-        self.gallery.setEnabled(not is_running)
-        self.export.setEnabled(not is_running)
-        self.bar.setValue(round(_PARTS_OF_BAR * (share or 0.0)))
-        self.bar.setToolTip(shown(doing))
+        """Show the share of a gallery or export that is done; None if none is being made."""
+        self.work.show_progress(share, doing)
+        for button in (self.gallery, self.export):
+            button.setEnabled(share is None)
 
     def show_nothing(self, hint: str) -> None:
         """Show a sentence and no suspects."""
@@ -177,8 +170,6 @@ class SuspectsPanel(ListPanel):
         for menu in (self.kind, self.class_name):
             menu.changed.connect(self._fill)
         self.least.chosen.connect(lambda _score: self._fill())
-        self.search.clicked.connect(lambda _=False: self.search_wanted.emit())
-        self.stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
         self.export.clicked.connect(lambda _=False: self.export_wanted.emit())
         self.gallery.clicked.connect(lambda _=False: self._on_gallery())
         self.table.row_chosen.connect(self._on_row)
@@ -191,14 +182,8 @@ class SuspectsPanel(ListPanel):
         filters = (self.kind, self.class_name, self.least)
         layout = self._rows
         layout.addWidget(FlowBar(self.search, self.stop, *filters, self.gallery, self.export))
-        for widget in (self.bar, self.headline, self.caution, self.note, self._hint):
+        for widget in (self.work.bar, self.headline, self.caution, self.note, self._hint):
             layout.addWidget(widget)
         layout.addWidget(self.table, 1)
         layout.addWidget(self.reason)
         layout.addStretch(0)
-
-
-def _button(text: str, tooltip: str) -> QPushButton:
-    button = QPushButton(text)
-    button.setToolTip(tooltip)
-    return button

@@ -10,7 +10,6 @@ from pathlib import Path
 from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.chosen_objects import chosen_objects
@@ -28,12 +27,13 @@ from napari_panoptic.viewer.jobs.jobs import Job, Stream, show_failure
 from napari_panoptic.viewer.kit.replacing import may_replace
 from napari_panoptic.viewer.kit.shown import show_info
 from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.cohort_run import CohortRun, RunTexts
+from napari_panoptic.viewer.panels.notes import notes_in_tooltip
 from napari_panoptic.viewer.panels.part import Connections, Presenter
 from napari_panoptic.viewer.panels.suspects import panel as texts
 from napari_panoptic.viewer.panels.suspects.panel import SuspectsPanel
 
-MOST_NOTES = 12
-"""The most notes that the tooltip lists."""
+_TEXTS = RunTexts(texts.HINT, texts.ONE_TEAM, texts.SEARCHING, texts.STOPPED, texts.STALE)
 
 
 @dataclass(frozen=True)
@@ -55,19 +55,18 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
 
     def __init__(self, around: Surroundings, panel: SuspectsPanel) -> None:
         super().__init__(around, panel)
-        self._search: Stream[CohortSuspects] = Stream(
-            self._on_found,
-            ended=self._on_end,
-            failed=self._on_failed,
-            progressed=panel.show_progress,
+        self._search: CohortRun[_Request, CohortSuspects] = CohortRun(
+            panel.work, _TEXTS, wanted=self._request, take=self._on_found, clear=panel.show_nothing
         )
         self._gathering: Stream[FailureSet] = Stream(
             self.link.show_objects, ended=self._on_end, progressed=panel.show_progress
         )
         self._export: Stream[Path] = Stream(self._on_saved, ended=self._on_end)
-        self._searched: _Request | None = None
-        self.found: CohortSuspects | None = None
+
+    @property
+    def found(self) -> CohortSuspects | None:
         """What was found; None if that is unknown under the present settings."""
+        return self._search.result
 
     @property
     def is_busy(self) -> bool:
@@ -82,8 +81,8 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
             (self.link.panels.settings.source_chosen, self._on_change),
             (session.edited, self._on_edit),
             (session.copies_changed, self._on_edit),
-            (panel.search_wanted, self.search),
-            (panel.stop_wanted, self._on_stop),
+            (panel.work.start_wanted, self.search),
+            (panel.work.stop_wanted, self._on_stop),
             (panel.export_wanted, self._on_export),
             (panel.gallery_wanted, self._on_gallery),
             (panel.suspect_chosen, self._on_chosen),
@@ -92,7 +91,7 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
 
     def refresh(self) -> None:
         """Show that nothing has been searched yet."""
-        self._show_nothing(texts.HINT)
+        self._search.reset()
 
     def close(self) -> None:
         """Stop all work."""
@@ -101,13 +100,7 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
 
     def search(self) -> None:
         """Compare all teams over the cohort, in a worker."""
-        request = self._request()
-        if len(request.teams) < 2:
-            return
-        self._searched = request
-        self._show_nothing(texts.SEARCHING)
-        self.panel.show_progress(0.0)
-        self._search.start(partial(_searched, request, self.session.held_up_to_px))
+        self._search.start(partial(_searched, held_up_to_px=self.session.held_up_to_px))
 
     def name_of(self, suspect: Suspect) -> FailureName:
         """Name the object that shows a suspect, where possible one of the team that is shown."""
@@ -119,10 +112,12 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
             team = suspect.team or suspect.teams[0]
         return FailureName(team, suspect.region, suspect.side, predictions[team])
 
-    def _request(self) -> _Request:
+    def _request(self) -> _Request | None:
         """Return what a search would be about now."""
         session = self.session
         teams = tuple(team.name for team in session.cohort.competing_teams)
+        if len(teams) < 2:
+            return None
         settings = SUSPECT_SETTINGS.replaced(ambiguous=session.settings.ambiguous)
         return _Request(session.cohort, teams, settings, session.source)
 
@@ -130,26 +125,17 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
 
     def _on_change(self, _changed: object = None) -> None:
         """Show no suspects of another policy or other files."""
-        if self._searched is not None and self._request() != self._searched:
-            self._search.stop()
-            self._searched = None
-            self._show_nothing(texts.STALE)
+        self._search.check()
 
     def _on_edit(self, _edited: object = None) -> None:
         self._note()
-
-    def _on_failed(self, error: PanopticError) -> None:
-        self._show_nothing(texts.HINT)
-        show_failure(error)
 
     def _on_end(self) -> None:
         self.panel.show_progress(None)
 
     def _on_stop(self) -> None:
         if self._search.is_busy:
-            self._searched = None
             self._search.stop()
-            self._show_nothing(texts.STOPPED)
         self._gathering.stop()
         self._export.stop()
         self._on_end()
@@ -158,9 +144,8 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
 
     def _on_found(self, found: CohortSuspects) -> None:
         if not found.regions:
-            self._show_nothing(texts.NOTHING)
+            self._search.show_nothing(texts.NOTHING)
             return
-        self.found = found
         objects, regions = count_text(found.objects), count_text(found.regions)
         plural = "" if found.regions == 1 else "s"
         about = f"among {objects} annotated objects in {regions} region{plural}."
@@ -176,22 +161,8 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
         notes = []
         if any(copies.has_edits(region.name) for region in regions):
             notes.append(texts.NOT_EDITED)
-        if found.findings:
-            plural = "" if len(found.findings) == 1 else "s"
-            notes.append(f"{len(found.findings)} note{plural} in the tooltip.")
-        lines = [
-            ": ".join(filter(None, (at.region, at.message))) for at in found.findings[:MOST_NOTES]
-        ]
-        if len(found.findings) > MOST_NOTES:
-            lines.append("…")
-        self.panel.show_note(" ".join(notes), "\n".join(lines))
-
-    def _show_nothing(self, hint: str) -> None:
-        self.found = None
-        is_possible = len(self._request().teams) > 1
-        self.panel.search.setEnabled(is_possible)
-        self.panel.show_progress(None)
-        self.panel.show_nothing(hint if is_possible else texts.ONE_TEAM)
+        count, tooltip = notes_in_tooltip(found.findings)
+        self.panel.show_note(" ".join(filter(None, (*notes, count))), tooltip)
 
     # The way to them.
 
@@ -232,7 +203,7 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
         """Ask for a folder, and save what the command ``suspects`` writes."""
         from napari_panoptic.report.nuclei.suspects import SUSPECTS_NAMES
 
-        found, request = self.found, self._searched
+        found, request = self.found, self._search.request
         if found is None or request is None:
             return
         chosen = QFileDialog.getExistingDirectory(self.panel, "Save suspects in a folder")
@@ -257,10 +228,10 @@ def _others(suspect: Suspect, team: str) -> tuple[str, ...]:
 
 
 def _searched(
-    request: _Request, held_up_to_px: int, job: Job[CohortSuspects]
+    request: _Request, job: Job[CohortSuspects], *, held_up_to_px: int
 ) -> Iterator[CohortSuspects]:
     """Search; for workers."""
-    progress = Progress(lambda: job.is_wanted, job.report)
+    progress = job.progress
     done, total = 0, len(request.cohort.regions)
 
     def count() -> None:
@@ -269,17 +240,14 @@ def _searched(
         done += 1
         progress.tell(done / total, f"{done} of {total} regions")
 
-    try:
-        yield cohort_suspects(
-            request.cohort,
-            request.teams,
-            request.settings,
-            request.source,
-            held_up_to_px=held_up_to_px,
-            on_region=count,
-        )
-    except StoppedError:
-        return
+    yield cohort_suspects(
+        request.cohort,
+        request.teams,
+        request.settings,
+        request.source,
+        held_up_to_px=held_up_to_px,
+        on_region=count,
+    )
 
 
 def _gathered(
@@ -290,17 +258,14 @@ def _gathered(
     job: Job[FailureSet],
 ) -> Iterator[FailureSet]:
     """Read the objects of suspects; for workers."""
-    try:
-        given = chosen_objects(
-            now.cohort,
-            agreeing,
-            now.settings,
-            now.source,
-            held_up_to_px=held_up_to_px,
-            progress=Progress(lambda: job.is_wanted, job.report),
-        )
-    except StoppedError:
-        return
+    given = chosen_objects(
+        now.cohort,
+        agreeing,
+        now.settings,
+        now.source,
+        held_up_to_px=held_up_to_px,
+        progress=job.progress,
+    )
     yield FailureSet(title, frozenset(agreeing), given=given, agreeing=agreeing)
 
 

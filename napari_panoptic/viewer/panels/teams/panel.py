@@ -13,7 +13,6 @@ from qtpy.QtWidgets import (
     QButtonGroup,
     QComboBox,
     QHBoxLayout,
-    QProgressBar,
     QPushButton,
     QToolButton,
     QVBoxLayout,
@@ -37,6 +36,7 @@ from napari_panoptic.viewer.kit.choice_menus import TickMenu
 from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, opens_menu
+from napari_panoptic.viewer.kit.work_controls import ThinBar
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS
 from napari_panoptic.viewer.panels.teams.columns import (
     object_columns,
@@ -117,7 +117,7 @@ class TeamsPanel(QWidget):
         self._sentence = PlainLabel()
         self._sentence.setWordWrap(True)
         self._count = QComboBox()
-        self._progress = QProgressBar()
+        self._progress = ThinBar()
         self._listed = Listed.ALL
         self._comparison: Comparison | None = None
         self._empty = EMPTY
@@ -319,8 +319,6 @@ class TeamsPanel(QWidget):
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)
         layout.addLayout(views)
-        self._progress.setTextVisible(False)
-        self._progress.setFixedHeight(10)
         self._progress.setToolTip("How many layers of the view are there.")
         layout.addWidget(self._progress)
         legend = QHBoxLayout()

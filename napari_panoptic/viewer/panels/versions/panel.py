@@ -11,7 +11,6 @@ from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QProgressBar,
     QPushButton,
     QScrollArea,
     QSplitter,
@@ -30,6 +29,7 @@ from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.flow_bar import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import Cell, FigureTable
+from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.versions.columns import (
     BEFORE,
     VIEW_MEANINGS,
@@ -71,8 +71,6 @@ class VersionsPanel(QWidget):
     """The choice of two versions, what changed in words and as a matrix, and the lists behind."""
 
     choice_changed = Signal(VersionChoice)
-    compare_wanted = Signal()
-    stop_wanted = Signal()
     object_chosen = Signal(FailureName)
     region_chosen = Signal(str)
     gallery_wanted = Signal(str, object)  # title, list of FailureName
@@ -85,7 +83,10 @@ class VersionsPanel(QWidget):
             [Choice(scope, scope.value, _SCOPE_MEANINGS[scope]) for scope in VersionScope],
             "Where the versions are compared",
         )
-        self.compare, self.stop = QPushButton("Compare"), QPushButton("Stop")
+        self.work = WorkControls(
+            "Compare", "Evaluate both versions in all regions, in the background."
+        )
+        self.compare, self.stop = self.work.start, self.work.stop
         self.view = ChoiceBox(
             [Choice(view, view.value, VIEW_MEANINGS[view]) for view in View], "What is listed"
         )
@@ -93,7 +94,6 @@ class VersionsPanel(QWidget):
         self.changes = FigureTable(stretch_first=False)
         self.matrices = {side: FigureTable(stretch_first=False) for side in Side}
         self.table = ArrayTable()
-        self._progress = QProgressBar()
         self._headline, self._note, self._hint = PlainLabel(), PlainLabel(), PlainLabel()
         self._listed = PlainLabel()
         self._body = QSplitter(Qt.Orientation.Horizontal)
@@ -102,7 +102,7 @@ class VersionsPanel(QWidget):
         self._shown = VersionChoice()
         self._lay_out()
         self._connect()
-        self.show_progress(None)
+        self.compare.hide()
         self.show_comparison(None)
 
     # What it says.
@@ -131,11 +131,6 @@ class VersionsPanel(QWidget):
         """Which objects are listed."""
         return self._chosen
 
-    @property
-    def is_counting(self) -> bool:
-        """Whether progress is shown."""
-        return not self._progress.isHidden()
-
     def listed(self) -> list[int]:
         """Return the rows of the diff that are listed, in the order of the table."""
         return self.table.rows() if self.view.choice is View.OBJECTS else []
@@ -154,16 +149,6 @@ class VersionsPanel(QWidget):
         self.new.show_choice(choice.new)
         self.scope.show_choice(choice.scope)
         self._shown = choice
-
-    def show_progress(self, progress: tuple[int, int] | None, *, can_compare: bool = False) -> None:
-        """Show how many regions are done; None if nothing is under way."""
-        busy = progress is not None
-        self._progress.setVisible(busy)
-        self.stop.setVisible(busy)
-        self.compare.setVisible(can_compare and not busy)
-        if progress is not None:
-            self._progress.setMaximum(max(progress[1], 1))
-            self._progress.setValue(progress[0])
 
     def show_comparison(
         self, comparison: VersionComparison | None, *, hint: str = EMPTY, note: str = ""
@@ -254,8 +239,6 @@ class VersionsPanel(QWidget):
         self.new.chosen.connect(lambda name: self._on_team(name, is_old=False))
         self.scope.chosen.connect(lambda _scope: self._emit_choice())
         self.swap.clicked.connect(lambda _=False: self._on_swap())
-        self.compare.clicked.connect(lambda _=False: self.compare_wanted.emit())
-        self.stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
         self.view.chosen.connect(lambda _view: self._fill_list())
         self.gallery.clicked.connect(lambda _=False: self._on_gallery())
         for table in (self.changes, *self.matrices.values()):
@@ -321,12 +304,8 @@ class VersionsPanel(QWidget):
     def _lay_out(self) -> None:
         self.swap.setToolTip("Exchange old and new")
         self.swap.setFixedWidth(30)
-        self.compare.setToolTip("Evaluate both versions in all regions, in the background.")
-        self.stop.setToolTip("Stop after the region that is being evaluated.")
         self.gallery.setToolTip("Show the crops of the listed failures, in this order.")
-        self._progress.setTextVisible(False)
-        self._progress.setFixedHeight(10)
-        self._progress.setFixedWidth(120)
+        self.work.bar.setFixedWidth(120)
         for label in (self._headline, self._note, self._hint):
             label.setWordWrap(True)
         font = self._headline.font()
@@ -338,7 +317,7 @@ class VersionsPanel(QWidget):
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)
         choices = (self.old, PlainLabel("→"), self.new, self.swap, self.scope)
-        layout.addWidget(FlowBar(*choices, self.compare, self.stop, self._progress))
+        layout.addWidget(FlowBar(*choices, self.compare, self.stop, self.work.bar))
         for label in (self._headline, self._note, self._hint):
             layout.addWidget(label)
         self._body.addWidget(self._matrix_area())

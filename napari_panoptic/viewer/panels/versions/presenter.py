@@ -106,8 +106,8 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
             (self._state.events.versions, self._on_choice),
             (self._sight.changed, self._on_sight),
             (panel.choice_changed, partial(setattr, self._state, "versions")),
-            (panel.compare_wanted, self.compare),
-            (panel.stop_wanted, self._on_stop),
+            (panel.work.start_wanted, self.compare),
+            (panel.work.stop_wanted, self._on_stop),
             (panel.object_chosen, self._on_object),
             (panel.region_chosen, link.go_to),
             (panel.gallery_wanted, self._on_gallery),
@@ -124,7 +124,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         panel.show_choice(choice)
         is_of_cohort = choice.scope is VersionScope.COHORT and len(self._teams) > 1
         if not self._over_cohort.is_busy:
-            panel.show_progress(None, can_compare=is_of_cohort)
+            panel.work.show_count(None, may_start=is_of_cohort)
         why_not = self._why_not()
         if why_not:
             self._in_region.drop()
@@ -143,9 +143,8 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         request = _Request(choice.old, choice.new, session.settings, session.source)
         self._asked, self._is_edited_since = request, False
         self._hint = COMPARING
-        n = len(session.cohort.regions)
         self._over_cohort.start(partial(_compared, session.cohort, request, session.held_up_to_px))
-        self.panel.show_progress((0, n))
+        self._on_progress(0, len(session.cohort.regions))
         self.refresh()
 
     def _why_not(self) -> str:
@@ -210,7 +209,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
             self._found = (self._asked, comparison)
 
     def _on_progress(self, done: int, total: int) -> None:
-        self.panel.show_progress((done, total))
+        self.panel.work.show_count((done, total))
 
     def _on_ended(self) -> None:
         if self._hint == COMPARING:

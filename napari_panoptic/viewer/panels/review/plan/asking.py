@@ -10,7 +10,6 @@ from qtpy.QtWidgets import (
     QCheckBox,
     QDoubleSpinBox,
     QGridLayout,
-    QProgressBar,
     QPushButton,
     QSpinBox,
     QVBoxLayout,
@@ -21,12 +20,12 @@ from napari_panoptic.review.plan.corrected import Quantity
 from napari_panoptic.review.plan.goal import Goal
 from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.flow_bar import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.review.plan import words
 
 PRECISION, MINUTES, SECONDS = 0.05, 60, 20
 """What is asked for at first."""
-_PARTS_OF_BAR = 1000
 _ALONE = Choice(None, "no other team", "The figure of one team.")
 
 
@@ -35,8 +34,6 @@ class AskPage(QWidget):
 
     changed = Signal()  # anything that decides the plan
     draw_wanted = Signal()
-    count_wanted = Signal()
-    stop_wanted = Signal()
     back_wanted = Signal()
 
     def __init__(self) -> None:
@@ -53,14 +50,17 @@ class AskPage(QWidget):
         self.is_shared = QCheckBox("Share with other reviewers")
         self.has_suspects = QCheckBox("More suspects")
         self.offer = PlainLabel()
-        self.bar = QProgressBar()
-        self.count, self.stop = QPushButton("Count the items"), QPushButton("Stop")
+        self.counting = WorkControls(
+            "Count the items",
+            "Evaluate the team in all regions, to count what can be reviewed.",
+            stop_tooltip="",
+        )
         self.draw, self.back = QPushButton("Draw the plan"), QPushButton("Back to the plan")
         self._set_numbers()
         self._explain()
         self._lay_out()
         self._wire()
-        self.show_progress(None)
+        self.counting.start.hide()
 
     @property
     def goal(self) -> Goal | None:
@@ -92,17 +92,6 @@ class AskPage(QWidget):
         self.offer.setText(text)
         self.draw.setEnabled(may_draw)
 
-    def show_progress(
-        self, share: float | None, doing: str = "", *, may_count: bool = False
-    ) -> None:
-        """Show the share of the cohort that is evaluated; None if nothing is being done."""
-        is_running = share is not None
-        self.bar.setVisible(is_running)
-        self.stop.setVisible(is_running)
-        self.count.setVisible(may_count and not is_running)
-        self.bar.setValue(round(_PARTS_OF_BAR * (share or 0.0)))
-        self.bar.setToolTip(shown(doing))
-
     def _show_others(self) -> None:
         is_difference = self.quantity.choice is not Quantity.ERROR_RATE and self.other.count() > 2
         self.other.setEnabled(is_difference)
@@ -128,9 +117,6 @@ class AskPage(QWidget):
         for number in (self.precision, self.minutes, self.seconds, self.seed):
             number.setKeyboardTracking(False)
             number.setAlignment(Qt.AlignmentFlag.AlignLeft)
-        self.bar.setRange(0, _PARTS_OF_BAR)
-        self.bar.setTextVisible(False)
-        self.bar.setFixedHeight(10)
 
     def _explain(self) -> None:
         tooltips: dict[QWidget, str] = {
@@ -145,7 +131,6 @@ class AskPage(QWidget):
             self.has_suspects: "Draw more of the annotations that look wrong because teams agree "
             "against them. The estimates account for it, and the share of annotation errors is "
             "usually found with a narrower interval.",
-            self.count: "Evaluate the team in all regions, to count what can be reviewed.",
             self.draw: "Draw the items at random, and keep the plan with the verdicts.",
             self.back: "Return to the plan that was drawn before.",
         }
@@ -179,8 +164,8 @@ class AskPage(QWidget):
         layout.addLayout(grid)
         layout.addWidget(FlowBar(self.is_shared, self.is_blind, self.has_suspects))
         layout.addWidget(self.offer)
-        layout.addWidget(self.bar)
-        layout.addWidget(FlowBar(self.draw, self.count, self.stop, self.back))
+        layout.addWidget(self.counting.bar)
+        layout.addWidget(FlowBar(self.draw, self.counting.start, self.counting.stop, self.back))
         layout.addStretch(1)
 
     def _wire(self) -> None:
@@ -191,8 +176,6 @@ class AskPage(QWidget):
         self.has_suspects.toggled.connect(self._on_change)
         for button, signal in (
             (self.draw, self.draw_wanted),
-            (self.count, self.count_wanted),
-            (self.stop, self.stop_wanted),
             (self.back, self.back_wanted),
         ):
             button.clicked.connect(lambda _=False, s=signal: s.emit())

@@ -143,10 +143,6 @@ class PlanPanel(QScrollArea):
         """Return the sentence that is shown in place of everything else; empty if none is."""
         return "" if self._hint.isHidden() else self._hint.text()
 
-    def name_text(self) -> str:
-        """Return the name of the plan."""
-        return self._name.text()
-
     def state_text(self) -> str:
         """Return the outcome of the last action."""
         return self._state.text()

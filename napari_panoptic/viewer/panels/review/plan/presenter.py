@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from qtpy.QtWidgets import QFileDialog
 
@@ -25,7 +25,6 @@ from napari_panoptic.review.plan.units import Population
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.viewer.jobs.jobs import Latest, Several, Stream, show_failure
-from napari_panoptic.viewer.kit.napari_private import focus_canvas
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
@@ -41,10 +40,8 @@ from napari_panoptic.viewer.panels.review.plan.work import (
     spelt,
     written,
 )
+from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter, TakesVerdicts
 from napari_panoptic.viewer.panels.seen_part import SeenPresenter
-
-if TYPE_CHECKING:
-    from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 
 T = TypeVar("T")
 NOTHING_TO_UNDO = "Nothing to undo: no verdict on an item was given in this window."
@@ -53,28 +50,23 @@ NOTHING_TO_UNDO = "Nothing to undo: no verdict on an item was given in this wind
 class PlanPresenter(SeenPresenter[PlanPanel]):
     """Plans a review of the cohort, leads through its items, and shows the estimates.
 
-    Parameters
-    ----------
-    around
-        Session, viewer and the other panels.
-    panel
-        The panel.
-    review
-        The review without a plan: its reviewer and its file are used.
+    It uses reviewer and file of the review without a plan.
     """
 
     title = "Plan"
     key = "Alt-b"  # P is the mnemonic of napari's menu Plugins
+    shows_outcomes = False
     panel_type = PlanPanel
 
-    def __init__(self, around: Surroundings, panel: PlanPanel, review: ReviewPresenter) -> None:
+    def __init__(self, around: Surroundings, panel: PlanPanel) -> None:
         super().__init__(around, panel)
-        self._review = review
+        self._review = self.link.presenter(ReviewPresenter)
+        self._review.key_taker = self._key_taker
         self._counting: Stream[Population] = Stream(
             self._on_population,
             ended=self._on_counted,
             failed=self._on_failed,
-            progressed=panel.ask.show_progress,
+            progressed=panel.ask.counting.show_progress,
         )
         self._offering: Latest[Offer] = Latest(self._on_offer, failed=self._on_failed)
         self._estimating: Latest[Found] = Latest(self._on_found, failed=self._on_failed)
@@ -113,8 +105,8 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             (self._sight.changed, self._on_sight),
             (ask.changed, self.refresh),
             (ask.draw_wanted, self.draw),
-            (ask.count_wanted, self._on_count),
-            (ask.stop_wanted, self._on_stop),
+            (ask.counting.start_wanted, self._on_count),
+            (ask.counting.stop_wanted, self._on_stop),
             (ask.back_wanted, self._on_back),
             (panel.name_wanted, self._on_name),
             (panel.begin_wanted, self.begin_review),
@@ -182,7 +174,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if known is None:
             ask.show_offer(words.COUNTING if self._counting.is_busy else "", may_draw=False)
             return
-        ask.show_progress(None)
+        ask.counting.show_progress(None, may_start=False)
         ask.draw.setEnabled(False)
         self._offering.start(partial(offer, known.units, goal, ask.seed.value()))
 
@@ -193,10 +185,10 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if self._counting.is_busy and self._asked == wanted:
             return None
         if self._is_stopped and self._asked == wanted:
-            self.panel.ask.show_progress(None, may_count=True)
+            self.panel.ask.counting.show_progress(None)
             return None
         self._asked, self._is_stopped = wanted, False
-        self.panel.ask.show_progress(0.0)
+        self.panel.ask.counting.show_progress(0.0)
         self._counting.start(
             partial(counted, self.session.cohort, wanted, self.session.held_up_to_px)
         )
@@ -326,7 +318,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             self._known = self._asked, found
 
     def _on_counted(self) -> None:
-        self.panel.ask.show_progress(None)
+        self.panel.ask.counting.show_progress(None, may_start=False)
         if self._known is not None and self._known[0] == self._asked:
             self.refresh()
 
@@ -346,7 +338,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     def _on_failed(self, error: PanopticError) -> None:
         show_failure(error)
         self._is_stopped = True
-        self.panel.ask.show_progress(None, may_count=True)
+        self.panel.ask.counting.show_progress(None)
         self.panel.ask.show_offer(str(error), may_draw=False)
         self.panel.show_problem(str(error))
         self._show_found()
@@ -501,7 +493,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     def _on_stop(self) -> None:
         self._counting.stop()
         self._is_stopped = True
-        self.panel.ask.show_progress(None, may_count=True)
+        self.panel.ask.counting.show_progress(None)
         self.panel.ask.show_offer(words.STOPPED, may_draw=False)
 
     # From item to item.
@@ -557,7 +549,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._leading.go_to(item)
         if item.tile_yx_px is None:
             self.panel.item.show_object(title, verdict)
-            self._return_keys()
+            self.return_keys()
         else:
             self.panel.item.show_tile(title, verdict, None if given is None else given.count)
 
@@ -574,14 +566,6 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     def _after_verdict(self) -> None:
         self._show_progress()
         self._compute_estimates()
-
-    def _return_keys(self) -> None:
-        """Return the keyboard focus from the panel to the image."""
-        window = self.panel.window()
-        focused = None if window is None else window.focusWidget()
-        if focused is not None and self.panel.isAncestorOf(focused):
-            focused.clearFocus()
-            focus_canvas(self.around.viewer)
 
     def _say(self, text: str) -> None:
         self.panel.show_state(text)
@@ -607,6 +591,10 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._leading.leave()
         self.panel.show_problem("")
         self.panel.show_state("")
+
+    def _key_taker(self) -> TakesVerdicts:
+        """Return what the keys of verdicts apply to: the item that is reviewed in sight, if any."""
+        return self if self.is_on and self.is_in_sight else self._review
 
     @property
     def _reviewing(self) -> Reviewing:

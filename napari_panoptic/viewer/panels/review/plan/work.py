@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Verdict
@@ -89,22 +88,18 @@ def counted(
     cohort: Cohort, wanted: Wanted, held_up_to_px: int, job: Job[Population]
 ) -> Iterator[Population]:
     """Evaluate teams over the cohort; for workers."""
-    progress = Progress(lambda: job.is_wanted, job.report)
-    try:
-        found = population(
-            cohort,
-            wanted.teams,
-            wanted.settings,
-            wanted.source,
-            held_up_to_px=held_up_to_px,
-            progress=progress,
-        )
-        if wanted.has_suspects:
-            units = with_cohort_suspects(found.units, cohort, wanted.source)
-            found = replace(found, units=units)
-        yield found
-    except StoppedError:
-        return
+    found = population(
+        cohort,
+        wanted.teams,
+        wanted.settings,
+        wanted.source,
+        held_up_to_px=held_up_to_px,
+        progress=job.progress,
+    )
+    if wanted.has_suspects:
+        units = with_cohort_suspects(found.units, cohort, wanted.source)
+        found = replace(found, units=units)
+    yield found
 
 
 def estimated(plan: Plan, units: Units, answers: Sequence[Answer], goal: Goal) -> Found:

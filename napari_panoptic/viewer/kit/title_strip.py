@@ -1,0 +1,116 @@
+"""What the strips above the images of all desks have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from psygnal import Signal
+from qtpy.QtCore import Qt
+from qtpy.QtGui import QAction, QKeySequence  # type: ignore[attr-defined]
+from qtpy.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+
+from napari_panoptic.viewer.kit.keys import KEY_LIST
+from napari_panoptic.viewer.kit.shown import RichLabel
+from napari_panoptic.viewer.kit.widgets import ElidedLabel
+
+
+class KeysButton(QToolButton):
+    """The way to the list of all keys, which has a key of its own.
+
+    Parameters
+    ----------
+    strip
+        The strip that it lies on; the key works in its window.
+    wanted
+        Called when the user asks for the list.
+    """
+
+    def __init__(self, strip: QWidget, wanted: Callable[[], object]) -> None:
+        super().__init__(strip)
+        self.setText(KEY_LIST.text)
+        self.setToolTip(f"All keys and their actions ({KEY_LIST.text})")
+        self.clicked.connect(lambda _=False: wanted())
+        action = QAction(strip)
+        # Whether Shift counts as part of the character is not the same everywhere.
+        action.setShortcuts([QKeySequence(key) for key in (KEY_LIST.key, f"Shift+{KEY_LIST.key}")])
+        action.triggered.connect(lambda _=False: wanted())
+        strip.addAction(action)
+
+
+class NotesButton(QPushButton):
+    """How much was odd in the files of what is shown, and the way to the list; hidden without any.
+
+    Parameters
+    ----------
+    meaning
+        The tooltip.
+    wanted
+        Called when the user asks for the list.
+    """
+
+    def __init__(self, meaning: str, wanted: Callable[[], object]) -> None:
+        super().__init__()
+        self.setToolTip(meaning)
+        self.hide()
+        self.clicked.connect(lambda _=False: wanted())
+
+    def show_count(self, count: int) -> None:
+        """Show how many notes there are."""
+        self.setVisible(count > 0)
+        self.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
+
+    def said(self) -> str:
+        """Return its text; empty if it is hidden."""
+        return "" if self.isHidden() else self.text()
+
+
+class FigureTitle(QWidget):
+    """What is shown with its figure, and below it the selected object; with keys and notes.
+
+    Parameters
+    ----------
+    title, selected
+        Texts at first.
+    figure_meaning, notes_meaning
+        The tooltips of the figure and of the button with the notes.
+    """
+
+    notes_clicked = Signal()
+    keys_clicked = Signal()
+
+    def __init__(
+        self, title: str, selected: str, *, figure_meaning: str, notes_meaning: str
+    ) -> None:
+        super().__init__()
+        self._title = ElidedLabel(title, mode=Qt.TextElideMode.ElideLeft)
+        self._selected, self._figure = ElidedLabel(selected), RichLabel()
+        self._figure.setToolTip(figure_meaning)
+        self._notes = NotesButton(notes_meaning, self.notes_clicked.emit)
+        self._first, second = QHBoxLayout(), QHBoxLayout()
+        self._first.addWidget(self._title, 1)
+        self._first.addWidget(self._figure)
+        second.addWidget(self._selected, 1)
+        second.addWidget(self._notes)
+        second.addWidget(KeysButton(self, self.keys_clicked.emit))
+        self._lines = QVBoxLayout(self)
+        self._lines.setContentsMargins(6, 2, 6, 2)
+        self._lines.setSpacing(1)
+        self._lines.addLayout(self._first)
+        self._lines.addLayout(second)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def title(self) -> str:
+        """Return the title as it is shown."""
+        return self._title.text()
+
+    def figure_text(self) -> str:
+        """Return the figure as it is shown, with a note on it, as rich text."""
+        return self._figure.text()
+
+    def selected_text(self) -> str:
+        """Return the text about the selected object."""
+        return self._selected.text()
+
+    def notes_text(self) -> str:
+        """Return the text of the notes button; empty if it is hidden."""
+        return self._notes.said()

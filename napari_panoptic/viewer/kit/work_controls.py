@@ -1,0 +1,74 @@
+"""The button that starts a piece of work, the one that stops it, and the bar between them."""
+
+from __future__ import annotations
+
+from psygnal import Signal
+from qtpy.QtWidgets import QProgressBar
+
+from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.kit.widgets import push_button
+
+_PARTS = 1000
+_HEIGHT_PX = 10
+
+
+class ThinBar(QProgressBar):
+    """A low progress bar without text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setTextVisible(False)
+        self.setFixedHeight(_HEIGHT_PX)
+
+
+class WorkControls:
+    """Starts work, stops it, and shows its progress; the panel lays the widgets out.
+
+    Parameters
+    ----------
+    text, tooltip
+        Of the button that starts the work.
+    stop_tooltip
+        Of the button that stops it.
+    bar
+        A bar with another look than the thin one.
+    """
+
+    start_wanted = Signal()
+    stop_wanted = Signal()
+
+    def __init__(
+        self,
+        text: str,
+        tooltip: str,
+        *,
+        stop_tooltip: str = "Stop after the region that is being evaluated.",
+        bar: QProgressBar | None = None,
+    ) -> None:
+        self.start, self.stop = push_button(text, tooltip), push_button("Stop", stop_tooltip)
+        self.bar = ThinBar() if bar is None else bar
+        self.is_running = False
+        self.start.clicked.connect(lambda _=False: self.start_wanted.emit())
+        self.stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
+        self.bar.hide()
+        self.stop.hide()
+
+    def show_progress(
+        self, share: float | None, doing: str = "", *, may_start: bool = True
+    ) -> None:
+        """Show the share of the work that is done; None if none is running."""
+        count = None if share is None else (round(_PARTS * share), _PARTS)
+        self.show_count(count, doing, may_start=may_start)
+
+    def show_count(
+        self, count: tuple[int, int] | None, doing: str = "", *, may_start: bool = True
+    ) -> None:
+        """Show how much of how much is done; None if no work is running."""
+        self.is_running = count is not None
+        self.bar.setVisible(self.is_running)
+        self.stop.setVisible(self.is_running)
+        self.start.setVisible(may_start and not self.is_running)
+        self.bar.setToolTip(shown(doing))
+        if count is not None:
+            self.bar.setMaximum(max(count[1], 1))
+            self.bar.setValue(count[0])
