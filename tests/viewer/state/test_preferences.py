@@ -23,7 +23,7 @@ from napari_panoptic.viewer.kit import keys
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, Shortcut, key_sections, key_text
 from napari_panoptic.viewer.panels.failures.crops import Crops
 from napari_panoptic.viewer.panels.failures.view import FailureView
-from napari_panoptic.viewer.panels.part import made
+from napari_panoptic.viewer.panels.part import PanelPart
 from napari_panoptic.viewer.state.preferences import Preferences
 from tests.support.many_failures import many_failures
 
@@ -243,7 +243,7 @@ class TestGlossary:
 def test_no_key_is_bound_twice(qtbot):
     bound = [shortcut.key.lower() for shortcut in DESK_KEYS]
     for part_type in PARTS:
-        part = made(part_type)
+        part = PanelPart(part_type)
         qtbot.addWidget(part.widget)
         bound += [part.key.lower()] if part.key is not None else []
         bound += [shortcut.key.lower() for shortcut, _ in part.shortcuts()]
