@@ -24,6 +24,7 @@ import signal
 import sqlite3
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from napari_panoptic.cli.main import main as command
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -359,6 +361,8 @@ def killed(victim: Victim, folder: Path, *, at: int = 0, after_s: float | None =
         os.close(reader)
         status = 1
         try:
+            # Its own lock: processes share tqdm's, and one that is killed never releases it.
+            tqdm.set_lock(threading.RLock())
             # What a terminal would show is of no interest 200 times over.
             quiet = os.open(os.devnull, os.O_WRONLY)
             log = os.open(str(folder / "said.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
