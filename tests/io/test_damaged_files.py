@@ -31,6 +31,7 @@ from napari_panoptic.io.cohorts.raters_layout import read_raters_description
 from napari_panoptic.io.decode import pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.arrays import AREAS, _area_of, array_items
+from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
 from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.polygons.annotation_store import read_store
 from napari_panoptic.io.formats.polygons.geojson import read_geojson
@@ -717,6 +718,29 @@ def test_resolutions_of_which_one_is_below_zero(tmp_path: Path) -> None:
 def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError, match="invalid character"):
         read_pixels(tmp_path / "a\0.png", "a mask", colour=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("a" * 300 + ".png", "cannot be opened"), ("a\0/b.png", "is a name in the folder")],
+)
+def test_pictures_of_coco_panoptic_that_no_file_can_have(
+    tmp_path: Path, name: str, words: str
+) -> None:
+    """The file was looked for once more to explain that it is not there, which failed."""
+    path = tmp_path / "panoptic.json"
+    annotation = {"image_id": 1, "file_name": name, "segments_info": []}
+    categories = [{"id": 1, "name": "Epithelial"}]
+    path.write_text(json.dumps({"annotations": [annotation], "categories": categories}))
+    path.with_suffix("").mkdir()
+    with pytest.raises(UnreadableFileError, match=words):
+        _load_all_items(path)
+
+
+def _load_all_items(path: Path) -> None:
+    for item in panoptic_items(path):
+        files = MaskFiles(Source.COCO_PANOPTIC, {"": (path, *item.paths)}, item.key)
+        load_masks(files, MONUSAC_CLASSES, shape=SHAPE)
 
 
 @pytest.mark.parametrize("level", ["1" + 400 * "0", "1e400", "nan"])
