@@ -572,6 +572,18 @@ def test_a_stored_region_of_another_layout(tmp_path: Path, body: str) -> None:
         store.read("r")
 
 
+@pytest.mark.parametrize("dtype", [[], "i4,i4"])
+def test_a_stored_table_whose_columns_have_several_fields(tmp_path: Path, dtype: object) -> None:
+    result = {"team": "t", "patient": "p", "region": "r", "objects": [["iou", dtype, [0.5]]]}
+    header = {"format": "napari-panoptic region 2", "region": "r", "fingerprint": "f"}
+    body = json.dumps([[result | {"counts": None, "scores": {}}]])
+    store = PartStore(tmp_path)
+    line = json.dumps(header | {"sha256": _sha256(body)})
+    store._path("r").write_text(f"{line}\n{body}\n", encoding="utf-8")
+    with pytest.raises(DamagedPartError):
+        store.read("r")
+
+
 @pytest.mark.parametrize("count", [0, -1, 1.0])
 def test_a_stored_finding_that_nobody_made(tmp_path: Path, count: float) -> None:
     """It was shown as found no times."""
