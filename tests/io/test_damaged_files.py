@@ -526,6 +526,34 @@ def test_zarr_metadata(tmp_path: Path, change: dict[str, Any]) -> None:
         str(error).encode("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"shape": [12, 2**31]}, "px"),
+        ({"shape": [12, 10**30]}, "px"),
+        ({"shape": [12, 10**400]}, "px"),
+        ({"chunks": [0, 16]}, "chunks of at least 1 px"),
+    ],
+)
+def test_zarr_sizes_that_no_image_has(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    """All chunks that there should be were listed, to count those that are there."""
+    (tmp_path / "a.zarr").mkdir()
+    array = {"zarr_format": 2, "shape": [12, 16], "chunks": [12, 16], "dtype": "<i4"}
+    array |= {"compressor": None, "fill_value": 0, "order": "C", "filters": None}
+    (tmp_path / "a.zarr" / ".zarray").write_text(json.dumps(array | change))
+    files = label_files(tmp_path / "a.zarr")
+    with pytest.raises(UnreadableFileError, match=words):
+        load_masks(files, MONUSAC_CLASSES, shape=None)
+
+
+def test_a_zarr_label_that_is_a_group(tmp_path: Path) -> None:
+    folder = _image_with_labels(tmp_path / "a.zarr", "n")
+    (folder / "labels/n/0/.zarray").rename(folder / "labels/n/0/.zgroup")
+    (folder / "labels/n/0/.zgroup").write_text('{"zarr_format": 2}')
+    with pytest.raises(UnreadableFileError, match="found a group"):
+        load_masks(label_files(folder), MONUSAC_CLASSES, shape=SHAPE)
+
+
 def _image_with_labels(folder: Path, *labels: str) -> Path:
     """Write an OME-Zarr image that names some labels; only ``n`` is there."""
     scales = {"multiscales": [{"datasets": [{"path": "0"}]}]}
