@@ -281,7 +281,10 @@ def test_verdicts_without_a_plan_are_no_part_of_the_estimate(window):
     window.presenter.refresh()
     window.settle()
     assert stored(window)[1] == []
-    assert f"{words.OUTSIDE} Here: 1, among them 1 found errors." in window.panel.result_text()
+    assert (
+        f"{words.OUTSIDE} Such verdicts in this file: 1 (1 report errors)."
+        in window.panel.result_text()
+    )
 
 
 @pytest.mark.long

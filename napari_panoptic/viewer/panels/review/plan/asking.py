@@ -1,4 +1,4 @@
-"""What a plan is asked for: the figure, how precise, and in what time."""
+"""The form of a plan: the figure to estimate, the precision, and the time available."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.review.plan import words
 
 PRECISION, MINUTES, SECONDS = 0.05, 60, 20
-"""What is asked for at first."""
+"""The goal that the form starts with."""
 _ALONE = Choice(None, "no other team", "The figure of one team.")
 
 
 class AskPage(QWidget):
-    """The form of a plan, and the plan that it leads to."""
+    """The form of a plan, and the plan that results from it."""
 
     changed = Signal()  # anything that decides the plan
     draw_wanted = Signal()
@@ -38,11 +38,11 @@ class AskPage(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.quantity = ChoiceBox(words.QUESTIONS, "The figure that the review estimates.")
+        self.quantity = ChoiceBox(words.QUESTIONS, "Figure that the review estimates.")
         self.quantity.shrinkable().show_choice(Quantity.F1)
-        self.team = ChoiceBox(meaning="Whose predictions are reviewed.").shrinkable()
+        self.team = ChoiceBox(meaning="Team whose predictions are reviewed.").shrinkable()
         self.other = ChoiceBox(
-            meaning="Estimate the difference of two teams. Each has a sample of its own."
+            meaning="Estimate the difference between two teams. Each team gets its own sample."
         ).shrinkable()
         self.precision = QDoubleSpinBox()
         self.minutes, self.seconds, self.seed = QSpinBox(), QSpinBox(), QSpinBox()
@@ -52,7 +52,7 @@ class AskPage(QWidget):
         self.offer = PlainLabel()
         self.counting = WorkControls(
             "Count the items",
-            "Evaluate the team in all regions, to count what can be reviewed.",
+            "Evaluate the team in all regions to count the items.",
             stop_tooltip="",
         )
         self.draw, self.back = QPushButton("Draw the plan"), QPushButton("Back to the plan")
@@ -64,7 +64,7 @@ class AskPage(QWidget):
 
     @property
     def goal(self) -> Goal | None:
-        """What is asked for; None without a team."""
+        """The goal in the form; None without a team."""
         if self.team.choice is None:
             return None
         others = [self.other.choice] if self.other.choice not in (None, self.team.choice) else []
@@ -79,7 +79,7 @@ class AskPage(QWidget):
         )
 
     def offer_teams(self, teams: Sequence[str], team: str | None) -> None:
-        """Offer the teams of a cohort."""
+        """List the teams of a cohort."""
         self.team.offer([Choice(name, name) for name in teams])
         if team in teams:
             self.team.show_choice(team)
@@ -88,7 +88,7 @@ class AskPage(QWidget):
         self._show_others()
 
     def show_offer(self, text: str, *, may_draw: bool) -> None:
-        """Show the plan that the goal leads to, or why there is none."""
+        """Show the plan for the goal, or why there is none."""
         self.offer.setText(text)
         self.draw.setEnabled(may_draw)
 
@@ -120,19 +120,19 @@ class AskPage(QWidget):
 
     def _explain(self) -> None:
         tooltips: dict[QWidget, str] = {
-            self.precision: "Half of the width of the 95 % interval: 0.05 are 5 percentage points.",
-            self.minutes: "The time that you have for the whole review.",
-            self.seconds: "How long a verdict takes on average.",
-            self.seed: "The same seed and cohort give the same plan.",
-            self.is_blind: "The names of teams, the colours of statuses and the lists of objects "
-            "are hidden while you review the plan.",
-            self.is_shared: "One verdict per item is enough, by any reviewer. Otherwise each "
-            "reviewer completes the plan, and their agreement is shown.",
-            self.has_suspects: "Draw more of the annotations that look wrong because teams agree "
-            "against them. The estimates account for it, and the share of annotation errors is "
-            "usually found with a narrower interval.",
-            self.draw: "Draw the items at random, and keep the plan with the verdicts.",
-            self.back: "Return to the plan that was drawn before.",
+            self.precision: "Half the width of the 95 % interval: 0.05 means 5 percentage points.",
+            self.minutes: "Time available for the whole review.",
+            self.seconds: "Average time per verdict.",
+            self.seed: "The same seed and cohort produce the same plan.",
+            self.is_blind: "Hide team names, status colours and object lists while you "
+            "review the plan.",
+            self.is_shared: "One verdict per item is enough, from any reviewer. If not shared, "
+            "each reviewer completes the plan and the agreement is shown.",
+            self.has_suspects: "Draw more annotations that several teams contradict. The "
+            "estimates correct for this, and the interval for annotation errors usually "
+            "becomes narrower.",
+            self.draw: "Draw the items at random and save the plan in the review file.",
+            self.back: "Return to the current plan.",
         }
         for widget, text in tooltips.items():
             widget.setToolTip(text)
@@ -145,11 +145,11 @@ class AskPage(QWidget):
         grid = QGridLayout()
         grid.setSpacing(4)
         rows = (
-            ("I want to know", self.quantity),
+            ("Estimate", self.quantity),
             ("Team", self.team),
-            ("compared with", self.other),
+            ("Compared with", self.other),
             ("Precision", self.precision),
-            ("Time I have", self.minutes),
+            ("Time available", self.minutes),
             ("Time per item", self.seconds),
             ("Seed", self.seed),
         )

@@ -24,7 +24,7 @@ MOST_NUCLEI = 999
 
 
 class CountBox(QSpinBox):
-    """A number of nuclei; Enter saves it, and keys of verdicts go to the desk."""
+    """A number of nuclei; Enter saves it, and verdict keys go to the desk."""
 
     entered = Signal()
 
@@ -47,7 +47,7 @@ class CountBox(QSpinBox):
 
 
 class ItemBox(QWidget):
-    """The item that is reviewed, and what is asked about it."""
+    """The item under review, and the question about it."""
 
     verdict_given = Signal(Verdict)
 
@@ -82,12 +82,12 @@ class ItemBox(QWidget):
         self.nuclei.selectAll()
 
     def show_end(self, text: str, detail: str) -> None:
-        """Show that there is nothing more to review."""
+        """Show that all items are reviewed."""
         self._show("", is_tile=False)
         self.verdicts.show_end(text, detail)
 
     def title(self) -> str:
-        """Return the name of the item as it is shown."""
+        """Return the displayed name of the item."""
         return self._title.text()
 
     def _show(self, title: str, *, is_tile: bool) -> None:
@@ -97,7 +97,7 @@ class ItemBox(QWidget):
         self._tile.setVisible(is_tile)
 
     def _on_count(self) -> None:
-        # With a number, the verdict says only that it can be told.
+        # With a number, the verdict only states that the tile can be judged.
         self.verdict_given.emit(Verdict.ANNOTATION_RIGHT)
 
     def _lay_out(self) -> None:

@@ -1,4 +1,4 @@
-"""Shows the items of a plan on the image, one after the other."""
+"""Navigation to the items of a plan on the image."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from napari_panoptic.viewer.panels.review.plan.square import TileSquare
 
 
 class Leading:
-    """Goes to an item, and knows whether it is what the user looks at.
+    """Navigate to an item, and check whether it is in view.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Leading:
         self._item: PlanItem | None = None
 
     def go_to(self, item: PlanItem) -> None:
-        """Show an item: select the object, or frame the square once its region is there."""
+        """Show an item: select the object, or frame the square once its region is loaded."""
         self.leave()
         self._item = item
         if item.tile_yx_px is None:
@@ -33,7 +33,7 @@ class Leading:
             self.follow_region()
 
     def follow_region(self) -> None:
-        """Frame the square in its region, and in no other."""
+        """Frame the square in its own region only."""
         item, snapshot = self._item, self._session.snapshot
         if item is None or snapshot is None or snapshot.region.name != item.region:
             self._square.remove()
@@ -43,7 +43,7 @@ class Leading:
             self._link.scene.bring_box_into_view(box)
 
     def is_shown(self, item: PlanItem, verdict: Verdict) -> bool:
-        """Return whether an item is what the user looks at, and gives a verdict on."""
+        """Return whether the user is looking at an item, so that verdicts apply to it."""
         session, chosen = self._session, self._session.selection
         snapshot = session.snapshot
         if snapshot is None or (snapshot.region.name, session.team) != (item.region, item.team):
@@ -55,11 +55,11 @@ class Leading:
         return chosen is not None and (chosen.side, chosen.id) == (item.side, item.object_id)
 
     def leave(self) -> None:
-        """Show no item any more."""
+        """Stop showing an item."""
         self._item = None
         self._square.remove()
 
     def close(self, *, is_window_gone: bool) -> None:
-        """Take the square away, or let go of it where its window is gone."""
+        """Remove the square, or only drop it if its window is closed."""
         self._item = None
         self._square.close(is_window_gone=is_window_gone)

@@ -29,11 +29,11 @@ from napari_panoptic.viewer.panels.review.plan.asking import AskPage
 from napari_panoptic.viewer.panels.review.plan.item_box import ItemBox
 
 MORE_ITEMS = 50
-"""Items that are added to a plan at first."""
+"""Default number of items to add to a plan."""
 
 
 class PlanPanel(QScrollArea):
-    """Plans a review and leads through it; shows and reports, and decides nothing."""
+    """Form, items and estimates of a planned review; a view without logic."""
 
     name_wanted = Signal()
     begin_wanted = Signal()
@@ -55,9 +55,9 @@ class PlanPanel(QScrollArea):
         self.enter_name = QPushButton("Enter your name…")
         self.begin, self.pause = QPushButton("Begin the review"), QPushButton("Pause")
         self.undo = QPushButton(f"Undo   {key_text(UNDO_KEY)}")
-        self.previous, self.following = QPushButton("Item before"), QPushButton("Next open")
+        self.previous, self.following = QPushButton("Previous item"), QPushButton("Next open")
         self.again = QPushButton("Show the item")
-        self.of_class = ChoiceBox(meaning="The class of the figures.")
+        self.of_class = ChoiceBox(meaning="Class of the figures.")
         self.export, self.extension = QPushButton("Export estimates…"), QPushButton("Add items")
         self.more, self.new = QSpinBox(), QPushButton("New plan…")
         self.bar, self.headline = QProgressBar(), PlainLabel()
@@ -72,7 +72,7 @@ class PlanPanel(QScrollArea):
         self.show_results(None, (), ())
 
     def show_hint(self, text: str, *, wants_name: bool = False) -> None:
-        """Show only a sentence, with a button for the name if that is missing."""
+        """Show only a sentence, with a button to enter the name if it is missing."""
         self._hint.setText(text)
         self._hint.setVisible(bool(text))
         self.enter_name.setVisible(wants_name)
@@ -81,7 +81,7 @@ class PlanPanel(QScrollArea):
             self._review.hide()
 
     def show_asking(self, *, has_plan: bool) -> None:
-        """Show the form; with a way back to the plan if there is one."""
+        """Show the form, with a button back to the current plan if there is one."""
         self.show_hint("")
         self.ask.back.setVisible(has_plan)
         self.ask.show()
@@ -98,7 +98,7 @@ class PlanPanel(QScrollArea):
         self._going.setVisible(is_on)
 
     def show_progress(self, share: Share, headline: str, precision: str) -> None:
-        """Show how much is reviewed, and the figure so far."""
+        """Show the progress and the current estimate."""
         self.bar.setRange(0, max(share.total, 1))
         self.bar.setValue(share.done)
         self.headline.setText(headline)
@@ -106,7 +106,7 @@ class PlanPanel(QScrollArea):
         self._precision.setVisible(bool(precision))
 
     def show_state(self, text: str, *, saved: bool | None = None) -> None:
-        """Show the outcome of the last action; `saved` only for a verdict that is on disk."""
+        """Show the outcome of the last action; pass `saved` only for a verdict on disk."""
         sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
         self._state.setText(f"{sign}{text}")
         self._state.setVisible(bool(text))
@@ -119,8 +119,8 @@ class PlanPanel(QScrollArea):
     def show_results(
         self, sentences: str | None, rows: Sequence[words.Row], classes: Sequence[str]
     ) -> None:
-        """Show the estimates in words and as a table; None if there are none yet."""
-        self._sentences.setText(sentences or "There is no figure before the first verdicts.")
+        """Show the estimates as sentences and as a table; None if there are none yet."""
+        self._sentences.setText(sentences or "No estimates yet. Review some items first.")
         choices = [Choice(name, "all classes" if name == ALL else name) for name in classes]
         self.of_class.show_among(choices, self.of_class.choice if choices else None)
         if choices and self.of_class.choice is None:
@@ -131,7 +131,7 @@ class PlanPanel(QScrollArea):
         self.export.setEnabled(sentences is not None)
 
     def show_design(self, design: str, notes: str) -> None:
-        """State the design, and what else there is to know."""
+        """Show the design and the notes."""
         self._design.setText(design)
         self._notes.setText(notes)
         self._design.setVisible(bool(design))
@@ -140,7 +140,7 @@ class PlanPanel(QScrollArea):
     # Texts, for tests and screen readers.
 
     def hint_text(self) -> str:
-        """Return the sentence that is shown in place of everything else; empty if none is."""
+        """Return the sentence shown in place of everything else; empty if there is none."""
         return "" if self._hint.isHidden() else self._hint.text()
 
     def state_text(self) -> str:
@@ -152,27 +152,27 @@ class PlanPanel(QScrollArea):
         return "" if self._problem.isHidden() else self._problem.text()
 
     def result_text(self) -> str:
-        """Return the estimates in words, the design, and the notes."""
+        """Return the estimates as sentences, the design, and the notes."""
         return "\n".join(at.text() for at in (self._sentences, self._design, self._notes))
 
     def result_cells(self) -> list[list[str]]:
         """Return the table of estimates."""
         return self._table.texts()
 
-    # How it is made.
+    # Layout.
 
     def _explain(self) -> None:
         tooltips: dict[QWidget, str] = {
-            self.begin: "Go to the first item without a verdict. Each verdict leads to the next.",
-            self.pause: "Stop for now; the plan goes on where you left it, also after a restart.",
-            self.undo: "Withdraw your last verdict on an item, given in this window.",
-            self.previous: "Look at the item before again, and change its verdict.",
-            self.following: "The first item without a verdict.",
-            self.again: "Go back to the item after looking elsewhere.",
-            self.export: "Write plan, verdicts and estimates, as the command line does.",
-            self.extension: "Draw further items for this plan; verdicts stay.",
+            self.begin: "Go to the first item without a verdict. Each verdict goes on to the next.",
+            self.pause: "Pause the review. It resumes at the same item, even after a restart.",
+            self.undo: "Withdraw your last verdict on an item in this window.",
+            self.previous: "Go back to the previous item to change its verdict.",
+            self.following: "Go to the first item without a verdict.",
+            self.again: "Return to the item after looking elsewhere.",
+            self.export: "Write the plan, verdicts and estimates as CSV and JSON files.",
+            self.extension: "Draw more items for this plan and keep its verdicts.",
             self.more: "Number of items to add.",
-            self.new: "Ask for another plan. This one and its verdicts stay in the review file.",
+            self.new: "Draw a new plan. This one and its verdicts stay in the review file.",
             self.enter_name: "Go to the reviewer's name in the Review panel.",
         }
         for widget, text in tooltips.items():

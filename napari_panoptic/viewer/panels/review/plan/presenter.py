@@ -1,4 +1,4 @@
-"""A planned review of the cohort that is shown: drawn, led through, and estimated."""
+"""Presenter of a planned review: draw the plan, step through its items, show estimates."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter, Take
 from napari_panoptic.viewer.panels.seen_part import SeenPresenter
 
 T = TypeVar("T")
-NOTHING_TO_UNDO = "Nothing to undo: no verdict on an item was given in this window."
+NOTHING_TO_UNDO = "Nothing to undo: this window has no verdict on an item."
 
 
 class PlanPresenter(SeenPresenter[PlanPanel]):
-    """Plans a review of the cohort, leads through its items, and shows the estimates.
+    """Plan a review of the cohort, step through its items, and show the estimates.
 
     It uses reviewer and file of the review without a plan.
     """
@@ -80,7 +80,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._current: CurrentPlan | None = None
         self._found: Found | None = None
         self.item: PlanItem | None = None
-        """The item that is reviewed; None if the review is paused or all items are reviewed."""
+        """The item under review; None if the review is paused or all items are reviewed."""
         self.is_on = False
         """Whether items are being reviewed: verdicts then apply to them."""
         cohort = self.session.cohort
@@ -123,16 +123,16 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         ]
 
     def close(self) -> None:
-        """Stop all work, and take the square away."""
+        """Stop all work and remove the square."""
         for each in (self._counting, self._offering, self._estimating):
             each.close()
         self.is_on, self._is_closed = False, True
         self._leading.close(is_window_gone=self.is_window_gone)
 
-    # What is shown.
+    # View.
 
     def compute_now(self) -> None:
-        """Show the plan, or the form of one, and compute what belongs to it."""
+        """Show the plan or its form, and compute the population and the estimates."""
         panel, reviewing = self.panel, self._reviewing
         self._current = self._read_plan()
         if not reviewing.reviewer:
@@ -162,7 +162,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         return CurrentPlan(replace(stored, plan=spelt(stored.plan, self.session.cohort)), setup)
 
     def _plan_for_goal(self) -> None:
-        """Compute the plan that the form leads to."""
+        """Compute the plan for the goal in the form."""
         ask, session = self.panel.ask, self.session
         goal = ask.goal
         if goal is None:
@@ -179,7 +179,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._offering.start(partial(offer, known.units, goal, ask.seed.value()))
 
     def _population(self, wanted: Wanted) -> Population | None:
-        """Return the items of teams; None if they are being counted first."""
+        """Return the items of teams; None while they are being counted."""
         if self._known is not None and self._known[0] == wanted:
             return self._known[1]
         if self._counting.is_busy and self._asked == wanted:
@@ -205,7 +205,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self.panel.show_plan(name, is_on=self.is_on, is_begun=is_begun)
 
     def _compute_estimates(self) -> None:
-        """Compute what the verdicts say, once the population is known."""
+        """Compute the estimates from the verdicts once the population is known."""
         current = self._current
         if current is None:
             return
@@ -217,14 +217,14 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             )
 
     def _show_progress(self) -> None:
-        """Show how much is reviewed, and the figure as far as it is known."""
+        """Show the progress and the current estimate, if known."""
         current, found, answers = self._current, self._found, self._answers()
         if current is None or answers is None:
             return
         share = Share(len(answers), len(current.plan))
         estimates = None if found is None else found.estimates
         interval = None if estimates is None else reached(current.goal, estimates)
-        precision = "The cohort is being evaluated for the figures …"
+        precision = "Evaluating the cohort for the estimates …"
         if found is not None:
             precision = words.precision_text(current.goal, interval, found.at_end)
         elif self.panel.problem_text():
@@ -234,7 +234,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         )
 
     def _show_found(self, _class: object = None) -> None:
-        """Show progress, and the estimates as far as they are known."""
+        """Show the progress and the estimates, if known."""
         current = self._current
         if current is None:
             return
@@ -275,10 +275,12 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             return words.OUTSIDE
         wrong = (Verdict.PREDICTION_RIGHT, Verdict.BOTH_WRONG)
         errors = sum(record.verdict in wrong for record in records)
-        return f"{words.OUTSIDE} Here: {len(records)}, among them {errors} found errors."
+        return (
+            f"{words.OUTSIDE} Such verdicts in this file: {len(records)} ({errors} report errors)."
+        )
 
     def _agreement(self) -> list[str]:
-        """Describe how far this reviewer agrees with the others who reviewed the plan."""
+        """Describe the agreement of this reviewer with the others who reviewed the plan."""
         own = self._reviewing.reviewer
         lines = []
         others = self._ask_store(PlannedReview.plan_reviewers) or []
@@ -292,12 +294,12 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         return lines
 
     def _answers(self) -> list[Answer] | None:
-        """Return the verdicts that count."""
+        """Return the verdicts that the estimates use."""
         shared = self._current is not None and self._current.setup.is_shared
         return self._ask_store(lambda at: at.pooled_answers() if shared else at.answers())
 
     def _ask_store(self, question: Callable[[PlannedReview], T]) -> T | None:
-        """Ask the review file; None where that failed, which is reported."""
+        """Query the review file; report an error and return None if that fails."""
         store = self._reviewing.store
         if store is None:
             return None
@@ -311,7 +313,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self.panel.show_state(str(error), saved=False)
         show_error(str(error))
 
-    # What was computed.
+    # Results of workers.
 
     def _on_population(self, found: Population) -> None:
         if self._asked is not None:
@@ -346,11 +348,11 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     # User actions.
 
     def draw(self) -> None:
-        """Keep the plan that the form leads to; the older one stays in the file."""
+        """Save the plan for the goal in the form; the older one stays in the file."""
         ask, session, found = self.panel.ask, self.session, self._offer
         store = self._reviewing.opened()
         if store is None or found is None:
-            return  # why not was reported
+            return  # the error was reported
         setup = PlanSetup(
             ask.goal,
             session.settings,
@@ -366,7 +368,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._forget()
         self._asks_anew = False
         self.refresh()
-        self.panel.show_state(f"The plan is kept in {store.path.name}.")
+        self.panel.show_state(f"Plan saved in {store.path.name}.")
 
     def begin_review(self) -> None:
         """Go to the first item without a verdict; verdicts apply to items from now on."""
@@ -410,7 +412,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._go_on()
 
     def undo(self) -> None:
-        """Withdraw the last verdict on an item that this window gave, and show the item."""
+        """Withdraw the last verdict on an item in this window, and show the item."""
         undone = self._ask_store(PlannedReview.undo_answer)
         if undone is None:
             self._say(NOTHING_TO_UNDO)
@@ -420,10 +422,10 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._go_to(undone)
 
     def extend(self, items: int) -> None:
-        """Draw further items for the plan."""
+        """Draw more items for the plan."""
         current, known = self._current, self._known
         if current is None or known is None:
-            self._say("Wait until the cohort is evaluated.")
+            self._say("The cohort is still being evaluated. Try again when it has finished.")
             return
         plan, units = current.plan, known[1].units
         self._others.start(partial(extend, plan, units, len(plan) + items), self._on_extended)
@@ -442,7 +444,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self.refresh()
         if self.is_on and self.item is None:
             self._go_on()
-        why = f"{added} items added." if added else "There are no further items in this cohort."
+        why = f"{added} items added." if added else "This cohort has no more items."
         self.panel.show_state(why)
 
     def _on_export(self) -> None:
@@ -452,7 +454,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             self.export(Path(chosen))
 
     def export(self, folder: Path) -> None:
-        """Write plan, verdicts and estimates, as the commands of the command line do."""
+        """Write plan, verdicts and estimates in the same files as the command line."""
         current, known, found = self._current, self._known, self._found
         answers = self._answers()
         if current is None or known is None or found is None or found.estimates is None:
@@ -472,7 +474,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def _on_exported(self, paths: Sequence[Path]) -> None:
         if not self._is_closed:
-            self.panel.show_state(f"{len(paths)} files are in {paths[0].parent}.")
+            self.panel.show_state(f"{len(paths)} files written to {paths[0].parent}.")
 
     def _on_new(self) -> None:
         self.pause()
@@ -533,7 +535,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             self._go(item_at(self._current.plan, number))
 
     def _go(self, item: PlanItem) -> None:
-        """Show an item, with the verdict that it has."""
+        """Show an item and its verdict."""
         current = self._current
         if current is None:
             return
@@ -554,11 +556,11 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             self.panel.item.show_tile(title, verdict, None if given is None else given.count)
 
     def _take_settings(self, setup: PlanSetup) -> None:
-        """Evaluate as the plan was, so that its items are those that are shown."""
+        """Apply the settings of the plan, so that its items match the objects on screen."""
         settings = self.link.panels.settings
         now, before = self.session.settings, setup.settings
         if now.replaced(distances=before.distances) != before:
-            show_info("The settings are now those of the plan.")
+            show_info("Settings changed to those of the plan.")
             settings.settings_chosen.emit(before.replaced(distances=now.distances))
         if self.session.source != setup.source:
             settings.source_chosen.emit(setup.source)
@@ -571,20 +573,20 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self.panel.show_state(text)
         show_info(text)
 
-    # What happens elsewhere.
+    # Reactions to other panels.
 
     def _on_region(self, _snapshot: object) -> None:
         self._leading.follow_region()
 
     def _on_review(self) -> None:
-        """Follow another reviewer or another file; verdicts without a plan are no matter."""
+        """Follow another reviewer or another file; ignore verdicts without a plan."""
         if self._reviewed_by != (self._reviewing.store, self._reviewing.reviewer):
             self._reviewed_by = self._reviewing.store, self._reviewing.reviewer
             self._forget()
             self.refresh()
 
     def _forget(self) -> None:
-        """Forget what belonged to another plan."""
+        """Discard the state of the previous plan."""
         self._estimating.drop()
         self._found, self.item = None, None
         self._set_on(False)
@@ -593,7 +595,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self.panel.show_state("")
 
     def _key_taker(self) -> TakesVerdicts:
-        """Return what the keys of verdicts apply to: the item that is reviewed in sight, if any."""
+        """Return the target of the verdict keys: the item under review if in view, else None."""
         return self if self.is_on and self.is_in_sight else self._review
 
     @property

@@ -14,13 +14,13 @@ from napari_panoptic.viewer.layers.mark_layer import MarkLayer
 
 _LAYER = "background to review"
 _EDGE_PX, _WIDTH_PX = 1, 3
-"""Width of the dark edge, and of the whole frame, which lies outside of the tile."""
+"""Width of the dark edge, and of the whole frame, which lies outside the tile."""
 
 Box = tuple[int, int, int, int]
 
 
 class TileSquare:
-    """A frame around the tile that is reviewed.
+    """A frame around the tile under review.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class TileSquare:
         self.is_shown = False
 
     def show(self, snapshot: RegionSnapshot, tile_yx_px: tuple[int, int]) -> Box:
-        """Frame a tile; returns it as (y0, x0, y1, x1) in px, without what lies outside."""
+        """Frame a tile; return its box (y0, x0, y1, x1) in px, clipped to the image."""
         (y0, x0), (height, width) = tile_yx_px, snapshot.shape
         box = (y0, x0, min(y0 + TILE_PX, height), min(x0 + TILE_PX, width))
         picture = _frame(box[2] - y0, box[3] - x0)
@@ -43,13 +43,13 @@ class TileSquare:
         return box
 
     def remove(self) -> None:
-        """Take the frame away."""
+        """Remove the frame."""
         if self.is_shown:
             self._marks.remove()
             self.is_shown = False
 
     def close(self, *, is_window_gone: bool) -> None:
-        """Take the frame away, or let go of it where its window is gone."""
+        """Remove the frame, or only drop it if its window is closed."""
         if is_window_gone:
             self._marks.forget()
         else:

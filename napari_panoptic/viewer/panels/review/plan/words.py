@@ -31,39 +31,37 @@ QUANTITY_WORDS: Mapping[Quantity, str] = {
     Quantity.PQ: "PQ",
 }
 _MEANINGS: Mapping[Quantity, str] = {
-    Quantity.ERROR_RATE: "Share of the annotated nuclei whose annotation is wrong: there is no "
+    Quantity.ERROR_RATE: "Share of annotated nuclei whose annotation is wrong: there is no "
     "nucleus, or its class or outline is wrong.",
-    Quantity.PRECISION: "Share of the team's predictions that are right, if the annotation were.",
-    Quantity.RECALL: "Share of the nuclei that the team finds, if the annotation were right.",
-    Quantity.F1: "Precision and recall in one figure, if the annotation were right.",
-    Quantity.PQ: "Panoptic quality, the mean over the classes, if the annotation were right.",
+    Quantity.PRECISION: "Share of predictions that would be right if the annotation were right.",
+    Quantity.RECALL: "Share of nuclei that the team would find if the annotation were right.",
+    Quantity.F1: "Harmonic mean of precision and recall if the annotation were right.",
+    Quantity.PQ: "Mean panoptic quality over the classes if the annotation were right.",
 }
 _QUESTIONS: Mapping[Quantity, str] = {
-    Quantity.ERROR_RATE: "how often the annotation is wrong",
+    Quantity.ERROR_RATE: "annotation error rate",
     **{q: f"{QUANTITY_WORDS[q]} if the annotation were right" for q in QUANTITIES[1:]},
 }
 QUESTIONS = tuple(Choice(q, _QUESTIONS[q], _MEANINGS[q]) for q in QUANTITIES)
 
 ABOUT = (
-    "Verdicts on a random sample estimate a figure of the whole cohort, and how certain it is. "
+    "Verdicts on a random sample estimate a figure for the whole cohort, with an interval. "
     "The sample includes matched nuclei and squares of background."
 )
-ASK_FOR_NAME = "Enter your name first: verdicts are kept under it, and a plan begun before goes on."
-NO_TEAM = "Choose a cohort with predictions of a team."
-COUNTING = "The items of the cohort are being counted …"
-STOPPED = "Stopped. Press “Count the items” to go on."
-TILE_QUESTION = (
-    "How many nuclei with their middle in the square have neither an annotation nor a prediction?"
-)
-COUNT_NEEDED = "Enter the number of nuclei without any outline, or choose “cannot tell”."
-SHOWN_AGAIN = "Item {} was not what is shown; it is now. Give the verdict again."
+ASK_FOR_NAME = "Enter your name first. Verdicts are saved under it, and your plan continues."
+NO_TEAM = "No team has predictions. Open a cohort with predictions."
+COUNTING = "Counting the items of the cohort …"
+STOPPED = "Stopped. Press “Count the items” to continue."
+TILE_QUESTION = "How many nuclei centred in the square have neither an annotation nor a prediction?"
+COUNT_NEEDED = "Enter the number of nuclei without an outline, or choose “cannot tell”."
+SHOWN_AGAIN = "Item {} was not in view, so nothing was saved. Check it and give the verdict again."
 ALL_DONE = "All items reviewed"
-WHAT_NEXT = "The figures are below. Add items to make them more precise."
+WHAT_NEXT = "The estimates are below. Add items to make them more precise."
 OUTSIDE = (
-    "Verdicts given without a plan are never part of these figures: their objects were chosen by "
-    "hand, not drawn with a known probability."
+    "Verdicts given without a plan are not used for these estimates: their objects were chosen "
+    "by hand, not drawn with a known probability."
 )
-NOT_EDITED = "Unsaved edits are not included: the figures are those of the files."
+NOT_EDITED = "Unsaved edits are not included: the estimates use the files on disk."
 _METHOD = (
     "Simple random samples without replacement in each stratum; sums are Horvitz-Thompson "
     "estimates, variances are linearised, intervals are Wilson's."
@@ -76,7 +74,7 @@ _LEVELS = {
 
 
 def figure_text(quantity: Quantity, value: float) -> str:
-    """Write a figure of a quantity: errors in percent, all others as a ratio."""
+    """Format a figure of a quantity: errors in percent, all others as a ratio."""
     if math.isnan(value):
         return UNDEFINED
     return f"{100 * value:.1f} %" if quantity is Quantity.ERROR_RATE else f"{value:.2f}"
@@ -91,26 +89,26 @@ def goal_words(goal: Goal) -> str:
 
 
 def duration(items: int, seconds_per_item: float) -> str:
-    """Return how long a number of items takes."""
+    """Return the time that a number of items takes, as text."""
     minutes = math.ceil(items * seconds_per_item / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def offer_text(goal: Goal, found: Offer, n_units: int) -> str:
-    """Describe the plan for a goal, and how precise it is expected to be."""
+    """Describe the plan for a goal and its expected precision."""
     n = len(found.plan)
     needed, width = count_text(found.needed), figure_text(goal.quantity, found.half_width)
     plan = f"{count_text(n)} items, about {duration(n, goal.seconds_per_item)}"
     wanted = figure_text(goal.quantity, goal.half_width)
     if n == n_units:
-        return f"All {plan}: the cohort has no more, and the figure will be exact."
-    expects = f"{goal_words(goal)} will be known to about ± {width} (95 % interval)"
+        return f"All {plan}: the figure will be exact."
+    expects = f"{goal_words(goal)} to within about ± {width} (95 % interval)"
     if found.needed <= goal.affordable:
         return f"{plan}: {expects}."
     time = duration(found.needed, goal.seconds_per_item)
-    why = f"± {wanted} would take {needed} items ({time})"
+    why = f"± {wanted} needs {needed} items ({time})"
     if n > goal.affordable:
-        return f"{plan}, the least for a valid figure: {expects}. {why}."
+        return f"{plan}, the minimum for a valid figure: {expects}. {why}."
     return f"{plan}: {expects}. {why}."
 
 
@@ -126,17 +124,17 @@ def progress_text(share: Share, goal: Goal, found: Interval | None) -> str:
 
 
 def precision_text(goal: Goal, found: Interval | None, at_end: float) -> str:
-    """Describe whether a review is precise enough, and how precise it will be."""
+    """Describe the precision of a review now, or as expected at the end of the plan."""
     if found is not None and found.half_width <= goal.half_width:
         wanted = figure_text(goal.quantity, goal.half_width)
-        return f"Precise enough: ± {wanted} was wanted. You can stop here."
+        return f"Target precision of ± {wanted} reached. You can stop here."
     if math.isnan(at_end):
         return ""
-    return f"At the end of the plan, ± {figure_text(goal.quantity, at_end)} is expected."
+    return f"Expected at the end of the plan: ± {figure_text(goal.quantity, at_end)}."
 
 
 def result_sentences(goal: Goal, estimates: Estimates) -> str:
-    """Describe the figure that was asked for, and the ranks of teams by it."""
+    """Describe the estimate of the goal, and the ranks of teams by it."""
     lines = []
     if len(goal.teams) == 2:
         found = difference(estimates, goal.quantity, *goal.teams)
@@ -149,7 +147,7 @@ def result_sentences(goal: Goal, estimates: Estimates) -> str:
 
 
 def note(finding: Finding) -> str:
-    """Return what a finding says as a sentence."""
+    """Return the message of a finding as a sentence."""
     return f"{finding.message[:1].upper()}{finding.message[1:]}."
 
 
@@ -158,7 +156,7 @@ def design_text(plan: Plan, n_units: int, estimates: Estimates | None) -> str:
     strata = len(set(plan.stratum))
     given = ""
     if estimates is not None:
-        given = f" {estimates.given} have a verdict, {estimates.unclear} cannot be told."
+        given = f" {estimates.given} have a verdict, {estimates.unclear} cannot be judged."
     return (
         f"Design: {count_text(len(plan))} of {count_text(n_units)} items from {strata} strata "
         f"({_LEVELS[plan.level]}), seed {plan.seed}.{given} {_METHOD}"
@@ -205,9 +203,9 @@ def cause_rows(estimates: Estimates) -> list[Row]:
 def cells(rows: Sequence[Row]) -> tuple[list[Cell], list[list[Cell]]]:
     """Return rows of results as header and cells."""
     header = [
-        Cell("", "The figure, if the annotation were right."),
-        Cell("estimate", "The estimate for the whole cohort."),
-        Cell("95 % interval", "Holds the true figure of the cohort in 95 of 100 reviews."),
+        Cell("", "Figure if the annotation were right."),
+        Cell("estimate", "Estimate for the whole cohort."),
+        Cell("95 % interval", "Contains the true figure of the cohort in 95 of 100 reviews."),
         Cell("items", "Reviewed items behind the figure."),
     ]
     return header, [

@@ -1,4 +1,4 @@
-"""What the panel of a plan computes and writes in other threads, and what that depends on."""
+"""Work of the plan panel in other threads, and the inputs of that work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from napari_panoptic.viewer.panels.review.plan.asking import MINUTES, PRECISION,
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a population depends on, besides the files."""
+    """The inputs of a population besides the files."""
 
     teams: tuple[str, ...]
     settings: EvaluationSettings
@@ -36,7 +36,7 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class CurrentPlan:
-    """The plan that is reviewed.
+    """The plan under review.
 
     Parameters
     ----------
@@ -56,21 +56,21 @@ class CurrentPlan:
 
     @property
     def wanted(self) -> Wanted:
-        """The population that it was drawn from."""
+        """The population of the plan."""
         units, setup = self.plan.units, self.setup
         has_suspects = bool(units.is_suspect.any())
         return Wanted(self.plan.teams, setup.settings, setup.source, has_suspects)
 
     @property
     def goal(self) -> Goal:
-        """What to find out; F1 of the first team if the plan does not say."""
+        """The goal; F1 of the first team if the plan has none."""
         usual = Goal(Quantity.F1, self.plan.teams[:1], PRECISION, MINUTES, SECONDS)
         return self.setup.goal or usual
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What the verdicts say so far.
+    """The estimates from the verdicts so far.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def counted(
 
 
 def estimated(plan: Plan, units: Units, answers: Sequence[Answer], goal: Goal) -> Found:
-    """Estimate the figures so far, and how precise they will be at the end; for workers."""
+    """Estimate the figures and their expected precision at the end; for workers."""
     decides = any(answer.verdict is not Verdict.CANNOT_TELL for answer in answers)
     estimates = estimate(plan, units, answers) if decides else None
     return Found(estimates, expected_half_width(goal, expected(plan, units, answers)))
@@ -125,7 +125,7 @@ def written(
 
 
 def spelt(plan: Plan, cohort: Cohort) -> Plan:
-    """Return a plan with the names of teams and regions as a cohort spells them."""
+    """Return a plan with the names of teams and regions in the cohort's spelling."""
     teams = {one_spelling(team.name): team.name for team in cohort.teams}
     regions = {one_spelling(region.name): region.name for region in cohort.regions}
     units = plan.units
