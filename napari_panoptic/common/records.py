@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 
 _AS_THEY_ARE = {NoneType, bool, int, float, str}
+_COLUMN_KINDS = "biufO"
+"""Of tables: truth values, numbers and texts, as `numpy.dtype.kind` has them."""
 
 
 def encoded(value: Any) -> Any:
@@ -70,7 +72,12 @@ def decoded(kind: Any, record: Any) -> Any:
         values = _checked(dict, record).items()
         return kind(**{name: decoded(hints[name], each) for name, each in values})
     if kind is pd.DataFrame:
-        return pd.DataFrame({name: pd.Series(each, dtype=dtype) for name, dtype, each in record})
+        return pd.DataFrame(
+            {
+                _checked(str, name): pd.Series(_checked(list, each), dtype=_column_type(dtype))
+                for name, dtype, each in _checked(list, record)
+            }
+        )
     if issubclass(kind, Enum | Path):
         return kind(_checked(str, record))
     if kind is float and type(record) is int:
@@ -87,6 +94,13 @@ def _checked(kind: type, value: Any) -> Any:
     if type(value) is not kind:
         raise TypeError(f"expected a {kind.__name__}, found {value!r}")
     return value
+
+
+def _column_type(name: Any) -> Any:
+    dtype = pd.api.types.pandas_dtype(_checked(str, name))
+    if dtype.kind not in _COLUMN_KINDS:  # for types of several fields, pandas has other errors
+        raise TypeError(f"expected a column of numbers or texts, found the type {dtype}")
+    return dtype
 
 
 def _values(column: pd.Series[Any]) -> list[Any]:

@@ -191,6 +191,8 @@ def _points(
         confidence = np.array([np.nan if score is None else score for score in scores], np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise coco_refused(path, WHAT, "a score that is no number") from error
+    if confidence.shape != (len(entries),):  # all scores are lists of one length
+        raise coco_refused(path, WHAT, "scores that are lists instead of numbers")
     if np.isinf(confidence).any():
         raise coco_refused(path, WHAT, "an infinite score")
     ids = [entry.get("id") for entry in entries]

@@ -26,7 +26,7 @@ from napari_panoptic.io.decode import (
     undecodable,
     without_warnings,
 )
-from napari_panoptic.io.guard import SEGMENT_BYTES
+from napari_panoptic.io.guard import SEGMENT_BYTES, check_slide
 from napari_panoptic.io.packed_arrays import holds_objects
 from napari_panoptic.io.tiff_windows import PageWindows
 from napari_panoptic.nuclei.values.windowed_labels import Box
@@ -159,10 +159,7 @@ def _held(path: Path, what: str) -> TiledPixels:
 
 
 def _open_zarr(path: Path, what: str) -> TiledPixels:
-    from napari_panoptic.io.zarr_chunks import bounded
-
-    array = bounded(zarr_label(path, what)[0], path, what)
-    shape = _plane(array.shape, path, what)
+    array, shape = _zarr_plane(path, what)
     before = (0,) * (array.ndim - 2)
     # Shards are files, chunks what is decoded at a time.
     edges = array.chunks[-2:]
@@ -174,6 +171,16 @@ def _open_zarr(path: Path, what: str) -> TiledPixels:
 
     tile_px = int(edges[0]) if edges[0] == edges[1] else 0
     return TiledPixels(path, shape, tile_px, _reading(path, what, read))
+
+
+def _zarr_plane(path: Path, what: str) -> tuple[Any, tuple[int, int]]:
+    """Open the array of an image with one plane, whose metadata are checked; see `bounded`."""
+    from napari_panoptic.io.zarr_chunks import bounded
+
+    array = bounded(zarr_label(path, what)[0], path, what)
+    shape = _plane(array.shape, path, what)
+    check_slide(shape, path=path)
+    return array, shape
 
 
 def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
@@ -244,13 +251,21 @@ def absent_chunks(path: Path) -> list[Finding]:
     """
     if not is_zarr(path):
         return []
-    array, _ = zarr_label(path, "a label image")
-    n_there, n_all = int(array.nchunks_initialized), int(array.nchunks)
+    from napari_panoptic.io.zarr_chunks import count_pieces
+
+    what = "a label image"
+    try:
+        with without_warnings():
+            array, _ = _zarr_plane(path, what)
+            n_there, n_all = count_pieces(array)
+    except DECODING_ERRORS as error:
+        raise undecodable(path, what, error) from error
     if n_there >= n_all:
         return []
     absent = n_all - n_there
+    pieces = "shards" if array.shards else "chunks"
     message = (
-        f"{absent} of the {n_all} chunks of this Zarr image are not there and count as "
+        f"{absent} of the {n_all} {pieces} of this Zarr image are not there and count as "
         f"background: either they hold no object, or they were not copied"
     )
     return [Finding(FindingKind.MISSING, message, path=path, count=absent)]

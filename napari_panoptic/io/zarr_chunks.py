@@ -11,6 +11,9 @@ import asyncio
 import gzip
 import io
 import math
+import operator
+import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -137,11 +140,15 @@ def bounded(array: Any, path: Path, what: str) -> Any:
     Raises
     ------
     UnreadableFileError
-        For types other than numbers, for codecs that are not known to be harmless
-        (one, pickle, runs whatever program the file holds), for huge chunks
-        and for shards of too many; when it is read, where a chunk is larger
-        than it may be.
+        For a group, for types other than numbers, for chunks without pixels, for
+        codecs that are not known to be harmless (one, pickle, runs whatever
+        program the file holds), for huge chunks and for shards of too many; when
+        it is read, where a chunk is larger than it may be.
     """
+    if not hasattr(array, "chunks"):
+        raise UnreadableFileError(
+            f"expected {what} as a Zarr array, found a group; export it again", path=path
+        )
     if array.dtype.kind not in "biuf":
         raise UnreadableFileError(
             f"expected {what} of numbers, found a Zarr array of type {array.dtype}", path=path
@@ -151,6 +158,12 @@ def bounded(array: Any, path: Path, what: str) -> Any:
         raise UnreadableFileError(
             f"expected {what} in Zarr with the codecs {english_list(sorted(_CODECS))}, found "
             f"{english_list(unknown)}; save it with one of the former",
+            path=path,
+        )
+    if min((*array.chunks, *(array.shards or ())), default=1) < 1:
+        raise UnreadableFileError(
+            f"expected {what} in Zarr in chunks of at least 1 px, found chunks of shape "
+            f"{array.shards or array.chunks}; export it again",
             path=path,
         )
     # Of a number in its largest form on its way through the codecs.
@@ -176,6 +189,33 @@ def bounded(array: Any, path: Path, what: str) -> Any:
     store = BoundedStore(array.store.root, most_bytes=most_bytes, follows_links=follows)
     place = StorePath(store, array.store_path.path)
     return zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=place))
+
+
+def count_pieces(array: Any) -> tuple[int, int]:
+    """Count the files of chunks, or of shards, that an array has and that it should have.
+
+    The time depends on the files that are there, and not on the size that the metadata claim.
+
+    Parameters
+    ----------
+    array
+        As `bounded` returns it.
+    """
+    edges = array.shards or array.chunks
+    grid = tuple(-(-size // edge) for size, edge in zip(array.shape, edges, strict=True))
+    folder = array.store.root / array.store_path.path
+    keys = (
+        (Path(place) / name).relative_to(folder).as_posix()
+        for place, _, names in os.walk(folder)
+        for name in names
+    )
+    return sum(_is_piece(key, grid, array.metadata) for key in keys), math.prod(grid)
+
+
+def _is_piece(key: str, grid: tuple[int, ...], metadata: Any) -> bool:
+    place = tuple(map(int, re.findall("[0-9]+", key.removeprefix("c"))))
+    is_inside = len(place) == len(grid) and all(map(operator.lt, place, grid))
+    return is_inside and metadata.encode_chunk_key(place) == key
 
 
 def _codecs(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

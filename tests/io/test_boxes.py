@@ -115,6 +115,7 @@ def test_boxes_that_can_be_both_are_reported(tmp_path: Path) -> None:
         ({"annotations": [box(1, 1, 5, 5) | {"bbox": [1, 2, 3, 1e300]}]}, "four finite"),
         ({"annotations": [box(1, 1, 5, 5) | {"bbox": [9, 9, 3, -1]}]}, "neither"),
         ({"annotations": [box(1, 1, 5, 5, score="a")]}, "score"),
+        ({"annotations": [box(1, 1, 5, 5, score=[0.5])]}, "scores that are lists"),
         ({"annotations": [box(9, 1, 5, 5)]}, "not listed"),
         ({"images": [{"id": n, "file_name": f"{n}/b.png"} for n in (1, 2)]}, "the same name"),
     ],

@@ -31,6 +31,7 @@ from napari_panoptic.io.cohorts.raters_layout import read_raters_description
 from napari_panoptic.io.decode import pixel_shape, read_pixels, without_warnings
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.arrays import AREAS, _area_of, array_items
+from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
 from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.polygons.annotation_store import read_store
 from napari_panoptic.io.formats.polygons.geojson import read_geojson
@@ -525,6 +526,34 @@ def test_zarr_metadata(tmp_path: Path, change: dict[str, Any]) -> None:
         str(error).encode("utf-8")
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"shape": [12, 2**31]}, "px"),
+        ({"shape": [12, 10**30]}, "px"),
+        ({"shape": [12, 10**400]}, "px"),
+        ({"chunks": [0, 16]}, "chunks of at least 1 px"),
+    ],
+)
+def test_zarr_sizes_that_no_image_has(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    """All chunks that there should be were listed, to count those that are there."""
+    (tmp_path / "a.zarr").mkdir()
+    array = {"zarr_format": 2, "shape": [12, 16], "chunks": [12, 16], "dtype": "<i4"}
+    array |= {"compressor": None, "fill_value": 0, "order": "C", "filters": None}
+    (tmp_path / "a.zarr" / ".zarray").write_text(json.dumps(array | change))
+    files = label_files(tmp_path / "a.zarr")
+    with pytest.raises(UnreadableFileError, match=words):
+        load_masks(files, MONUSAC_CLASSES, shape=None)
+
+
+def test_a_zarr_label_that_is_a_group(tmp_path: Path) -> None:
+    folder = _image_with_labels(tmp_path / "a.zarr", "n")
+    (folder / "labels/n/0/.zarray").rename(folder / "labels/n/0/.zgroup")
+    (folder / "labels/n/0/.zgroup").write_text('{"zarr_format": 2}')
+    with pytest.raises(UnreadableFileError, match="found a group"):
+        load_masks(label_files(folder), MONUSAC_CLASSES, shape=SHAPE)
+
+
 def _image_with_labels(folder: Path, *labels: str) -> Path:
     """Write an OME-Zarr image that names some labels; only ``n`` is there."""
     scales = {"multiscales": [{"datasets": [{"path": "0"}]}]}
@@ -565,6 +594,18 @@ def test_a_zarr_label_without_a_name(tmp_path: Path) -> None:
 def test_a_stored_region_of_another_layout(tmp_path: Path, body: str) -> None:
     store = PartStore(tmp_path)
     header = {"format": "napari-panoptic region 2", "region": "r", "fingerprint": "f"}
+    line = json.dumps(header | {"sha256": _sha256(body)})
+    store._path("r").write_text(f"{line}\n{body}\n", encoding="utf-8")
+    with pytest.raises(DamagedPartError):
+        store.read("r")
+
+
+@pytest.mark.parametrize("dtype", [[], "i4,i4"])
+def test_a_stored_table_whose_columns_have_several_fields(tmp_path: Path, dtype: object) -> None:
+    result = {"team": "t", "patient": "p", "region": "r", "objects": [["iou", dtype, [0.5]]]}
+    header = {"format": "napari-panoptic region 2", "region": "r", "fingerprint": "f"}
+    body = json.dumps([[result | {"counts": None, "scores": {}}]])
+    store = PartStore(tmp_path)
     line = json.dumps(header | {"sha256": _sha256(body)})
     store._path("r").write_text(f"{line}\n{body}\n", encoding="utf-8")
     with pytest.raises(DamagedPartError):
@@ -717,6 +758,29 @@ def test_resolutions_of_which_one_is_below_zero(tmp_path: Path) -> None:
 def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError, match="invalid character"):
         read_pixels(tmp_path / "a\0.png", "a mask", colour=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("a" * 300 + ".png", "cannot be opened"), ("a\0/b.png", "is a name in the folder")],
+)
+def test_pictures_of_coco_panoptic_that_no_file_can_have(
+    tmp_path: Path, name: str, words: str
+) -> None:
+    """The file was looked for once more to explain that it is not there, which failed."""
+    path = tmp_path / "panoptic.json"
+    annotation = {"image_id": 1, "file_name": name, "segments_info": []}
+    categories = [{"id": 1, "name": "Epithelial"}]
+    path.write_text(json.dumps({"annotations": [annotation], "categories": categories}))
+    path.with_suffix("").mkdir()
+    with pytest.raises(UnreadableFileError, match=words):
+        _load_all_items(path)
+
+
+def _load_all_items(path: Path) -> None:
+    for item in panoptic_items(path):
+        files = MaskFiles(Source.COCO_PANOPTIC, {"": (path, *item.paths)}, item.key)
+        load_masks(files, MONUSAC_CLASSES, shape=SHAPE)
 
 
 @pytest.mark.parametrize("level", ["1" + 400 * "0", "1e400", "nan"])

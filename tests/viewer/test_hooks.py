@@ -12,6 +12,8 @@ from napari_panoptic.viewer.desk.detections import detection_desk_in
 from napari_panoptic.viewer.desk.nuclei import desk_in, desk_of
 from napari_panoptic.viewer.desk.raters import rated_desk_in
 from napari_panoptic.viewer.desk.shell import DeskStrip
+from napari_panoptic.viewer.kit.napari_private import window_of
+from napari_panoptic.viewer.panels.inspection import InspectionDialog
 from tests.support.builders import noise, write_svs
 from tests.support.paths import REPOSITORY
 
@@ -100,6 +102,10 @@ def test_open_cohort_asks_for_a_folder(close_desk, window, sample_folder, wait_u
         opening.QFileDialog, "getExistingDirectory", lambda *_args: str(sample_folder)
     )
     hooks.open_cohort_dialog(viewer)
+    wait_until(lambda: window_of(viewer).findChildren(InspectionDialog))
+    (dialog,) = window_of(viewer).findChildren(InspectionDialog)
+    wait_until(dialog.open_button.isEnabled)
+    dialog.open_button.click()
     wait_until(lambda: desk_in(viewer) is not None)
     desk = desk_of(viewer)
     wait_until(lambda: desk.session is not None and desk.is_settled)

@@ -419,9 +419,9 @@ def _named(files: MaskFiles) -> Iterator[None]:
 
 
 def _kind(path: Path, source: Source) -> str | None:
-    if not path.is_file():  # opening a pipe waits for ever
-        return None
     try:
+        if not path.is_file():  # opening a pipe waits for ever
+            return None
         if (what := foreign_tool(path)) is not None:
             return what
         other = source_of(path)

@@ -15,6 +15,7 @@ from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
+from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.teams.panel import TeamsPanel
 from tests.support.small_pairs import four_fates
 
@@ -48,10 +49,6 @@ def contrast(pixels, ground):
 
 def canvas_of(desk):
     return desk._viewer.window._qt_viewer.canvas.native
-
-
-def part_of(desk, title):
-    return next(part for part in desk.parts if part.title == title)
 
 
 def panels_of(desk):
@@ -109,7 +106,7 @@ class TestClosedPanels:
 
 class TestUndo:
     def test_defect_20_no_verdict_means_nothing_to_undo(self, open_desk, tmp_path, wait_until):
-        part = part_of(open_desk, "Review")
+        part = open_desk.presenter(ReviewPresenter)
         open_desk.raise_part(part)
         part.reviewing.use(reviewer="Ada", path=tmp_path / "review.sqlite")
         open_desk.show_failure()
@@ -186,11 +183,11 @@ def test_defect_20_comparing_reviewers_leaves_the_image_in_sight(open_desk, wait
     viewer = open_desk._viewer
     viewer.window.resize(*size)
     viewer.window._qt_window.show()
-    part = part_of(open_desk, "Review")
+    part = open_desk.presenter(ReviewPresenter)
     open_desk.raise_part(part)
-    wait_until(lambda: is_in_sight(part.widget))
+    wait_until(lambda: is_in_sight(part.panel))
     part.panel.comparison_wanted.emit()
-    dialog = part.compare_dialog
+    dialog = part.panel.compare_dialog
     assert dialog.isVisible()
     canvas = canvas_of(open_desk)
     image = QRect(canvas.mapToGlobal(QPoint(0, 0)), canvas.size())

@@ -28,6 +28,7 @@ from napari_panoptic.io.formats.labels.masks import (
     whole_numbers,
 )
 from napari_panoptic.io.formats.labels.ome_zarr import AMBIGUOUS_LABEL, label_classes, label_scores
+from napari_panoptic.io.guard import check_pixels
 from napari_panoptic.io.label_windows import (
     TiledPixels,
     absent_chunks,
@@ -192,6 +193,7 @@ def _numbers(
         return read_pixels(path, WHAT, colour=False)
     pixels = open_pixels(path, WHAT)
     check_size(pixels.shape, shape, path=path, region=region, what=what)
+    check_pixels(pixels.shape, 1, path=path, what=WHAT)
     height, width = pixels.shape
     return pixels.read((0, 0, height, width))
 
