@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from napari_panoptic.io.evaluation_tables import EvaluationTables
     from napari_panoptic.nuclei.versions import VersionComparison
 
-HELP = "compare an old and a new version of predictions: what it fixed and broke, and a verdict"
+HELP = "compare an old and a new version of predictions: fixed and broken nuclei, and a verdict"
 ABOUT = (
-    "Compare two teams of a cohort as an old and a new version; or, given two output folders of "
-    "'evaluate', their objects without any image; or, with --reference, two predictions of one "
+    "Compare two teams of a cohort as an old and a new version. Instead of a cohort, give two "
+    "output folders of 'evaluate' (no images needed) or, with --reference, two predictions of one "
     "image. Print which nuclei the new version fixed and broke, the difference of every metric "
     "paired by patient with its interval and test, and the verdict; with --output write diff.csv "
     "and compare.json. Exit status: 0 not worse than the margin, 3 worse, 4 undecided, 1 nothing "
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gate",
         action="store_true",
-        help="print the verdict only, in one line, for a job of continuous integration",
+        help="print only the verdict, in one line, for continuous integration",
     )
     add_evaluation(parser, resumes=False)
 
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_STATUS[str(comparison.decision.verdict)]
 
 
-# --- what is compared -------------------------------------------------------------------------
+# --- the versions ------------------------------------------------------------------------------
 
 
 def _compare_files(
@@ -172,7 +172,7 @@ def _compare_files(
 
 
 def _check_words(options: argparse.Namespace) -> None:
-    """Check that the versions are named in the way that suits what is compared."""
+    """Check that the versions are named correctly for a cohort, two images or two folders."""
     from napari_panoptic.io.cohorts.tasks import task_of
 
     if options.teams is not None:
@@ -236,7 +236,7 @@ def _compare_tables(
 
 
 def _check_settings_unused(options: argparse.Namespace) -> None:
-    """Check that no setting is given that only an evaluation could follow."""
+    """Check that no setting is given that needs another evaluation."""
     for name in _EVALUATION_OPTIONS:
         if getattr(options, name) != options.parser.get_default(name):
             raise SettingsError(
@@ -271,11 +271,11 @@ def _teams_of_tables(
     return found[0], found[1]
 
 
-# --- what is printed --------------------------------------------------------------------------
+# --- the output ------------------------------------------------------------------------------
 
 
 def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) -> None:
-    """Print a comparison in words and small tables, or its verdict only."""
+    """Print a comparison as text and small tables, or only its verdict."""
     from napari_panoptic.cli.console import print_table
     from napari_panoptic.nuclei.explain.version_diff import Change
     from napari_panoptic.nuclei.versions import Pairing

@@ -25,7 +25,7 @@ class CocoContent:
     images
         Id of each image -> its file name; in results, which have no names, the id.
     objects
-        Id of an image -> its annotations, as they stand in the file.
+        Id of an image -> its annotations, as in the file.
     categories
         Id of a category -> its name.
     """
@@ -49,14 +49,14 @@ class CocoContent:
 
 
 def read_coco(path: Path, what: str) -> CocoContent:
-    """Read a file, which is kept for the next call as long as it does not change.
+    """Read a file; the result is cached until the file changes.
 
     Parameters
     ----------
     path
         The file.
     what
-        What is expected, for errors.
+        The expected content, for errors.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""DICOM files, by the optional package pydicom; which kind one is, without it."""
+"""Read DICOM files with the optional package pydicom; recognise their kind without it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SEGMENTATIONS = ("1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7")
 SLIDE = "1.2.840.10008.5.1.4.1.1.77.1.6"
 """VL Whole Slide Microscopy Image."""
 _TRANSFER_SYNTAXES = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.5")
-"""Little endian, and pixels in run lengths. Others inflate to sizes that are not known before."""
+"""Little endian, and pixels in run lengths. Other syntaxes inflate to unknown sizes."""
 _PREAMBLE = 128
 _HEADER_BYTES = 1 << 12
 _CLASS_ELEMENT = re.compile(rb"\x02\x00\x02\x00UI(..)([0-9.]+)", re.DOTALL)
 
 
 def dicom_class(path: Path) -> str | None:
-    """Return the SOP class of a file by its header; None if it is no DICOM file."""
+    """Return the SOP class of a file by its header; None if it is not a DICOM file."""
     with path.open("rb") as file:
         start = file.read(_HEADER_BYTES)
     if start[_PREAMBLE : _PREAMBLE + 4] != b"DICM":
@@ -45,11 +45,11 @@ def read_dicom(path: Path, what: str, classes: tuple[str, ...], *, with_pixels: 
     path
         The file.
     what
-        What is expected, for errors.
+        The expected content, for errors.
     classes
         Identifiers of SOP classes.
     with_pixels
-        Whether pixels are read, too.
+        Whether to read pixels as well.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def optional(name: str, path: Path) -> Any:
             return importlib.import_module(name)
     except ImportError:
         raise UnreadableFileError(
-            f"this is a DICOM file, which takes the Python package {name} to read; install "
+            f"reading this DICOM file needs the Python package {name}; install "
             f"napari-panoptic[dicom], or export GeoJSON or a label image",
             path=path,
         ) from None

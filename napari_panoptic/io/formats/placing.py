@@ -1,4 +1,4 @@
-"""Objects in files whose pixels are not those of the image: swapped, scaled and moved."""
+"""Transform objects from px of their files to px of the image: swap, scale and move."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Take = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 def placed_outlines(file: PolygonFile, rules: OutlineRules) -> PolygonFile:
-    """Return outlines in px of the image; the same where rules leave them as they are."""
+    """Return outlines in px of the image; the same object if the rules change nothing."""
     if not rules.is_placed:
         return file
     scale = rules.scale or 1.0
@@ -40,7 +40,7 @@ def placed_polygons(polygons: Polygons, rules: OutlineRules) -> Polygons:
 
 
 def placed_shape(shape: _Shape | None, rules: OutlineRules) -> _Shape | None:
-    """Return the size of the image, in px, in which masks of a size become."""
+    """Return the size in px of the image that masks of a size correspond to."""
     if shape is None or not rules.is_placed:
         return shape
     height, width = shape[::-1] if rules.is_swapped else shape
@@ -58,7 +58,7 @@ def placed_masks(
     masks
         The objects in px of their files.
     files
-        Where they are from, and the rules.
+        The files and the rules for them.
     shape
         Height and width of the image; None for the size that the rules give.
     region
@@ -121,7 +121,7 @@ def _pieces(image: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _taker(rules: OutlineRules, own: _Shape, shape: _Shape) -> _Take:
-    """Return what makes an image in px of the image from one in px of the files."""
+    """Return the function that resamples an array in px of the files to px of the image."""
     sizes = own[::-1] if rules.is_swapped else own
     rows, columns = (
         np.minimum(((np.arange(n) + 0.5) / (rules.scale or 1.0)).astype(np.int64), size - 1)

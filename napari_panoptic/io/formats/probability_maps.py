@@ -30,7 +30,7 @@ def with_map_scores(masks: LoadedMasks, path: Path, request: LoadRequest) -> Loa
     path
         The map.
     request
-        Names the region in errors.
+        The region, named in errors.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def with_map_scores(masks: LoadedMasks, path: Path, request: LoadRequest) -> Loa
 
 
 def mean_scores(labels: LabelImage, probability: NDArray[Any]) -> Scores:
-    """Return the mean of a map (y, x) over the pixels of each object; NaN where one of them is."""
+    """Return the mean of a map (y, x) over each object; NaN if any of its pixels is NaN."""
     sums, areas = np.zeros((2, len(labels) + 1))
     for sheet in labels.sheets:
         sums += np.bincount(sheet.ravel(), probability.ravel(), minlength=len(sums))
@@ -63,10 +63,10 @@ def mean_scores(labels: LabelImage, probability: NDArray[Any]) -> Scores:
 
 
 def maps_need_whole_regions(path: Path, *, region: str | None, team: str | None) -> Finding:
-    """Return the finding that the objects of a slide get no scores from a map."""
+    """Return the finding that a probability map is not used for a slide."""
     return Finding(
         FindingKind.FALLBACK,
-        "the region is too large to be held, which scores from a probability map need: the map is "
+        "the region is too large to hold, but scores from a probability map need that: the map is "
         "not used",
         path=path,
         region=region,

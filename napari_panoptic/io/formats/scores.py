@@ -22,11 +22,11 @@ SCORE_NAMES = (
 one is that of QuPath's StarDist extension, those before it are of TIAToolbox, StarDist, HoVer-Net
 and CellViT."""
 _MOST_NAMES = 8
-"""Of those that a finding lists."""
+"""Maximum number of names that a finding lists."""
 
 
 class ScoreNames:
-    """Finds the score among the properties of each object of a file.
+    """Find the score among the properties of each object of a file.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def no_such_score(wanted: str, there: Sequence[str], path: Path) -> Finding:
     others = english_list(there, limit=_MOST_NAMES) if there else "none"
     return Finding(
         FindingKind.MISSING,
-        f"no object has a number called '{wanted}', which cohort.toml names as the score; there "
-        f"are {others}. Correct the name",
+        f"no object has a number called '{wanted}', which cohort.toml names as the score; found "
+        f"{others}. Correct the name",
         path=path,
     )
 

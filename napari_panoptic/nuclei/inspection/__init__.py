@@ -1,1 +1,1 @@
-"""What was recognised in a folder, before anything is evaluated, and what is doubtful in it."""
+"""The recognised contents of a folder and the doubts about them, before any evaluation."""

@@ -13,7 +13,7 @@ from napari_panoptic.nuclei.inspection.values import REFERENCE, Doubt, Fix
 from napari_panoptic.nuclei.values.cohort import MOST_CLASSES, ClassScheme, Rgb
 
 ALIKE = 0.6
-"""Similarity of two names from which one is taken for a spelling of the other."""
+"""Least similarity at which one name counts as a spelling of the other."""
 IGNORE, NEW = "ignore", "new"
 """Choices beside the names of classes."""
 _COLOURS: tuple[Rgb, ...] = (
@@ -23,7 +23,7 @@ _COLOURS: tuple[Rgb, ...] = (
 
 
 def class_doubts(scheme: ClassScheme, findings: Iterable[Finding]) -> Iterator[Doubt]:
-    """Report each unknown class once, with its classes of the cohort to choose from.
+    """Report each unknown class once, with the classes of the cohort to choose from.
 
     Parameters
     ----------

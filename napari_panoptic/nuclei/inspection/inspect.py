@@ -1,4 +1,4 @@
-"""Find out what a folder holds, and what is doubtful, before anything is evaluated."""
+"""Recognise the contents of a folder and report doubts, before any evaluation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _DOUBTED = (
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """What was recognised in a folder.
+    """The recognised contents of a folder.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ class Inspection:
     looked_at
         Names of the regions whose objects were read.
     doubts
-        What is doubtful.
+        Doubts about the contents.
     findings
-        What was odd in the files that were read, and in the folders.
+        Problems found in the files that were read, and in the folders.
     shown
         The region and the team for a picture; None if no region has both sides.
     allow_outside
@@ -102,7 +102,7 @@ class Inspection:
         return lines
 
     def with_fixes(self, fixes: Sequence[Fix], progress: Progress = UNWATCHED) -> Inspection:
-        """Return what is recognised with other settings. Nothing is written."""
+        """Inspect the folder again with other settings. Nothing is written."""
         text = self.description
         for fix in fixes:
             for key, value in fix.settings:
@@ -112,7 +112,7 @@ class Inspection:
         )
 
     def save(self) -> Path | None:
-        """Write the description, if it is new; return the copy of the one that was there."""
+        """Write the description if it is new; return the path of the copy of the old one."""
         return None if self.is_saved else save_description(self.root, self.description)
 
 
@@ -123,7 +123,7 @@ def inspect_folder(
     allow_outside: bool = False,
     progress: Progress = UNWATCHED,
 ) -> Inspection:
-    """Find out what a folder holds, and what is doubtful. Nothing in it is changed.
+    """Recognise the contents of a folder and report doubts. The folder is not changed.
 
     Objects are read in a few regions only, sizes and resolutions of all images.
 
@@ -142,7 +142,7 @@ def inspect_folder(
     Raises
     ------
     CohortError
-        If it is no cohort, and none can be recognised.
+        If the folder is not a cohort and none can be recognised.
     StoppedError
         If cancelled.
     """
@@ -198,7 +198,7 @@ def known_description(folder: Path, *, allow_outside: bool = False) -> str | Non
     listing = cohort_listing(folder, allow_outside=allow_outside)
     check_listing(listing, EXPECTED)
     if (path := description_in(listing)) is not None:
-        layout_of(listing)  # reports what is wrong with it
+        layout_of(listing)  # raises the error
         return path.read_text(encoding="utf-8-sig")
     try:
         layout = layout_of(listing)
@@ -214,7 +214,7 @@ def _scanned(folder: Path, *, allow_outside: bool) -> str:
     """Return the description of a folder of unknown layout."""
     scan = scan_folder(cohort_listing(folder, allow_outside=allow_outside).root)
     if scan.reference is None and not scan.predictions:
-        open_cohort(folder, allow_outside=allow_outside)  # reports what a cohort is
+        open_cohort(folder, allow_outside=allow_outside)  # raises the error
     return scan.description()
 
 
@@ -294,7 +294,7 @@ def _diameter_um(region: SeenRegion) -> float | None:
 def _missing(cohort: Cohort, named: set[str]) -> Iterator[Doubt]:
     """Report sides without files for some regions, except those whose files have other names."""
     if REFERENCE in named:
-        return  # each region is there twice, and no team has both
+        return  # each region occurs twice, and no team has both
     for finding in cohort.findings:
         name = finding.team or REFERENCE
         if finding.kind is FindingKind.MISSING and name not in named:

@@ -1,4 +1,4 @@
-"""Some regions of a cohort, read to find out whether their files fit together."""
+"""Read some regions of a cohort to check that their files are consistent."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class SeenSide:
     files
         The files.
     team
-        Whose they are; None for the annotation.
+        The team; None for the annotation.
     image
-        What the image of the region says about itself; None if there is none.
+        The metadata of the image of the region; None if there is none.
     shape
         Height and width in px of its image, or else of its masks; None if unknown.
     own_shape
@@ -56,7 +56,7 @@ class SeenSide:
     masks
         The objects in pixels; None if they cannot be drawn.
     findings
-        What was odd.
+        Problems found.
     """
 
     files: MaskFiles
@@ -94,7 +94,7 @@ class SeenSide:
 
     @property
     def scale_by_magnification(self) -> float | None:
-        """Pixels of the image per pixel of the outlines by what both state, as a power of two."""
+        """Pixels of the image per pixel of the outlines by their magnifications, a power of two."""
         stated = None if self.outlines is None else self.outlines.magnification
         if not stated or self.image is None or not self.image.mpp:
             return None
@@ -136,7 +136,7 @@ class SeenRegion:
 
 
 def probed(regions: Sequence[Region]) -> dict[str, ImageInfo]:
-    """Read the size and resolution of images that can be read: region -> what its image states."""
+    """Read the size and resolution of readable images: region -> metadata of its image."""
     found = {}
     for region in regions:
         if (info := _info(region)) is not None:
@@ -168,7 +168,7 @@ def seen_region(
     cohort, region
         What to read.
     info
-        What its image states; None if there is none.
+        Metadata of its image; None if there is none.
     teams
         Names of teams. Those without a file for the region are left out.
     """
@@ -230,5 +230,5 @@ def _info(region: Region) -> ImageInfo | None:
     try:
         info = probe_image(region.image, region.image_item)
     except (PanopticError, OSError):
-        return None  # opening it reports why
+        return None  # opening the region reports the error
     return info if region.mpp is None else replace(info, mpp=region.mpp)

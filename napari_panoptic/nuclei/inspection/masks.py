@@ -1,4 +1,4 @@
-"""Doubts about masks: numbers that are not those of objects."""
+"""Doubts about masks: numbers that do not identify objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from napari_panoptic.nuclei.values.cohort import Objects
 LEAST_PIECES = 10
 """With fewer pieces in all, objects may as well be cut by chance."""
 MANY_TIMES = 4
-"""How many times as many pieces as numbers look like numbers of classes."""
+"""Ratio of pieces to numbers from which numbers look like classes."""
 _OBJECTS = (
     (Objects.PIECES, "Each piece is an object"),
     (Objects.NUMBERS, "Each number is an object"),
@@ -26,8 +26,8 @@ def piece_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
     if pieces >= max(LEAST_PIECES, MANY_TIMES * numbers) and numbers:
         yield Doubt(
             f"objects:{target.name}",
-            f"Masks of {target.in_words} have {numbers} numbers in {pieces} separate pieces, as "
-            "where all nuclei of a class have the same number. Touching nuclei of such masks "
-            "stay one object.",
+            f"Masks of {target.in_words} have {numbers} numbers in {pieces} separate pieces, as if "
+            "all nuclei of a class had the same number. Touching nuclei in such masks remain "
+            "one object.",
             tuple(target.fix("objects", str(word), label) for word, label in _OBJECTS),
         )

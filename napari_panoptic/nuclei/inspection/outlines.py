@@ -1,4 +1,4 @@
-"""Doubts about outlines: what their vertices run through, and what a MultiPolygon is."""
+"""Doubts about outlines: vertices at pixel centres or edges, and MultiPolygons."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class _Move:
 def place_doubts(
     regions: Sequence[SeenRegion], reference: Target, teams: Sequence[Target]
 ) -> Iterator[Doubt]:
-    """Report objects that do not lie where those of the other sides lie."""
+    """Report objects whose places differ from those of the other sides."""
     annotated = [region.reference for region in regions if region.reference is not None]
     yield from _size_doubt(reference, annotated)
     found: dict[str, Doubt] = {}
@@ -164,7 +164,7 @@ def _number(value: float) -> float | int:
 def _moves(pairs: Sequence[_Pair], has_outlines: bool) -> Iterator[_Move]:
     """Yield the places to try."""
     if any(pair[1].files.rules.is_placed or pair[1].files.patch for pair in pairs):
-        return  # the user said where they lie
+        return  # the settings already place them
     swapped = OutlineRules(axes=Axes.SWAPPED)
     if has_outlines or all(p[1].shape is not None and len({*p[1].shape}) == 1 for p in pairs):
         yield _Move("axes", str(Axes.SWAPPED), swapped, "with x and y swapped")

@@ -21,11 +21,11 @@ class Fix:
     Parameters
     ----------
     name
-        The word for it on the command line.
+        Its name on the command line.
     label
-        The words on a button.
+        Label of the button.
     settings
-        What is written into the ``cohort.toml``; a mapping adds to that which is there.
+        Entries to write into the ``cohort.toml``; a mapping adds to the existing one.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class SideCount:
-    """What was recognised of one side.
+    """The recognised files of one side.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Target:
     side
         ``reference`` or ``predictions``.
     team
-        Whose predictions; None where the setting is for all of the side.
+        The team of the predictions; None if the setting is for the whole side.
     name
         The team, or `REFERENCE`.
     """

@@ -1,1 +1,1 @@
-"""What the scores of predicted objects are worth: precision, calibration, thresholds."""
+"""The quality of the scores of predicted objects: precision, calibration, thresholds."""

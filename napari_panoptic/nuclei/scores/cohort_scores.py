@@ -1,4 +1,4 @@
-"""What the scores of a team are worth over a cohort, from reading to figures."""
+"""The scores of a team over a cohort, from reading to figures."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from napari_panoptic.nuclei.scores.thresholds import (
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 
-_TOO_LARGE = "the region is too large to be held; its scores are left out"
+_TOO_LARGE = "the region is too large to hold in memory; its scores are left out"
 
 
 @dataclass(frozen=True, eq=False)
 class CohortScores:
-    """The scored objects of a team over a cohort; figures are computed when first wanted.
+    """The scored objects of a team over a cohort; figures are computed on first use.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class CohortScores:
     regions
         The regions that could be evaluated.
     findings
-        What was odd or could not be read.
+        Problems found, and files that could not be read.
     """
 
     team: str
@@ -67,7 +67,7 @@ class CohortScores:
 
     @property
     def has_curve(self) -> bool:
-        """Whether figures over thresholds are offered; see `ScoredRegion.is_unique`."""
+        """Whether figures over thresholds are available; see `ScoredRegion.is_unique`."""
         return self.has_scores and all(region.is_unique for region in self.regions)
 
     @property
@@ -86,7 +86,7 @@ class CohortScores:
 
     @cached_property
     def reliability(self) -> Reliability | None:
-        """Scores against the share of right predictions; None if they are no probabilities."""
+        """Scores against the share of right predictions; None if they are not probabilities."""
         return reliability(self.regions)
 
     @cached_property
@@ -96,11 +96,11 @@ class CohortScores:
 
     @cached_property
     def curve(self) -> ThresholdCurve | None:
-        """Figures over thresholds; None where they are not offered."""
+        """Figures over thresholds; None if not available."""
         return threshold_curve(self.regions) if self.has_curve else None
 
     def best(self, figure: str = "pq") -> BestThreshold | None:
-        """Return the threshold at which a figure is best; None where curves are not offered."""
+        """Return the threshold at which a figure is best; None if curves are not available."""
         return None if self.curve is None else best_threshold(self.curve, figure)
 
 
@@ -127,7 +127,7 @@ def cohort_scores(
     Returns
     -------
     dict
-        Team -> its scores; what could not be read is among the findings.
+        Team -> its scores; the findings list files that could not be read.
 
     Raises
     ------

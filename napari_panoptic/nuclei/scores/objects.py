@@ -1,4 +1,4 @@
-"""The objects of a region with their scores: what every question about scores starts from."""
+"""The objects of a region with their scores, the input of every analysis of scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAILED = (Status.FP, Status.MISCLASSIFIED)
 
 @dataclass(frozen=True, eq=False)
 class ObjectPairs:
-    """The pairs of objects that share a pixel that counts.
+    """The pairs of objects that share a pixel outside ignored areas.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class ScoredRegion:
 
 
 def scored_region(evaluation: Evaluation, patient: str, region: str) -> ScoredRegion:
-    """Return what questions about scores need of an evaluated region.
+    """Return the objects of an evaluated region with their scores.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _rows_in(side: SideOutcomes, ids: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def failures_by_score(regions: Sequence[ScoredRegion]) -> pd.DataFrame:
-    """Return the wrong predictions that have a score, the highest score first: sure and wrong.
+    """Return the wrong predictions that have a score, the highest score first.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Precision and recall over scores, and average precision as COCO computes it.
 
 Detections are matched in the order of their scores, each with the free reference object of its
-class of highest IoU, as in https://github.com/cocodataset/cocoapi (COCOeval, masks). Other than
+class of highest IoU, as in https://github.com/cocodataset/cocoapi (COCOeval, masks). Unlike
 there, the number of detections is not limited to 100 per image by default.
 """
 
@@ -79,7 +79,7 @@ def precision_recall(
 ) -> PrecisionRecall:
     """Return precision and recall over the detections of a class.
 
-    Predictions without a score are no detections. Objects that the ambiguous policy ignores are
+    Predictions without a score are not detections. Objects that the ambiguous policy ignores are
     left out; so are detections that match such a reference object, and unmatched detections that
     the policy ignores then.
 

@@ -23,7 +23,7 @@ from napari_panoptic.statistics.bootstrap import Interval, mean_interval
 from napari_panoptic.statistics.choice import choose
 
 MOST_THRESHOLDS = 2000
-"""Of a curve; of more different scores, quantiles are taken."""
+"""Most points of a curve; with more distinct scores, quantiles are used."""
 FIGURES = (
     *("pq", "sq", "dq"),
     *("detection_precision", "detection_recall", "detection_f1"),
@@ -193,7 +193,7 @@ def sums_at(region: ScoredRegion, thresholds: FloatArray) -> Sums:
     Raises
     ------
     SettingsError
-        If its matches depend on which predictions there are; see `ScoredRegion`.
+        If its matches depend on the other predictions; see `ScoredRegion`.
     """
     if not region.is_unique:
         raise SettingsError(
@@ -213,7 +213,7 @@ def sums_at(region: ScoredRegion, thresholds: FloatArray) -> Sums:
         """Sum chosen predictions that are there at each threshold, (k, C)."""
         cells = steps[chosen] * n + classes[chosen]
         added = np.bincount(cells, None if weights is None else weights[chosen], (k + 1) * n)
-        # Summed from the top, so that nothing is left over where no prediction is.
+        # Summed from the top, so that no rounding error remains above the highest score.
         there: NDArray[Any] = np.cumsum(added.reshape(k + 1, n)[::-1], axis=0)[::-1][1:]
         return there
 
@@ -259,7 +259,7 @@ class ThresholdCurve:
     figures
         Name, of `FIGURES` -> float64 (patients, k); NaN where undefined.
     is_complete
-        Whether every different score is a threshold.
+        Whether every distinct score is a threshold.
     """
 
     thresholds: FloatArray
@@ -280,7 +280,7 @@ class ThresholdCurve:
 
 
 def threshold_curve(regions: Sequence[ScoredRegion]) -> ThresholdCurve | None:
-    """Return figures over all thresholds that differ; None if no prediction has a score.
+    """Return figures over all distinct thresholds; None if no prediction has a score.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def threshold_curve(regions: Sequence[ScoredRegion]) -> ThresholdCurve | None:
     Raises
     ------
     SettingsError
-        If matches depend on which predictions there are.
+        If matches depend on the other predictions.
     """
     thresholds, is_complete = _candidates(regions)
     if not len(thresholds):
@@ -320,7 +320,7 @@ def _candidates(regions: Sequence[ScoredRegion]) -> tuple[FloatArray, bool]:
 
 @dataclass(frozen=True, eq=False)
 class BestThreshold:
-    """The threshold at which a figure is best, and what it is worth for new patients.
+    """The threshold at which a figure is best, and its honest figure for new patients.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ class BestThreshold:
     threshold
         The best one over all patients; the lowest of equals.
     optimistic
-        The mean over patients at it. It is too good: these patients chose the threshold.
+        The mean over patients at it, too high since these patients chose the threshold.
     baseline
         The mean over patients with all predictions.
     patients
@@ -387,7 +387,7 @@ def best_threshold(curve: ThresholdCurve, figure: str = "pq") -> BestThreshold:
 
 
 def _mean_defined(values: FloatArray) -> FloatArray:
-    """Return the means (k,) over the first axis of what is defined."""
+    """Return the means (k,) of defined values over the first axis."""
     return _ratio(np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0))
 
 

@@ -1,4 +1,4 @@
-"""What scores are worth: the tables of the command ``scores``, and sentences."""
+"""The quality of scores: the tables of the command ``scores``, and sentences."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def curves_table(scores: CohortScores, iou: float) -> pd.DataFrame:
 
 
 def reliability_table(found: Reliability | None) -> pd.DataFrame:
-    """Return one row per bin of scores; none if scores are no probabilities."""
+    """Return one row per bin of scores; none if scores are not probabilities."""
     if found is None:
         return RELIABILITY.frame([])
     return pd.DataFrame(
@@ -144,7 +144,7 @@ def reliability_table(found: Reliability | None) -> pd.DataFrame:
 
 
 def thresholds_table(scores: CohortScores) -> pd.DataFrame:
-    """Return figures over thresholds; empty where they are not offered."""
+    """Return figures over thresholds; empty if they are not available."""
     curve = scores.curve
     if curve is None:
         return THRESHOLDS.frame([])
@@ -157,7 +157,7 @@ def thresholds_table(scores: CohortScores) -> pd.DataFrame:
 
 
 def chosen_table(scores: CohortScores) -> pd.DataFrame:
-    """Return the threshold that was chosen without each patient, and what it does to them."""
+    """Return the threshold chosen without each patient, and the patient's figures at it."""
     frames = [
         pd.DataFrame(
             {
@@ -180,7 +180,7 @@ def failures_table(scores: CohortScores) -> pd.DataFrame:
 
 
 def best_thresholds(scores: CohortScores) -> list[BestThreshold]:
-    """Return the best threshold for each of `BEST_FIGURES`; none where they are not offered."""
+    """Return the best threshold for each of `BEST_FIGURES`; none if not available."""
     found = [scores.best(figure) for figure in BEST_FIGURES]
     return [best for best in found if best is not None]
 
@@ -202,7 +202,7 @@ def write_scores(
     folder
         The folder; created if missing.
     findings, inputs
-        What was odd, and fingerprints of the input files.
+        Problems found, and fingerprints of the input files.
 
     Raises
     ------
@@ -249,7 +249,7 @@ def _best_record(found: BestThreshold) -> dict[str, Any]:
 
 
 def score_sentences(scores: CohortScores) -> Iterator[str]:
-    """Yield what the scores of a team are worth, in sentences."""
+    """Yield sentences on the quality of the scores of a team."""
     yield counts_sentence(scores)
     if not scores.has_scores:
         return
@@ -266,7 +266,7 @@ def score_sentences(scores: CohortScores) -> Iterator[str]:
 
 
 def counts_sentence(scores: CohortScores) -> str:
-    """Return how many predictions have a score."""
+    """Describe how many predictions have a score."""
     if not scores.has_scores:
         return f"{scores.team}: {NO_SCORES}"
     without = f"{scores.unscored} of them without a score" if scores.unscored else "all scored"
@@ -274,9 +274,9 @@ def counts_sentence(scores: CohortScores) -> str:
 
 
 def calibration_sentence(found: Reliability | None) -> str:
-    """Return how far scores are from the share of right predictions."""
+    """Describe how far scores are from the share of right predictions."""
     if found is None:
-        return "Scores outside 0 to 1 are no probabilities: no calibration"
+        return "Scores outside 0 to 1 are not probabilities: no calibration"
     total = found.objects.sum()
     mean_score = float(np.nansum(found.score * found.objects) / total)
     return (
@@ -286,7 +286,7 @@ def calibration_sentence(found: Reliability | None) -> str:
 
 
 def best_sentence(found: BestThreshold) -> str:
-    """Return what a threshold would gain, honestly and optimistically."""
+    """Describe the gain of a threshold, by the optimistic and the honest figure."""
     name = FIGURE_NAMES[found.figure]
     name = name[0].upper() + name[1:]
     if math.isnan(found.threshold):
@@ -296,7 +296,7 @@ def best_sentence(found: BestThreshold) -> str:
         f"with all predictions {ratio(found.baseline)}"
     )
     if math.isnan(found.honest.mean):
-        return f"{sentence}; too few patients to say how it is for others"
+        return f"{sentence}; too few patients to estimate it for other patients"
     ends = interval(found.gain.low, found.gain.high)
     return (
         f"{sentence}; for patients who did not choose the threshold {ratio(found.honest.mean)}, "

@@ -1,4 +1,4 @@
-"""What failures have in common: the table ``slices.csv``, and sentences."""
+"""Common conditions of failures: the table ``slices.csv``, and sentences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from napari_panoptic.report.writing import provenance, write_set
 
 SLICES_RECORD = "slices.json"
 NOTHING = "nothing stands out"
-"""The message where no slice does."""
+"""The message if no slice stands out."""
 CONFIRMED: Mapping[bool | None, str] = {True: "yes", False: "no", None: ""}
 
 
@@ -62,7 +62,7 @@ SLICES_NAMES = (SLICES.file, SLICES_RECORD)
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """What a search was about, for its record.
+    """The settings of a search, for its record.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def failures_word(side: Side, cause: str | None) -> str:
 
 
 def search_sentence(found: SliceSearch, team: str, side: Side, cause: str | None) -> str:
-    """Return how many objects were searched and how many of them fail."""
+    """Describe how many objects were searched and how many of them fail."""
     what = "annotated objects" if side is Side.REFERENCE else "predictions"
     rate = f", {percent(found.failures / found.objects)}" if found.objects else ""
     return (
@@ -148,7 +148,7 @@ def search_sentence(found: SliceSearch, team: str, side: Side, cause: str | None
 
 
 def slice_figures(own: Slice) -> str:
-    """Return the counts behind the sentence of a slice."""
+    """Return the counts behind the sentence on a slice."""
     return (
         f"{own.failures} of {own.objects} objects; {percent(own.rate_expected)} expected from "
         f"their patients; higher in {own.patients_higher} of {counted(own.patients, 'patient')}"
@@ -173,11 +173,11 @@ def write_slices(
     Parameters
     ----------
     found, of
-        The slices, and what was searched.
+        The slices, and the settings of the search.
     folder
         The folder; created if missing.
     findings, inputs
-        What was odd, and fingerprints of the input files.
+        Problems found, and fingerprints of the input files.
 
     Raises
     ------

@@ -38,7 +38,7 @@ SUSPECTS_NAMES = (SUSPECTS.file, SUSPECTS_RECORD)
 def suspects_about(
     cohort: Cohort, teams: Sequence[str], settings: EvaluationSettings
 ) -> dict[str, Any]:
-    """Return what the record states of a comparison: cohort, settings and teams."""
+    """Return the cohort, settings and teams of a comparison for the record."""
     return {"cohort": cohort.name, "settings": settings.as_record(), "teams": list(teams)}
 
 
@@ -54,7 +54,7 @@ def write_suspects(
     folder
         The folder; existing files of the same names are replaced, all of them or none.
     about
-        What the record states beside versions, warnings and inputs, such as the settings.
+        Further entries of the record besides versions, warnings and inputs, such as settings.
     inputs
         Path of each input file -> its fingerprint.
 

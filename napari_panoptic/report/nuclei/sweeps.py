@@ -277,7 +277,7 @@ def sweep_page(sweep: CohortSweep, record: Mapping[str, Any]) -> str:
 
 
 def choice_lines(sweep: CohortSweep) -> Iterator[tuple[str, str]]:
-    """Yield what the choice amounts to: names and texts."""
+    """Yield the facts on the choice: names and texts."""
     choice, write = sweep.choice, writer(sweep.metric)
     if choice.best is None:
         yield "best setting", "none: no patient has a figure"
@@ -305,7 +305,7 @@ def _choice_section(sweep: CohortSweep) -> list[Child]:
     return [
         definitions(dict(choice_lines(sweep))),
         note(
-            "The figure of the best setting is too good, since it was chosen on these patients. "
+            "The figure of the best setting is optimistic, since it was chosen on these patients. "
             "The honest figure is the mean over patients, each under the setting that is best "
             "without it; the optimism is the difference, paired by patient. Intervals: "
             f"{LEVEL:.0%} BCa bootstrap of patients."
@@ -354,7 +354,7 @@ def _causes_section(sweep: CohortSweep) -> list[Child]:
         for step, row in ((step, _step_row(sweep, step)) for step in sweep.steps)
         if row["turns"]
     ]
-    found = [paragraph("Splits and mergers change places:"), bullets(turns)] if turns else []
+    found = [paragraph("Splits and mergers swap:"), bullets(turns)] if turns else []
     return [
         *found,
         plot_figure(sweep_causes(sweep), "sweep_causes", "Failures of each cause."),

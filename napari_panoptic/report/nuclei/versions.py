@@ -175,7 +175,7 @@ def write_comparison(
 
 
 def versions_section(comparison: VersionComparison, teams: Sequence[str]) -> list[Child]:
-    """Show what a new version changed, how certainly, and for which objects.
+    """Show the changes by a new version, their certainty, and the objects.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def versions_section(comparison: VersionComparison, teams: Sequence[str]) -> lis
         "nothing is decided."
     )
     left_out = [
-        paragraph(f"Evaluated for {which} only, and left out: {english_list(regions)}.")
+        paragraph(f"Left out, since evaluated for {which} only: {english_list(regions)}.")
         for which, regions in ((diff.old, comparison.only_old), (diff.new, comparison.only_new))
         if regions
     ]

@@ -1,4 +1,4 @@
-"""The dialog before a cohort is opened: what was recognised, one picture, doubts with settings."""
+"""The dialog before a cohort opens: its contents, a picture, and doubts with settings."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import heading, separator, swatch_icon
 
 TITLE = "Open cohort"
-NO_DOUBTS = "No doubts: the files that were read fit together."
-NO_PICTURE = "No region has an annotation and a prediction that can be drawn."
-UNCHANGED = "Nothing is written."
+NO_DOUBTS = "No doubts: the files that were read are consistent."
+NO_PICTURE = "No picture: no region has both an annotation and a prediction that can be drawn."
+UNCHANGED = "Opening writes nothing."
 NEW = f"“Open” writes {DESCRIPTION} into the folder."
 CHANGED = f"“Open” writes the settings into {DESCRIPTION}, and keeps a copy of what it replaces."
 CHOOSE = "Choose…"
@@ -44,7 +44,7 @@ _LEAST_PICTURE_PX = 220
 
 
 class InspectionDialog(QDialog):
-    """What was recognised in a folder; nothing is evaluated or written before “Open”.
+    """The recognised contents of a folder; nothing is evaluated or written before “Open”.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class InspectionDialog(QDialog):
             row.setEnabled(not is_busy)
 
     def show_failed(self, message: str) -> None:
-        """Show why a setting or the description could not be written."""
+        """Show the error of writing a setting or the description."""
         self.note.setText(f"⚠ {message}")
         self.set_busy(False)
 
@@ -144,7 +144,7 @@ class InspectionDialog(QDialog):
         return [] if body is None else [label.text() for label in body.findChildren(PlainLabel)]
 
     def _fit(self, parent: QWidget | None) -> None:
-        """Take the usual size, or less in a small window."""
+        """Resize to the default size, or smaller in a small window."""
         width, height = 980, 640
         if parent is not None:
             width, height = min(width, parent.width() - 60), min(height, parent.height() - 60)
@@ -208,7 +208,7 @@ class DoubtRow(QWidget):
 
 
 class _Picture(QWidget):
-    """A picture of both outlines, as large as there is room, and what its colours mean."""
+    """A picture of both outlines, scaled to the space available, with its legend."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -252,7 +252,7 @@ class _Picture(QWidget):
         self._draw()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
-        """Fit the picture into the room."""
+        """Fit the picture into the space available."""
         super().resizeEvent(event)
         self._draw()
 

@@ -1,1 +1,1 @@
-"""An old and a new version of a model compared."""
+"""Comparison of an old and a new version of a model."""

@@ -42,17 +42,17 @@ class View(StrEnum):
 
 
 VIEW_MEANINGS: dict[View, str] = {
-    View.OBJECTS: "The objects of the cell that is chosen, broken ones first.",
-    View.METRICS: "The difference of every metric, paired by patient; p corrected by Holm.",
-    View.CLASSES: "PQ of every class in both versions, and its objects by change.",
-    View.PATIENTS: "Objects of every patient by change, and the patient's part of ΔPQ.",
-    View.REGIONS: "Objects of every region by change, and the region's part of ΔPQ.",
-    View.PARTS: "ΔPQ split by quality, change, cause and class; each split adds up to it.",
+    View.OBJECTS: "Objects of the selected cell, broken ones first.",
+    View.METRICS: "Difference of every metric, paired by patient, with Holm-corrected p.",
+    View.CLASSES: "PQ of every class in both versions, with its objects by change.",
+    View.PATIENTS: "Objects of every patient by change, with the patient's part of ΔPQ.",
+    View.REGIONS: "Objects of every region by change, with the region's part of ΔPQ.",
+    View.PARTS: "ΔPQ split by quality, change, cause and class; each split adds up to ΔPQ.",
 }
 
 
 def columns_of(view: View, comparison: VersionComparison) -> list[Column]:
-    """Return what a view lists of a comparison."""
+    """Return the rows that a view lists of a comparison."""
     makers: dict[View, Callable[[VersionComparison], list[Column]]] = {
         View.OBJECTS: _object_columns,
         View.METRICS: lambda one: _difference_columns("metric", one.metrics),
@@ -69,13 +69,13 @@ def _object_columns(comparison: VersionComparison) -> list[Column]:
     meanings = {str(change): meaning for change, meaning in CHANGE_MEANINGS.items()}
     changes = rows["change"].to_numpy(str)
     columns = [
-        _words("change", "What the new version changed.", changes, width=86),
+        _words("change", "Change by the new version.", changes, width=86),
         _words("region", "Click to go to the object.", rows["region"].to_numpy(str), width=172),
-        _words("side", "Annotated nucleus, or FP.", rows["side"].to_numpy(str), width=74),
+        _words("side", "Annotated nucleus or FP.", rows["side"].to_numpy(str), width=74),
         Column(
-            "id", "Of a gone FP that of the old version.", rows["id"].to_numpy(np.int64), width=46
+            "id", "For a gone FP, that of the old version.", rows["id"].to_numpy(np.int64), width=46
         ),
-        _words("class", "Class of the object itself.", rows["class"].to_numpy(str), width=86),
+        _words("class", "Class of the object.", rows["class"].to_numpy(str), width=86),
     ]
     columns[0] = _with_tooltip(columns[0], lambda row: meanings[changes[row]])
     for when, name in ((BEFORE, diff.old), ("after", diff.new)):
@@ -96,10 +96,10 @@ def _object_columns(comparison: VersionComparison) -> list[Column]:
         )
     for when, name in ((BEFORE, diff.old), ("after", diff.new)):
         iou = rows[f"iou_{when}"].to_numpy(np.float64)
-        title, meaning = f"IoU {when}", f"IoU with the partner in {name}, or the best one."
+        title, meaning = f"IoU {when}", f"IoU with the partner in {name}, or the highest IoU."
         columns.append(Column(title, meaning, iou, text=ratio_text, width=78, key=when))
     parts = comparison.change.of_row
-    meaning = "The object's part of the change of PQ."
+    meaning = "The object's part of ΔPQ."
     columns.append(Column("ΔPQ", meaning, parts, text=_small_text, width=78))
     return columns
 
@@ -110,8 +110,8 @@ def _difference_columns(key: str, found: Sequence[PairedDifference]) -> list[Col
     notes = [one.note for one in found]
     return [
         _words(key, f"The {key}.", np.array(names, str), width=150),
-        _ratios("old", "Mean over patients, old version.", [one.old for one in found]),
-        _ratios("new", "Mean over patients, new version.", [one.new for one in found]),
+        _ratios("old", "Mean over patients in the old version.", [one.old for one in found]),
+        _ratios("new", "Mean over patients in the new version.", [one.new for one in found]),
         Column(
             "difference",
             "New minus old, mean over patients.",
@@ -126,11 +126,11 @@ def _difference_columns(key: str, found: Sequence[PairedDifference]) -> list[Col
             np.array([interval_text(one) or "–" for one in found], str),
             width=134,
         ),
-        Column("p", "Sign-flip test over patients, two-sided.", p, text=p_text, width=64),
+        Column("p", "Two-sided sign-flip test over patients.", p, text=p_text, width=64),
         Column("Holm p", f"Corrected over every {key}.", holm, text=p_text, width=64),
         Column(
             "patients",
-            "Patients with a figure of both versions.",
+            "Patients with a figure in both versions.",
             np.array([one.patients for one in found], np.int64),
             tooltip=lambda row: notes[row] or None,
             width=64,
@@ -169,7 +169,7 @@ def _part_columns(comparison: VersionComparison) -> list[Column]:
     bars = np.array([_bar(value / largest) for value in values], str)
     return [
         _words("split by", "Each split adds up to ΔPQ.", rows["by"].to_numpy(str), width=84),
-        _words("part", "What the part belongs to.", rows["part"].to_numpy(str), width=150),
+        _words("part", "Quality, change, cause or class.", rows["part"].to_numpy(str), width=150),
         _part_column(values),
         _words("", "Length: size of the part. ◀ lowers PQ, ▶ raises it.", bars, width=150),
     ]
@@ -196,7 +196,7 @@ def _change_columns(found: pd.DataFrame) -> list[Column]:
 
 
 def _part_column(values: NDArray[np.float64]) -> Column:
-    return Column("ΔPQ", "Its part of the change of PQ.", values, text=_small_text, width=78)
+    return Column("ΔPQ", "Its part of ΔPQ.", values, text=_small_text, width=78)
 
 
 def _small_text(value: float) -> str:

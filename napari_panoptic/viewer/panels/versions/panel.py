@@ -1,4 +1,4 @@
-"""Two teams as an old and a new version: what changed, how certainly, and for which objects."""
+"""Panel of two versions: changed outcomes, differences with intervals, and objects."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ from napari_panoptic.viewer.panels.versions.words import (
 from napari_panoptic.viewer.state.modes import VersionChoice, VersionScope
 
 EMPTY = (
-    "Nothing to compare. Without a cohort: open one. Otherwise this region has no annotation, or "
-    "lacks a prediction of one of the versions: choose another region, or the whole cohort."
+    "Nothing to compare. Open a cohort first. If one is open, this region lacks an annotation or "
+    "a prediction of one version: choose another region or the whole cohort."
 )
-ONE_TEAM = "Versions are two teams: add a second team's folder to compare them."
+ONE_TEAM = "This cohort has one team only. Add the folder of a second team to compare versions."
 PRESS = (
     "Press “Compare” to evaluate both versions in all regions. It takes about a second per region."
 )
 _SCOPE_MEANINGS = {
-    VersionScope.REGION: "The region that is shown, with your edits.",
+    VersionScope.REGION: "The current region, with your edits.",
     VersionScope.COHORT: "All regions, as on disk; figures are paired by patient.",
 }
 _SIDE_WORDS = {Side.REFERENCE: "nuclei", Side.PREDICTION: "FPs"}
@@ -68,7 +68,7 @@ _STACKED_BELOW_PX = 640
 
 
 class VersionsPanel(QWidget):
-    """The choice of two versions, what changed in words and as a matrix, and the lists behind."""
+    """Choice of two versions, and their changes as a sentence, a matrix and lists."""
 
     choice_changed = Signal(VersionChoice)
     object_chosen = Signal(FailureName)
@@ -88,7 +88,7 @@ class VersionsPanel(QWidget):
         )
         self.compare, self.stop = self.work.start, self.work.stop
         self.view = ChoiceBox(
-            [Choice(view, view.value, VIEW_MEANINGS[view]) for view in View], "What is listed"
+            [Choice(view, view.value, VIEW_MEANINGS[view]) for view in View], "List to show"
         )
         self.gallery = QPushButton("Gallery")
         self.changes = FigureTable(stretch_first=False)
@@ -105,10 +105,10 @@ class VersionsPanel(QWidget):
         self.compare.hide()
         self.show_comparison(None)
 
-    # What it says.
+    # Texts.
 
     def headline_text(self) -> str:
-        """Return the result in words; empty if there is none."""
+        """Return the result as text; empty if there is none."""
         return "" if self._headline.isHidden() else self._headline.text()
 
     def note_text(self) -> str:
@@ -121,7 +121,7 @@ class VersionsPanel(QWidget):
 
     @property
     def choice(self) -> VersionChoice:
-        """The versions that are chosen, and where they are compared."""
+        """The selected versions, and where they are compared."""
         return VersionChoice(
             self.old.choice or "", self.new.choice or "", VersionScope(self.scope.choice)
         )
@@ -135,10 +135,10 @@ class VersionsPanel(QWidget):
         """Return the rows of the diff that are listed, in the order of the table."""
         return self.table.rows() if self.view.choice is View.OBJECTS else []
 
-    # What it shows.
+    # View.
 
     def offer_teams(self, teams: Sequence[str]) -> None:
-        """Offer teams as versions."""
+        """List teams as versions."""
         choices = [Choice(team, team) for team in teams]
         self.old.offer(choices)
         self.new.offer(choices)
@@ -158,11 +158,11 @@ class VersionsPanel(QWidget):
         Parameters
         ----------
         comparison
-            What to show; the same one again keeps what is listed and selected.
+            The comparison; the same one again keeps the list and the selection.
         hint
             Shown in its place.
         note
-            Shown with it, such as that it is outdated.
+            Shown with the comparison, for example if it is outdated.
         """
         is_new, self._comparison = comparison is not self._comparison, comparison
         for widget in (self._headline, self._body):
@@ -232,7 +232,7 @@ class VersionsPanel(QWidget):
         has_failures = is_of_objects and self._chosen is not Change.STILL_RIGHT and n > 0
         self.gallery.setEnabled(has_failures)
 
-    # What the user does.
+    # User actions.
 
     def _connect(self) -> None:
         self.old.chosen.connect(lambda name: self._on_team(name, is_old=True))
@@ -249,7 +249,7 @@ class VersionsPanel(QWidget):
         )
 
     def _on_team(self, name: str, *, is_old: bool) -> None:
-        """Compare another team; the same one twice exchanges the versions."""
+        """Compare another team; choosing the same team twice swaps the versions."""
         other = self.new if is_old else self.old
         if name == other.choice:
             other.show_choice(self._shown.old if is_old else self._shown.new)
@@ -285,7 +285,7 @@ class VersionsPanel(QWidget):
             self.gallery_wanted.emit(title, failure_names(diff, self.listed()))
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
-        """Put the list under the matrix where there is no room beside it."""
+        """Put the list under the matrix if there is no space beside it."""
         super().resizeEvent(event)
         self._fit_headline()
         is_stacked = self.width() < _STACKED_BELOW_PX
@@ -294,17 +294,17 @@ class VersionsPanel(QWidget):
             self._body.setOrientation(wanted)
 
     def _fit_headline(self) -> None:
-        """Take as many lines as this width needs; Qt's layout would take one."""
+        """Use as many lines as this width needs; Qt's layout would use one."""
         layout = self.layout()
         margins = self.contentsMargins() if layout is None else layout.contentsMargins()
-        self._headline.setMinimumHeight(0)  # Qt gives no height below the one that was set last
+        self._headline.setMinimumHeight(0)  # Qt returns no height below the last one set
         width = self.width() - margins.left() - margins.right()
         self._headline.setMinimumHeight(max(self._headline.heightForWidth(width), 0))
 
     def _lay_out(self) -> None:
-        self.swap.setToolTip("Exchange old and new")
+        self.swap.setToolTip("Swap old and new")
         self.swap.setFixedWidth(30)
-        self.gallery.setToolTip("Show the crops of the listed failures, in this order.")
+        self.gallery.setToolTip("Show crops of the listed failures in this order.")
         self.work.bar.setFixedWidth(120)
         for label in (self._headline, self._note, self._hint):
             label.setWordWrap(True)
@@ -359,7 +359,7 @@ class VersionsPanel(QWidget):
 
 
 def _cell(side: Side, before: str, after: str, n: int, largest: int) -> Cell:
-    """Return a cell of the matrix; those that changed are shaded by their number."""
+    """Return a cell of the matrix; changed outcomes are shaded by their number."""
     if n == 0:
         return Cell("")
     return Cell(
@@ -371,7 +371,7 @@ def _cell(side: Side, before: str, after: str, n: int, largest: int) -> Cell:
 
 
 def _heading(outcome: str) -> str:
-    """Return an outcome as a narrow heading, in two lines where it can be divided."""
+    """Return an outcome as a narrow heading, in two lines if it can be split."""
     cause = outcome.split(": ")[-1].replace(str(Status.MISCLASSIFIED), "mis-classified")
     return cause.replace("-", "-\n", 1)
 

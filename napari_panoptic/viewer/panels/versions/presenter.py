@@ -1,4 +1,4 @@
-"""Compares two teams as an old and a new version, in the region shown or over the cohort."""
+"""Compare two teams as an old and a new version, in one region or over the cohort."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from napari_panoptic.viewer.panels.versions.panel import (
 )
 from napari_panoptic.viewer.state.modes import VersionChoice, VersionScope
 
-OUTDATED_SETTINGS = "Outdated: settings have changed since. Press “Compare” again."
-OUTDATED_EDITS = "Outdated: objects were edited since. Save the edits and press “Compare” again."
-UNSAVED = "Compared as on disk: edits that are not saved do not count."
+OUTDATED_SETTINGS = "Outdated: the settings have changed. Press “Compare” again."
+OUTDATED_EDITS = "Outdated: objects have been edited. Save the edits and press “Compare” again."
+UNSAVED = "Compared as on disk: unsaved edits are not included."
 STOPPED = "Stopped. Press “Compare” to start again."
-COMPARING = "Both versions are being compared …"
+COMPARING = "Comparing both versions …"
 
 
 @dataclass(frozen=True)
 class _Request:
-    """What a comparison over the cohort depends on, besides the files."""
+    """The inputs of a comparison over the cohort besides the files."""
 
     old: str
     new: str
@@ -51,7 +51,7 @@ class _Request:
 
 
 class VersionsPresenter(SeenPresenter[VersionsPanel]):
-    """Compares two teams as an old and a new version."""
+    """Compare two teams as an old and a new version."""
 
     title = "Versions"
     key = "Alt-n"  # V is the mnemonic of napari's menu View
@@ -70,7 +70,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
             progressed=self._on_progress,
         )
         self.comparison: VersionComparison | None = None
-        """What is shown."""
+        """The comparison on screen."""
         self._found: tuple[_Request, VersionComparison] | None = None
         self._asked: _Request | None = None
         self._is_edited_since = False
@@ -87,7 +87,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
 
     @property
     def choice(self) -> VersionChoice:
-        """Which teams are compared, and where; teams of this cohort where it has two."""
+        """The compared teams and where; teams of this cohort if it has two."""
         kept, teams = self._state.versions, self._teams
         if len(teams) < 2:
             return replace(kept, old="", new="")
@@ -119,7 +119,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         self._over_cohort.close()
 
     def compute_now(self) -> None:
-        """Compare both versions in the region, or show what is known over the cohort."""
+        """Compare both versions in the region, or show the known result over the cohort."""
         choice, panel = self.choice, self.panel
         panel.show_choice(choice)
         is_of_cohort = choice.scope is VersionScope.COHORT and len(self._teams) > 1
@@ -162,12 +162,12 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         self.comparison = comparison
         self.panel.show_comparison(comparison, hint=hint, note=note)
 
-    # In the region that is shown.
+    # In the current region.
 
     def _compare_region(self, choice: VersionChoice) -> None:
         snapshot = self.session.snapshot
         if snapshot is not None and snapshot.pending and not snapshot.is_slide:
-            self._in_region.drop()  # stale: the evaluations are on their way
+            self._in_region.drop()  # stale: new evaluations are being computed
             self._show(None, hint=COMPARING)
             return
         teams = (choice.old, choice.new)
@@ -225,7 +225,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         self._hint = STOPPED
         self.refresh()
 
-    # What changes.
+    # Changes elsewhere.
 
     def _on_choice(self, choice: VersionChoice) -> None:
         asked = self._asked

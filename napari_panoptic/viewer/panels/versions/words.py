@@ -1,4 +1,4 @@
-"""What the comparison of two versions says in words, and which objects its figures lead to."""
+"""The comparison of two versions as text, and the objects behind its figures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Chosen = Change | MatrixCell | None
 
 
 def headline(comparison: VersionComparison) -> str:
-    """Return what the new version changed, how certainly, and the verdict."""
+    """Describe the changes by the new version, their certainty, and the verdict."""
     diff, one = comparison.diff, comparison.deciding
     counts = diff.counts
     nuclei = "nucleus" if counts[Change.FIXED] == 1 else "nuclei"
@@ -74,12 +74,12 @@ def interval_text(one: PairedDifference) -> str:
 
 
 def p_text(p: float) -> str:
-    """Write a p-value; an en dash if undefined."""
+    """Format a p-value; an en dash if undefined."""
     return "< 0.001" if p < 0.001 else ratio_text(p)
 
 
 def left_out(comparison: VersionComparison) -> str:
-    """Return how many regions and objects are not compared; empty if all are."""
+    """Describe the regions and objects that are not compared; empty if all are."""
     diff = comparison.diff
     parts = [
         f"{counted(len(regions), 'region')} of {name} only"
@@ -103,7 +103,7 @@ def outcome_status(name: str) -> Status | None:
 
 
 def listed_rows(diff: VersionDiff, chosen: Chosen) -> NDArray[np.bool_]:
-    """Return bool (n,): which rows of a diff are listed."""
+    """Return bool (n,): whether each row of a diff is listed."""
     rows = diff.rows
     if chosen is None:
         found: NDArray[np.bool_] = np.ones(len(rows), np.bool_)
@@ -126,7 +126,7 @@ def chosen_text(chosen: Chosen) -> str:
 
 
 def object_name(diff: VersionDiff, row: int, *, before: bool) -> FailureName:
-    """Return the object of a row in one of the versions, or in the one that has it.
+    """Return the object of a row in one version, or in the version that has it.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def object_name(diff: VersionDiff, row: int, *, before: bool) -> FailureName:
     row
         Position among its rows.
     before
-        Whether the old version is wanted.
+        Whether to return the object of the old version.
     """
     one = diff.rows.iloc[row]
     is_old = bool(one["status_before"] != "" if before else one["status_after"] == "")
@@ -144,7 +144,7 @@ def object_name(diff: VersionDiff, row: int, *, before: bool) -> FailureName:
 
 
 def failure_names(diff: VersionDiff, rows: Sequence[int]) -> list[FailureName]:
-    """Return objects as the failures that they are, in the version that fails.
+    """Return objects as failures, in the version that fails.
 
     Objects that fail in the new version are those of the new version, also if the old one
     failed before; objects that are right in both are left out.
@@ -158,7 +158,7 @@ def failure_names(diff: VersionDiff, rows: Sequence[int]) -> list[FailureName]:
 
 
 def part_rows(comparison: VersionComparison) -> pd.DataFrame:
-    """Return ΔPQ split in every way: columns ``by``, ``part``, ``delta_pq``."""
+    """Return every split of ΔPQ: columns ``by``, ``part``, ``delta_pq``."""
     change = comparison.change
     groups = {
         "quality": {"outlines (SQ)": change.sq, "detection (DQ)": change.dq},
