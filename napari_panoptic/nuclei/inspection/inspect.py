@@ -101,15 +101,13 @@ class Inspection:
             lines.append(f"{FINDING_TITLES[kind]}{number}: {example.message}")
         return lines
 
-    def with_fixes(self, fixes: Sequence[Fix], progress: Progress = UNWATCHED) -> Inspection:
+    def with_fixes(self, fixes: Sequence[Fix]) -> Inspection:
         """Inspect the folder again with other settings. Nothing is written."""
         text = self.description
         for fix in fixes:
             for key, value in fix.settings:
                 text = with_setting(text, key, value)
-        return inspect_folder(
-            self.root, description=text, allow_outside=self.allow_outside, progress=progress
-        )
+        return inspect_folder(self.root, description=text, allow_outside=self.allow_outside)
 
     def save(self) -> Path | None:
         """Write the description if it is new; return the path of the copy of the old one."""
