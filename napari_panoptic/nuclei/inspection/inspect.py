@@ -28,9 +28,12 @@ from napari_panoptic.nuclei.inspection.looking import (
     regions_to_read,
     seen_region,
 )
-from napari_panoptic.nuclei.inspection.masks import piece_doubt
 from napari_panoptic.nuclei.inspection.names import name_doubts
-from napari_panoptic.nuclei.inspection.outlines import multipolygon_doubt, vertex_doubt
+from napari_panoptic.nuclei.inspection.objects import (
+    multipolygon_doubt,
+    piece_doubt,
+    vertex_doubt,
+)
 from napari_panoptic.nuclei.inspection.places import place_doubts
 from napari_panoptic.nuclei.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
 from napari_panoptic.nuclei.values.cohort import Cohort
