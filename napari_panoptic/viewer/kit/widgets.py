@@ -432,7 +432,8 @@ class Cell:
     target: object = None
 
 
-_TARGET_ROLE = Qt.ItemDataRole.UserRole
+_CELL_ROLE = Qt.ItemDataRole.UserRole
+"""Of the whole cell: PySide returns a target that is a string or a tuple as another type."""
 
 
 class _LinkDelegate(QStyledItemDelegate):
@@ -578,12 +579,12 @@ class FigureTable(QTableWidget):
 
     def is_chosen(self, index: QModelIndex) -> bool:
         """Return whether a cell is framed."""
-        target = index.data(_TARGET_ROLE)
+        target = _target(index)
         return target is not None and bool(target == self._chosen_target)
 
     def is_link_under_mouse(self, index: QModelIndex) -> bool:
         """Return whether the mouse is over a cell that can be clicked."""
-        return index == self._under_mouse and index.data(_TARGET_ROLE) is not None
+        return index == self._under_mouse and _target(index) is not None
 
     def mouseMoveEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
         """Show what can be clicked."""
@@ -607,13 +608,13 @@ class FigureTable(QTableWidget):
 
     def _look_under(self, index: QModelIndex) -> None:
         self._under_mouse = index
-        is_link = index.data(_TARGET_ROLE) is not None
+        is_link = _target(index) is not None
         shape = Qt.CursorShape.PointingHandCursor if is_link else Qt.CursorShape.ArrowCursor
         viewport_of(self).setCursor(shape)
         viewport_of(self).update()
 
     def _press(self, item: QTableWidgetItem | None) -> None:
-        target = None if item is None else item.data(_TARGET_ROLE)
+        target = _target(item)
         if target is not None:
             self.chosen.emit(target)
 
@@ -634,11 +635,17 @@ class FigureTable(QTableWidget):
         return item
 
 
+def _target(place: QTableWidgetItem | QModelIndex | None) -> object:
+    """Return what a click there leads to, or None."""
+    cell = None if place is None else place.data(_CELL_ROLE)
+    return cell.target if isinstance(cell, Cell) else None
+
+
 def _item(cell: Cell, column: int) -> QTableWidgetItem:
     item = QTableWidgetItem(shown(cell.text))
     side = Qt.AlignmentFlag.AlignLeft if column == 0 else Qt.AlignmentFlag.AlignRight
     item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
-    item.setData(_TARGET_ROLE, cell.target)
+    item.setData(_CELL_ROLE, cell)
     tooltip = cell.tooltip if cell.target is None else f"{cell.tooltip}\n{LINK_HINT}".strip()
     if tooltip:
         item.setToolTip(shown(tooltip))

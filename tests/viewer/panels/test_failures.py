@@ -14,10 +14,15 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFileDialog, QMessageBox
 
+from napari_panoptic.nuclei.crop_reader import CropReader, CropSize
+from napari_panoptic.nuclei.crops import CropSource
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.failure_sections import GroupBy, let_through, sections
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter, WorstFirst
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
+from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.desk.failure_steps import FIRST as FIRST_OF_ALL
 from napari_panoptic.viewer.desk.failure_steps import LAST, LAST_CHOSEN
@@ -342,6 +347,58 @@ class TestView:
         assert 0 < len(view.crops) < len(view.items.rows)
         for name in view.names_in_sight():
             assert not view.crops.picture(name).isNull()
+
+    @pytest.mark.usefixtures("qapp")
+    def test_a_region_that_is_left_before_its_crops_are_cut_is_read_from_its_files(
+        self, cohort, wait_until
+    ):
+        settings = EvaluationSettings().replaced(distances=False)
+        found = load_region(cohort, FIRST, settings)
+        side = found.evaluations["merger"].outcomes.prediction
+        name = FailureName("merger", FIRST, Side.PREDICTION, int(side.ids[0]))
+        live = CropSource(
+            found.image,
+            found.reference,
+            found.predictions["merger"],
+            found.evaluations["merger"].outcomes,
+        )
+        shown = {name: live}
+        crops = Crops()
+        pictures = []
+        for leave in (False, True):
+            crops.use(CropReader(cohort, settings, None), shown.get)
+            crops.resize(CropSize(64, 96))
+            crops.want([name])
+            if leave:
+                shown.clear()
+            wait_until(lambda: not crops.is_busy)
+            pictures.append(crops.picture(name).toImage())
+        crops.close()
+        assert pictures[0].width() == 96
+        assert pictures[1] == pictures[0]
+
+    def test_objects_drawn_in_a_region_that_is_left_keep_their_crops(
+        self, failures, view, desk, wait_until
+    ):
+        session = desk.session
+        labels = session.edited_labels(Side.PREDICTION)
+        new = int(labels.ids.max()) + 1
+        y, x = np.nonzero(labels.id_image()[:4, :4] == 0)
+        drawn = FailureName("merger", FIRST, Side.PREDICTION, new)
+        try:
+            session.edit(Side.PREDICTION, y, x, new, classes={new: labels.class_names[0]})
+            desk.link.go_to(SECOND)
+            wait_until(lambda: desk.is_settled and session.snapshot.region.name == SECOND)
+            view.select(failures.failures.find(drawn))
+            view.crops.outdate()
+            view.look_again()
+            wait_until(lambda: desk.is_settled and drawn in view.names_in_sight())
+            assert not view.crops.picture(drawn).isNull()
+        finally:
+            desk.link.go_to(FIRST)
+            wait_until(lambda: desk.is_settled and session.snapshot.region.name == FIRST)
+            session.discard_edits()
+        wait_until(lambda: desk.is_settled)
 
     @pytest.mark.long
     def test_crops_of_other_regions_are_those_of_the_region_itself(

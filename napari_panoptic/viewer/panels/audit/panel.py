@@ -79,7 +79,7 @@ class AuditPanel(ListPanel):
         super().__init__(parent)
         self.first, self.second = QComboBox(), QComboBox()
         self.effect = FigureTable()
-        self.marked = QCheckBox("mark on the image")
+        self.marked = QCheckBox("Mark on the image")
         self._lists: dict[Listed, QPushButton] = {}
         self._headline = RichLabel()
         self._headline.setWordWrap(True)

@@ -18,7 +18,7 @@ from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.crop_picture import picture_of
 
 BUDGET_S = 0.012
-"""How long crops of the region that is shown are cut before the window may live again."""
+"""How long crops are cut on the main thread before the window may live again."""
 KEPT_BYTES = 2**26
 """Memory of the pictures that are kept."""
 _BYTES_PER_PX = 4
@@ -52,8 +52,8 @@ class _Cut:
 class Crops:
     """Pictures of failures, of the region that is shown and of any other.
 
-    Those of the region that is shown are cut on the main thread, a few at a time, since
-    edits change its objects; those of others in a worker.
+    Those of the region that is shown, and of regions with edits, are cut on the main thread,
+    a few at a time, since edits change their objects; those of others in a worker.
     """
 
     changed = Signal()
@@ -91,7 +91,8 @@ class Crops:
         reader
             Reads all other regions.
         live
-            Returns the source of a failure in the region that is shown; None for others.
+            Returns the source of a failure in the region that is shown, or in one with
+            edits; None for others.
         """
         self.stop()
         self._stream.stop()
@@ -144,7 +145,9 @@ class Crops:
             self._stream.start(lambda *_job: _pictures(order))
 
     def _on_cut(self, cut: _Cut) -> None:
-        if cut.reader is self._order.reader and cut.size == self._order.size:
+        is_current = cut.reader is self._order.reader and cut.size == self._order.size
+        # Edits may have changed a region that is shown by now.
+        if is_current and self._live(cut.name) is None:
             self._keep(cut.name, cut.picture)
             self.changed.emit()
 
@@ -153,10 +156,14 @@ class Crops:
         while self._nearby and time.perf_counter() < end:
             name = self._nearby.pop(0)
             source = self._live(name)
-            crop = None if source is None else crop_of(source, name, self.size)
+            if source is None:  # another region is shown by now: its file has the object
+                self._order.wanted.append(name)
+                continue
+            crop = crop_of(source, name, self.size)
             self._keep(name, None if crop is None else picture_of(crop, self.size.size_px))
         if self._nearby:
             self._timer.start()
+        self._go_on()
         self.changed.emit()
 
     def _keep(self, name: FailureName, picture: QImage | None) -> None:

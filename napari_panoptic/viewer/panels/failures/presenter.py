@@ -80,8 +80,8 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self._field_px = SMALLEST_FIELD_PX
         self._is_field_known = False
         self._shown: tuple[object, ...] = ()
-        self._live_region: RegionSnapshot | None = None
-        self._live: dict[str, CropSource] = {}
+        self._live: dict[tuple[str, str], CropSource] = {}
+        self._used: dict[tuple[str, str], CropSource] = {}
         self._is_stale = True
         self._sight = Sight.of(panel)
         self._rest = single_shot(REST_MS, self.refresh)
@@ -275,14 +275,15 @@ class FailuresPresenter(Presenter[FailuresPanel]):
             reader = self._reader()
             self._crops.use(reader, self._live_source)
             self._shown = shown
-        self._live_region = session.snapshot
-        before, self._live = self._live, self._live_sources()
-        outdated = {team for team, now in self._live.items() if not _is_same(before.get(team), now)}
-        region = None if session.snapshot is None else session.snapshot.region.name
+            self._live = {}
+        self._note_live()
+        before, self._used = self._used, self._live
+        outdated = {at for at, now in self._live.items() if not _is_same(before.get(at), now)}
         self._crops.outdate(
             lambda name: (
-                name.region == region
-                and not outdated.isdisjoint((name.team, *self._outlined(name)))
+                not outdated.isdisjoint(
+                    (name.region, team) for team in (name.team, *self._outlined(name))
+                )
             )
         )
 
@@ -292,31 +293,19 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         outlined = _no_teams if only is None else only.outlined
         return CropReader(session.cohort, session.settings, session.source, outlined)
 
-    def _live_sources(self) -> dict[str, CropSource]:
-        snapshot = self.session.snapshot
-        if snapshot is None or snapshot.reference is None or snapshot.is_slide:
-            return {}
-        predictions = snapshot.predictions
-        return {
-            team: CropSource(
-                snapshot.image,
-                snapshot.reference,
-                predictions[team],
-                found.outcomes,
-            )
-            for team, found in snapshot.evaluations.items()
-            if team in predictions
-        }
+    def _note_live(self) -> None:
+        """Note what crops of the shown region are cut from, also for when it is left.
+
+        Regions with edits differ from their files, which may lack the object of a failure.
+        """
+        has_edits, snapshot = self.session.copies.has_edits, self.session.snapshot
+        edited = {at: source for at, source in self._live.items() if has_edits(at[0])}
+        self._live = edited | ({} if snapshot is None else _sources(snapshot))
 
     def _live_source(self, name: FailureName) -> CropSource | None:
-        # Not the session's region: crops are also cut after it has changed and before this
-        # presenter has seen it, and its ids would be looked up in the region before.
-        snapshot = self._live_region
-        if snapshot is None or name.region != snapshot.region.name:
-            return None
-        source = self._live.get(name.team)
-        others = [snapshot.predictions.get(team) for team in self._outlined(name)]
-        beside = tuple(other for other in others if other is not None)
+        source = self._live.get((name.region, name.team))
+        others = [self._live.get((name.region, team)) for team in self._outlined(name)]
+        beside = tuple(other.prediction for other in others if other is not None)
         return replace(source, beside=beside) if source is not None and beside else source
 
     def _resize_crops(self) -> None:
@@ -436,6 +425,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
     # What happens elsewhere.
 
     def _on_region(self, _snapshot: object) -> None:
+        self._note_live()
         if self._is_over_cohort:
             self._rest.start()
         else:
@@ -445,6 +435,8 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self.refresh()
 
     def _on_summary(self, line: RegionSummary) -> None:
+        if self.session.copies.has_edits(line.region):
+            self._note_live()
         if line.team in self._teams and not self._rest.isActive():
             self._rest.start()
 
@@ -592,6 +584,20 @@ def _usual_field_px(failures: CohortFailures) -> int:
     boxes = failures.columns["bbox"].astype(np.int64)
     extents = (boxes[:, 2:] - boxes[:, :2]).max(axis=1)
     return bounded_field_px(ROOM * float(np.percentile(extents, LARGE_SHARE)))
+
+
+def _sources(snapshot: RegionSnapshot) -> dict[tuple[str, str], CropSource]:
+    """Return what crops of a region are cut from, by region and team."""
+    reference, predictions = snapshot.reference, snapshot.predictions
+    if reference is None or snapshot.is_slide:
+        return {}
+    return {
+        (snapshot.region.name, team): CropSource(
+            snapshot.image, reference, predictions[team], found.outcomes
+        )
+        for team, found in snapshot.evaluations.items()
+        if team in predictions
+    }
 
 
 def _is_same(one: CropSource | None, other: CropSource) -> bool:

@@ -288,9 +288,9 @@ class FailureView(QListView):
         return names != self._wanted_names
 
     def _want_crops(self) -> None:
-        if is_in_sight(self):
-            self._wanted_names = self.names_in_sight()
-            self.crops.want(self._wanted_names)
+        # Nothing is wanted out of sight; what is painted then has news.
+        self._wanted_names = self.names_in_sight() if is_in_sight(self) else []
+        self.crops.want(self._wanted_names)
 
     def _repaint(self) -> None:
         viewport_of(self).update()
