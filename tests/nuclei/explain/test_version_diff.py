@@ -244,7 +244,7 @@ def test_other_annotations_are_refused() -> None:
     with pytest.raises(LabelError, match="expected the same annotation"):
         version_diff(old, new)
     twice = pd.concat([old, old[old["side"] == "reference"].iloc[:1]], ignore_index=True)
-    with pytest.raises(LabelError, match="is there twice"):
+    with pytest.raises(LabelError, match="occurs twice"):
         version_diff(twice, twice)
     wrong = pair_rows(("P0", "P0_0"), np.array([10**6]), np.array([10**6]))
     with pytest.raises(LabelError, match="each one occurs at most once"):
