@@ -28,7 +28,7 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class InventedPlace:
+class FpPlace:
     """A place where one or more teams have an FP.
 
     Parameters
@@ -67,7 +67,7 @@ class Consensus:
     status
         int8 (n, T): status of each reference object for each team, as
         positions in ``STATUSES``.
-    invented
+    fp_places
         Every place where at least one team has an FP; the places with the most teams first, then in
         reading order.
     """
@@ -76,7 +76,7 @@ class Consensus:
     reference: SideOutcomes
     class_names: tuple[str, ...]
     status: NDArray[np.int8]
-    invented: tuple[InventedPlace, ...]
+    fp_places: tuple[FpPlace, ...]
 
     @cached_property
     def found(self) -> IntArray:
@@ -84,12 +84,12 @@ class Consensus:
         return self._count(Status.TP)
 
     @cached_property
-    def misnamed(self) -> IntArray:
+    def misclassified(self) -> IntArray:
         """The number of teams that found each reference object in another class, (n,)."""
         return self._count(Status.MISCLASSIFIED)
 
     @cached_property
-    def missed(self) -> IntArray:
+    def fn(self) -> IntArray:
         """The number of teams for which each reference object is an FN, (n,)."""
         return self._count(Status.FN)
 
@@ -99,11 +99,11 @@ class Consensus:
         return self._count(Status.IGNORED)
 
     @property
-    def missed_by_all(self) -> BoolArray:
+    def fn_for_all(self) -> BoolArray:
         """Reference objects that are FN for every team that does not ignore them (one or more)."""
         judged: IntArray = len(self.teams) - self.ignored
-        missed: BoolArray = (self.missed > 0) & (self.missed == judged)
-        return missed
+        fn_for_all: BoolArray = (self.fn > 0) & (self.fn == judged)
+        return fn_for_all
 
     @property
     def found_by_one_only(self) -> BoolArray:
@@ -114,9 +114,9 @@ class Consensus:
         found: BoolArray = self.found == 1
         return found
 
-    def invented_by(self, at_least: int = 2) -> tuple[InventedPlace, ...]:
+    def shared_fp_places(self, at_least: int = 2) -> tuple[FpPlace, ...]:
         """Return the places where at least this many teams have an FP."""
-        return tuple(place for place in self.invented if len(place.rows) >= at_least)
+        return tuple(place for place in self.fp_places if len(place.rows) >= at_least)
 
     def _count(self, status: Status) -> IntArray:
         counted: IntArray = (self.status == STATUS_CODE[status]).sum(axis=1, dtype=np.int64)
@@ -152,7 +152,7 @@ def consensus(evaluations: Mapping[str, Evaluation]) -> Consensus:
         reference=first.outcomes.reference,
         class_names=first.pair.class_names,
         status=np.stack(statuses, axis=1),
-        invented=_invented_places(evaluations),
+        fp_places=_fp_places(evaluations),
     )
 
 
@@ -202,7 +202,7 @@ def _same_reference(first: Evaluation, other: Evaluation) -> bool:
 # --- FPs of several teams at the same place ---------------------------------------------------
 
 
-def _invented_places(evaluations: Mapping[str, Evaluation]) -> tuple[InventedPlace, ...]:
+def _fp_places(evaluations: Mapping[str, Evaluation]) -> tuple[FpPlace, ...]:
     # FPs of all teams have consecutive numbers, team by team.
     fps = [
         np.flatnonzero(evaluation.outcomes.prediction.status == STATUS_CODE[Status.FP])
@@ -221,7 +221,7 @@ def _invented_places(evaluations: Mapping[str, Evaluation]) -> tuple[InventedPla
 
 def _places(
     evaluations: Mapping[str, Evaluation], fps: list[IntArray], place: NDArray[np.integer]
-) -> list[InventedPlace]:
+) -> list[FpPlace]:
     sides = [evaluation.outcomes.prediction for evaluation in evaluations.values()]
     order = np.argsort(place, kind="stable")
     starts = np.flatnonzero(np.diff(place[order], prepend=-1))
@@ -240,7 +240,7 @@ def _places(
     names = list(evaluations)
     ends = [*starts[1:].tolist(), len(order)]
     return [
-        InventedPlace(
+        FpPlace(
             rows=_rows_by_team(names, team[start:end], row[start:end]),
             bbox=(box[0], box[1], box[2], box[3]),
             centroid_yx_px=(y, x),
