@@ -238,7 +238,7 @@ def test_empty_versions() -> None:
 def test_other_annotations_are_refused() -> None:
     old, new = two_versions(np.random.default_rng(9))
     lost = new.index[new["side"] == "reference"][0]
-    with pytest.raises(LabelError, match="only among the objects of the old version"):
+    with pytest.raises(LabelError, match="exists only in the old version"):
         version_diff(old, new.drop(index=lost))
     new.loc[lost, "class"] = "Macrophage"
     with pytest.raises(LabelError, match="expected the same annotation"):
