@@ -1,4 +1,4 @@
-"""Tables: one list of columns says how a table is shown, sorted, written and documented."""
+"""Tables: one list of columns defines how a table is shown, sorted, written and documented."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Column:
     title
         Its heading in a report.
     cell
-        Returns its cell of a row; None if reports do not show the column.
+        Returns the cell of a row; None if reports do not show the column.
     keys
         Its columns in the CSV file: several if they are shown as one.
     about
@@ -73,7 +73,7 @@ class TableSpec:
     file
         Its name.
     row
-        What a row is about, for the documentation.
+        The content of a row, for the documentation.
     columns
         Its columns, in the order of the file.
     """
@@ -121,7 +121,7 @@ def table(
     slug
         Name of the CSV file, without ``.csv``.
     caption
-        A sentence that says what the table shows.
+        A sentence that describes the content.
     columns
         The columns shown; the first one names the rows.
     frame
@@ -177,7 +177,7 @@ def unshown(*keys: str, about: str = "") -> Column:
 
 
 def words(key: str, title: Child = None, about: str = "") -> Column:
-    """Return a column of our own words."""
+    """Return a column of words of this program, such as statuses."""
     return Column(title or key, lambda row: Cell(str(row[key])), (key,), about)
 
 
@@ -187,7 +187,7 @@ def name_column(key: str, title: Child = None, about: str = "") -> Column:
 
 
 def team_column(teams: Sequence[str], key: str = "team", title: Child = None) -> Column:
-    """Return a column of teams, each beside its colour, which its place among all decides."""
+    """Return a column of teams, each with its colour, which depends on its place among all."""
     return Column(title or key, lambda row: Cell(team_label(row[key], teams)), (key,))
 
 

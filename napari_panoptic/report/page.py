@@ -75,7 +75,7 @@ def rendered(template: str, **values: object) -> Html:
 
 
 def trusted(markup: str) -> Html:
-    """Mark text as markup. Every part of it must have been escaped, or be our own."""
+    """Mark text as markup. Every part must be escaped already, or be constant."""
     return Html(markup)
 
 
@@ -129,12 +129,12 @@ def folded(title: str, *children: Child) -> Html:
 
 
 def named(name: str) -> Html:
-    """Return a name from outside; its writing direction does not affect the text around it."""
+    """Return a name from a file; its writing direction does not affect the text around it."""
     return element("bdi", name, class_="short" if len(name) <= SHORT_NAME else None)
 
 
 def team_label(name: str, teams: Sequence[str]) -> Html:
-    """Return a team's name beside its colour, which its place among all teams decides."""
+    """Return a team's name beside its colour, which depends on its place among all."""
     colour = team_styles(teams)[name].colour
     dot = element("span", class_="dot", style=f"background:{colour}", aria_hidden="true")
     kind = "team short" if len(name) <= SHORT_NAME else "team"
@@ -147,7 +147,7 @@ def team_list(names: Iterable[str], teams: Sequence[str]) -> Html:
 
 
 def data_uri(kind: str, content: bytes) -> str:
-    """Return a file as an address that contains it."""
+    """Return the content of a file as a data URL."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
@@ -199,7 +199,7 @@ def page(title: str, lead: Sequence[Child], sections: Sequence[Section], foot: C
     """
     style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
-    # The page may show its own content and run its own script, and nothing else.
+    # The page may load only its own content and script.
     policy = (
         f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; "
         f"style-src 'unsafe-inline'; script-src '{content_hash(script)}'"

@@ -93,7 +93,7 @@ def lead(
     findings
         All of them; missing and unreadable ones count.
     consequence
-        A sentence on what missing files mean for the figures.
+        A sentence on the effect of missing files on the metrics.
     """
     first = paragraph(*summary, f"; {date}" if date else "", ".")
     missing = (FindingKind.MISSING, FindingKind.UNREADABLE)

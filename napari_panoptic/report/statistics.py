@@ -54,7 +54,7 @@ def friedman_sentence(comparison: TeamComparison, what: str, unit: str) -> str:
     what
         The figure compared, such as ``"PQ"``.
     unit
-        What the teams are compared over: ``patient`` or ``case``.
+        The unit over which teams are compared: ``patient`` or ``case``.
     """
     if comparison.why_undefined:
         return f"No Friedman test of {what}: {comparison.why_undefined}."
@@ -85,19 +85,19 @@ class StatisticsTables:
     Parameters
     ----------
     found
-        What was tested, such as a metric -> the statistics.
+        What was tested, for example a metric -> its statistics.
     teams
         All teams of the cohort, in its order, which decides their colours.
     names
-        The same keys -> how they are written.
+        The same keys -> their texts.
     main
         The key whose pairs and p-values are shown first.
     by
-        How that is written in a sentence.
+        The text of `main` in a sentence.
     unit
-        What teams are compared over: ``patient`` or ``case``.
+        The unit over which teams are compared: ``patient`` or ``case``.
     head, column
-        What the keys are names of, in tables shown and in CSV files.
+        The heading of the keys in reports, and their column in CSV files.
     """
 
     found: Mapping[str, TeamStatistics]
@@ -115,9 +115,9 @@ class StatisticsTables:
         Parameters
         ----------
         over
-            A sentence that says over what teams are compared.
+            A sentence on the patients or cases over which teams are compared.
         omitted
-            What was left out.
+            The units that were left out.
         diagram
             Caption of the critical difference diagram.
         """
@@ -275,7 +275,7 @@ def _signed_two_places(value: float) -> str:
 
 
 def tests_frame(found: Mapping[str, TeamStatistics], column: str, unit: str) -> pd.DataFrame:
-    """Return a row per key: whether teams differ; ``column`` is the name of the keys' column."""
+    """Return a row per key: do teams differ? ``column`` is the name of the column of keys."""
     rows: list[dict[str, Any]] = [
         {
             column: key,

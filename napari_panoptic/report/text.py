@@ -39,7 +39,7 @@ def count(value: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Write a number of things, with an s behind the noun unless there is one."""
+    """Write a number and a noun, in the plural unless the number is 1."""
     return counted_plainly(number, noun, write=count)
 
 

@@ -66,7 +66,7 @@ def test_regions_without_two_teams_are_left_out(nuclei_sample, tmp_path, capsys)
     status = main(["suspects", str(tmp_path / "cohort"), "-o", str(tmp_path / "out")])
 
     assert status == 0
-    assert "two are needed to find suspects: left out" in capsys.readouterr().err
+    assert "the search for suspects needs two" in capsys.readouterr().err
     record = json.loads((tmp_path / "out" / SUSPECTS_NAMES[-1]).read_text(encoding="utf-8"))
     assert record["regions"] == 1
 

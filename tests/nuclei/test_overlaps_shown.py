@@ -177,7 +177,7 @@ def test_teams_agree_on_objects_that_are_covered() -> None:
             for name, own in (("one", alone), ("two", both))
         }
     )
-    shared = found.invented_by(2)
+    shared = found.shared_fp_places(2)
     assert [{t: r.tolist() for t, r in p.rows.items()} for p in shared] == [
         {"one": [0], "two": [0]}
     ]

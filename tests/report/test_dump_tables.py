@@ -198,7 +198,7 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
 def test_patients_without_an_organ_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dump", str(SMALL_DUMP)]) == 0
     printed = capsys.readouterr().out
-    assert "organ unknown, give it with --metadata: P1, P2, P3 and P4" in printed
+    assert "organ unknown, add it with --metadata: P1, P2, P3 and P4" in printed
     assert re.search(r"^unknown +mean +5 +0\.600 ", printed, re.MULTILINE)
     assert main(["dump", str(SMALL_DUMP), "--metadata", str(ORGANS)]) == 0
     assert "unknown" not in capsys.readouterr().out

@@ -523,7 +523,7 @@ def test_the_command_writes_a_report_with_patients_by_group(
     page = Page(target.read_text(encoding="utf-8"))
     assert csv(page.download("groups.csv"))["group"].unique().tolist() == ["Lung"]
     said = page.section("aggregation")
-    assert f"Left out, since they are in no group: {ungrouped}" in said
+    assert f"Patients without a group are left out: {ungrouped}" in said
 
 
 def test_the_command_says_what_is_wrong_before_the_work(

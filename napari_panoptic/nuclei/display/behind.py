@@ -30,8 +30,8 @@ _FIGURE_TITLES = {
     "mean_iou": "mean IoU: matched pairs",
     "mean_hausdorff_px": "mean HD: matched pairs",
     "matched": "matched pairs",
-    "invented": _FP,
-    "missed": _FN,
+    "fp": _FP,
+    "fn": _FN,
 }
 
 
@@ -86,18 +86,18 @@ def behind_class(name: str, of_class: str, class_names: Sequence[str]) -> Object
     """
     others = [other for other in (*class_names, NONE_WORD) if other != of_class]
     right = frozenset({(of_class, of_class)})
-    invented = frozenset((other, of_class) for other in others)
-    missed = frozenset((of_class, other) for other in others)
-    found = (right | missed) - {(of_class, NONE_WORD)}
+    fp = frozenset((other, of_class) for other in others)
+    fn = frozenset((of_class, other) for other in others)
+    found = (right | fn) - {(of_class, NONE_WORD)}
     if name == "class":
         return ObjectFilter(classes=frozenset({of_class}), title=f"all {of_class}")
     sides, pairs, title = {
         "tp": (_REFERENCE, right, "TP"),
-        "fp": (_PREDICTION, invented, "FP"),
-        "fn": (_REFERENCE, missed, "FN"),
+        "fp": (_PREDICTION, fp, "FP"),
+        "fn": (_REFERENCE, fn, "FN"),
         "sq": (_REFERENCE, right, "SQ"),
         "mean_hausdorff_px": (_REFERENCE, found, "HD"),
-    }.get(name, (None, right | invented | missed, name.upper()))
+    }.get(name, (None, right | fp | fn, name.upper()))
     return ObjectFilter(sides=sides, pairs=pairs, title=f"{title} of {of_class}")
 
 
@@ -107,7 +107,7 @@ def behind_figure(name: str) -> ObjectFilter:
     Parameters
     ----------
     name
-        A metric, or one of matched, invented, missed, ignored.
+        A metric, or one of matched, fp, fn, ignored.
     """
     sides, statuses = {
         "sq": (_REFERENCE, frozenset({str(Status.TP)})),
@@ -117,8 +117,8 @@ def behind_figure(name: str) -> ObjectFilter:
         "balanced_accuracy": (_REFERENCE, _MATCHED),
         "mean_iou": (_REFERENCE, _MATCHED),
         "mean_hausdorff_px": (_REFERENCE, _MATCHED),
-        "invented": (_PREDICTION, frozenset({str(Status.FP)})),
-        "missed": (_REFERENCE, frozenset({str(Status.FN)})),
+        "fp": (_PREDICTION, frozenset({str(Status.FP)})),
+        "fn": (_REFERENCE, frozenset({str(Status.FN)})),
         "ignored": (None, frozenset({str(Status.IGNORED)})),
     }.get(name, (None, _EVERY_STATUS_BUT_IGNORED))
     caption = METRIC_TEXTS[name].caption if name in METRIC_TEXTS else name

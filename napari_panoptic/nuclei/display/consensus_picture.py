@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from napari_panoptic.kernels import drawing as drawing_kernels
 from napari_panoptic.nuclei.display import marks, styles
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.explain.consensus import Consensus, InventedPlace, consensus
+from napari_panoptic.nuclei.explain.consensus import Consensus, FpPlace, consensus
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Status
 
@@ -33,7 +33,7 @@ _ANCHORS: tuple[Rgb, ...] = (
 """From an object that no team found to one that all did: ever darker, so that the
 order can be seen by every eye, and without the pinks and purples of the tissue."""
 IGNORED_COLOUR = styles.STATUS_COLOURS[Status.IGNORED]
-INVENTED_COLOUR = styles.STATUS_COLOURS[Status.FP]
+FP_COLOUR = styles.STATUS_COLOURS[Status.FP]
 _WIDEST_HATCH_PX = 9
 
 
@@ -41,8 +41,8 @@ class Count(StrEnum):
     """What is counted over the teams."""
 
     FOUND = "found"
-    MISSED = "missed"
-    MISNAMED = "misnamed"
+    FN = "fn"
+    MISCLASSIFIED = "misclassified"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class ConsensusPicture:
         Team -> its evaluation, of which they are.
     objects
         uint16 (y, x): outlines of the reference objects, the heavier the more
-        teams missed or misnamed one; or whole objects.
+        teams failed on one; or whole objects.
     places
         uint16 (y, x): hatched places that several teams invent; label ``k`` is
         the place ``k - 1``.
@@ -84,7 +84,7 @@ def levels(found: Consensus, count: Count) -> NDArray[np.int64]:
     """Return each reference object's place in the colours: 0 is the worst."""
     if count is Count.FOUND:
         return found.found
-    return len(found.teams) - (found.missed if count is Count.MISSED else found.misnamed)
+    return len(found.teams) - (found.fn if count is Count.FN else found.misclassified)
 
 
 def consensus_picture(evaluations: Mapping[str, Evaluation], width_px: int) -> ConsensusPicture:
@@ -105,7 +105,7 @@ def consensus_picture(evaluations: Mapping[str, Evaluation], width_px: int) -> C
     )
     if width_px == 0:
         objects = reference.index.astype(np.uint16)
-    places = _places_drawn(evaluations, result.invented_by(SEVERAL), reference.shape)
+    places = _places_drawn(evaluations, result.shared_fp_places(SEVERAL), reference.shape)
     return ConsensusPicture(result, evaluations, objects, places, width_px)
 
 
@@ -119,8 +119,8 @@ def object_colours(found: Consensus, count: Count) -> NDArray[np.float32]:
 
 def place_colours(found: Consensus) -> NDArray[np.float32]:
     """Return the colour of each label of ``places``, float32 (65535, 4)."""
-    n_places = len(found.invented_by(SEVERAL))
-    return styles.class_lut(np.ones(n_places, np.int16), [INVENTED_COLOUR])
+    n_places = len(found.shared_fp_places(SEVERAL))
+    return styles.class_lut(np.ones(n_places, np.int16), [FP_COLOUR])
 
 
 def _all_ignored(result: Consensus) -> NDArray[np.bool_]:
@@ -129,7 +129,7 @@ def _all_ignored(result: Consensus) -> NDArray[np.bool_]:
 
 
 def _places_drawn(
-    evaluations: Mapping[str, Evaluation], places: Sequence[InventedPlace], shape: tuple[int, int]
+    evaluations: Mapping[str, Evaluation], places: Sequence[FpPlace], shape: tuple[int, int]
 ) -> NDArray[np.uint16]:
     """Hatch the places, the closer the more teams invent something there."""
     whole, lines = np.zeros(shape, np.int32), np.zeros(shape, np.bool_)

@@ -53,19 +53,19 @@ class CellCount:
     objects
         How many: a matched pair counts once, at its reference object; ignored
         objects do not count.
-    missed, invented, misclassified
+    fn, fp, misclassified
         How many of them are FN, FP and misclassified.
     """
 
     objects: int
-    missed: int
-    invented: int
+    fn: int
+    fp: int
     misclassified: int
 
     @property
     def failures(self) -> int:
         """How many failed."""
-        return self.missed + self.invented + self.misclassified
+        return self.fn + self.fp + self.misclassified
 
     @property
     def text(self) -> str:
@@ -78,8 +78,8 @@ class CellCount:
         parts = [
             f"{word} {styles.count_text(count)}"
             for word, count in (
-                ("FN", self.missed),
-                ("FP", self.invented),
+                ("FN", self.fn),
+                ("FP", self.fp),
                 ("misclassified", self.misclassified),
             )
             if count

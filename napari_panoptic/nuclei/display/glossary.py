@@ -88,8 +88,8 @@ ATYPIA_MEANINGS: Mapping[str, str] = {
 
 COUNT_MEANINGS: Mapping[str, str] = {
     "matched": "Nuclei that a prediction matches, whatever its class.",
-    "invented": "Predictions that match no nucleus (FP).",
-    "missed": "Nuclei that no prediction matches (FN).",
+    "fp": "Predictions that match no nucleus (FP).",
+    "fn": "Nuclei that no prediction matches (FN).",
     "ignored": "Nuclei and predictions that the ambiguous policy excludes from all metrics.",
 }
 

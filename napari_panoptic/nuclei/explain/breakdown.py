@@ -41,7 +41,7 @@ _QUARTERS = (0.25, 0.5, 0.75)
 
 
 class AreaUnit(StrEnum):
-    """What areas are measured in."""
+    """Unit of areas."""
 
     PX = "px"  # pixels of the region
     UM2 = "um2"  # square micrometres
@@ -74,32 +74,32 @@ class SizeClasses:
     Parameters
     ----------
     edges
-        Rising areas above 0. The first class is below the first edge, each
-        next one starts at its edge, and the last one has no end.
+        Increasing areas above 0. The first class lies below the first edge; each further class
+        starts at its edge; the last class has no upper limit.
     unit
-        Of the edges.
+        Unit of the edges.
 
     Raises
     ------
     SettingsError
-        For edges that do not rise from above 0.
+        If the edges do not increase from above 0.
     """
 
     edges: tuple[float, ...]
     unit: AreaUnit = AreaUnit.PX
 
     def __post_init__(self) -> None:
-        """Check that the edges rise."""
+        """Check that the edges increase."""
         rising = all(a < b for a, b in pairwise((0.0, *self.edges)))
         if not rising or not all(np.isfinite(self.edges)):
             raise SettingsError(
-                f"edges of size classes must rise from above 0 {self.unit}, "
+                f"expected increasing edges of size classes, all above 0 {self.unit}, "
                 f"found {', '.join(f'{edge:g}' for edge in self.edges)}"
             )
 
     @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
-        """From (inclusive) and to (exclusive) of each class."""
+        """Lower limit (inclusive) and upper limit (exclusive) of each class."""
         return tuple(pairwise((0.0, *self.edges, float("inf"))))
 
     def number(self, areas: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -112,17 +112,16 @@ def quartile_classes(
 ) -> SizeClasses:
     """Divide at the quartiles of the reference objects' areas over the cohort.
 
-    Each reference object counts once, however many teams were evaluated in its
-    region; objects that the ambiguous policy ignores for a team do not count by
-    that team's table. Where quartiles coincide there are fewer than four
-    classes.
+    Each reference object counts once, even if several teams were evaluated in its region. Objects
+    that the ambiguous policy ignores for every team do not count. If quartiles coincide, there are
+    fewer than four classes.
 
     Parameters
     ----------
     regions
         Every team in every region.
     unit
-        What to measure in.
+        Unit of the areas.
 
     Raises
     ------
@@ -134,7 +133,7 @@ def quartile_classes(
     once = table[table["side"] == str(Side.REFERENCE)].drop_duplicates(["region", "id"])
     if once.empty:
         raise SettingsError(
-            "quartiles of area need reference objects, found none: give edges instead"
+            "quartiles of area need reference objects, found none; set the edges instead"
         )
     return SizeClasses(tuple(np.unique(np.quantile(once["area"], _QUARTERS)).tolist()), unit)
 
@@ -142,25 +141,24 @@ def quartile_classes(
 def by_size(regions: Sequence[RegionObjects], classes: SizeClasses) -> pd.DataFrame:
     """Return each team's figures by size of object, counts summed over its regions.
 
-    Reference objects and matched pairs stand in the class of the reference
-    object's area, predictions in that of their own: an unmatched one has no
-    other. Ignored objects do not count. Matching is class-blind here:
-    ``found`` and ``matched`` include misclassified objects, and ``right_class``
-    says how many of those found have the right class.
+    Reference objects and matched pairs belong to the size class of the reference object's area;
+    predictions, which may have no partner, to that of their own area. Ignored objects do not count.
+    Matching is class-blind here: ``found`` and ``matched`` include misclassified objects, and
+    ``right_class`` is the number of found objects with the right class.
 
     Parameters
     ----------
     regions
         Every team in every region.
     classes
-        Of size.
+        The size classes.
 
     Returns
     -------
     DataFrame
-        One row per team and class of size, columns ``SIZE_COLUMNS``. A ratio
-        without anything to count, and a mean over no pair, is NaN;
-        ``mean_hausdorff_px`` is over the pairs that have a distance.
+        One row per team and size class, columns ``SIZE_COLUMNS``. Ratios with denominator 0 and
+        means over no pairs are NaN; ``mean_hausdorff_px`` is the mean over the pairs that have a
+        distance.
 
     Raises
     ------
@@ -187,9 +185,8 @@ def by_size(regions: Sequence[RegionObjects], classes: SizeClasses) -> pd.DataFr
 def by_cause(regions: Sequence[RegionObjects]) -> pd.DataFrame:
     """Return the number and share of each team's failures by cause.
 
-    A failure is an unmatched object: FN on the side of the reference, FP on
-    that of the prediction. Misclassified objects are matched, and have no
-    cause.
+    A failure is an unmatched object: an FN of the reference or an FP of the prediction.
+    Misclassified objects are matched and have no cause.
 
     Parameters
     ----------
@@ -199,10 +196,9 @@ def by_cause(regions: Sequence[RegionObjects]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per team, side and cause that some team's failure on that side
-        has, columns ``CAUSE_COLUMNS``. ``failures`` is the number of the team's
-        failures on that side, and ``share`` the count divided by it; NaN where
-        it is 0.
+        One row per team, side and cause, columns ``CAUSE_COLUMNS``; causes that no team has on a
+        side are left out. ``failures`` is the number of the team's failures on that side, and
+        ``share`` is the count divided by it; NaN if it is 0.
     """
     rows: list[dict[str, Any]] = []
     table = _joined(regions, AreaUnit.PX)
@@ -221,13 +217,13 @@ def by_cause(regions: Sequence[RegionObjects]) -> pd.DataFrame:
 
 
 def _joined(regions: Sequence[RegionObjects], unit: AreaUnit) -> pd.DataFrame:
-    """Return what counts of all objects in one table, with their areas in the unit."""
+    """Return all objects that count in one table, with their areas in the unit."""
     columns = ["side", "id", "class", "status", "cause", "partner_class", "iou", "hausdorff_px"]
     frames = []
     for region in regions:
         if unit is AreaUnit.UM2 and region.mpp is None:
             raise SettingsError(
-                "the micrometres per pixel are unknown: give size classes in px",
+                "the micrometres per pixel are unknown; set the size classes in px",
                 region=region.region,
             )
         scale = region.mpp**2 if unit is AreaUnit.UM2 and region.mpp is not None else 1.0

@@ -1,4 +1,4 @@
-"""Reads objects of a cohort that are known by their names, whether they fail or not."""
+"""Reads given objects of a cohort, failing or not, by region, team, side and id."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def chosen_objects(
     held_up_to_px: int = HELD_UP_TO_PX,
     progress: Progress = UNWATCHED,
 ) -> tuple[Block, ...]:
-    """Evaluate the regions of some objects, and return these objects as columns.
+    """Evaluate the regions of given objects, and return these objects as columns.
 
     Objects that do not exist under the settings are left out, and so are regions that cannot be
     read.
@@ -34,13 +34,13 @@ def chosen_objects(
     Parameters
     ----------
     cohort, settings, source
-        Where the objects are, and how to evaluate; without distances.
+        The cohort of the objects, and how to evaluate it; distances are not measured.
     names
         The objects.
     held_up_to_px
         Number of pixels that a region may have.
     progress
-        Reported to, and checked for cancellation.
+        Receives the progress, and is checked for cancellation.
 
     Raises
     ------

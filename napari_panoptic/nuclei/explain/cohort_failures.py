@@ -1,4 +1,4 @@
-"""The failures of a cohort as columns: which objects, where, and why; no label images."""
+"""The failures of a cohort as columns of objects, places and causes, without label images."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def region_failures(evaluation: Evaluation) -> RegionFailures:
     Parameters
     ----------
     evaluation
-        Of a region that is held. Distances that its settings leave out are measured, except
-        after edits, when its rows are not those of its label pair.
+        The evaluation of a region in memory. Distances that its settings leave out are measured,
+        except after edits, when its rows differ from those of its label pair.
     """
     outcomes, pair = evaluation.outcomes, evaluation.pair
     reference, prediction = outcomes.reference.status, outcomes.prediction.status
@@ -93,14 +93,14 @@ def region_failures(evaluation: Evaluation) -> RegionFailures:
 
 
 def chosen_failures(outcomes: Outcomes, rows: Mapping[Side, NDArray[np.integer]]) -> RegionFailures:
-    """Return some objects as failures.
+    """Return given objects in the columns of failures.
 
     Parameters
     ----------
     outcomes
         The outcomes of a region.
     rows
-        Side -> rows of the objects (k,), in the order wanted.
+        Side -> rows of the objects (k,), in the order of the result.
     """
     parts = [_side_columns(outcomes, side, rows[side].astype(np.int64)) for side in SIDES]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -110,14 +110,14 @@ def chosen_failures(outcomes: Outcomes, rows: Mapping[Side, NDArray[np.integer]]
 def objects_with_ids(
     evaluation: Evaluation, ids: Mapping[Side, NDArray[np.int64]]
 ) -> RegionFailures:
-    """Return the objects of some ids as failures, whatever their status; unknown ids are left out.
+    """Return objects of any status in the columns of failures, by their ids.
 
     Parameters
     ----------
     evaluation
         Of a region that is held.
     ids
-        Side -> ids; none of a side that is missing.
+        Side -> ids. Unknown ids are left out; a side may be missing.
     """
     outcomes, none = evaluation.outcomes, np.zeros(0, np.int64)
     rows = {
@@ -143,9 +143,9 @@ def whole_objects(
 
 
 def _slots_of(evaluation: Evaluation, side: Side) -> NDArray[np.int64]:
-    """Return the row in label image and overlap table of each row of the outcomes.
+    """Return the row in the label image and overlap table for each row of the outcomes.
 
-    The two differ where objects of a working copy lost their last pixel.
+    The two differ if objects of a working copy lost their last pixel.
     """
     pair, ids = evaluation.pair, evaluation.outcomes.side(side).ids
     labels = pair.reference if side is Side.REFERENCE else pair.prediction
@@ -192,7 +192,7 @@ def _side_columns(outcomes: Outcomes, side: Side, rows: NDArray[np.int64]) -> Co
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The place of some failures, and the failures.
+    """The failures of one team in one region, with the names of both.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class Block:
 
 @dataclass(frozen=True)
 class FailureName:
-    """What identifies a failure while settings stay the same."""
+    """The identity of a failure under unchanged settings."""
 
     team: str
     region: str
@@ -229,11 +229,11 @@ class FailureSet:
     names
         The objects.
     versions
-        Two teams, if the failures are of two versions that were compared.
+        Two teams, if the failures come from a comparison of two versions.
     given
-        The objects with their columns, if some are no failures; else empty.
+        The objects with their columns, if some of them are not failures; else empty.
     agreeing
-        Name -> other teams that agree on the object, whose outlines are shown with it.
+        Name -> other teams that agree on the object; their outlines are shown with it.
     """
 
     title: str
@@ -256,17 +256,17 @@ class FailureSet:
 
     @property
     def teams(self) -> frozenset[str]:
-        """The teams whose failures they are."""
+        """The teams that have these failures."""
         return frozenset(name.team for name in self.names)
 
     def outlined(self, name: FailureName) -> tuple[str, ...]:
-        """Return the teams whose outlines a crop shows beside those of its own team."""
+        """Return the further teams whose outlines the crop of an object shows."""
         if self.versions is not None and name.team in self.versions:
             return tuple(team for team in self.versions if team != name.team)
         return self.agreeing.get(name, ())
 
     def part(self, block: Block) -> Block:
-        """Return the failures of a region and team that are in the set, also by their partner."""
+        """Return the failures of a region and team that are in the set, or whose partners are."""
         columns = block.failures.columns
         chosen = np.zeros(len(block.failures), np.bool_)
         for side, ids in self.ids.get((block.team, block.region), {}).items():
@@ -319,12 +319,12 @@ class CohortFailures:
         return SIDES[int(self.columns["side"][row])]
 
     def name(self, row: int) -> FailureName:
-        """Return what identifies a row."""
+        """Return the identity of a row's object."""
         at = self.place(row)
         return FailureName(at.team, at.region, self.side(row), int(self.columns["id"][row]))
 
     def find(self, name: FailureName) -> int | None:
-        """Return the row of a failure, also named by its partner; None if there is none."""
+        """Return the row of a failure, identified by itself or its partner; None if unknown."""
         blocks = [
             number
             for number, at in enumerate(self.blocks)
@@ -343,7 +343,7 @@ class CohortFailures:
         Parameters
         ----------
         rows
-            Which rows, in the order wanted.
+            The rows, in the order of the result.
         """
         values = {name: column[rows] for name, column in self.columns.items()}
         names = np.array(("", *self.class_names), dtype=object)

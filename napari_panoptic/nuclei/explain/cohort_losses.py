@@ -14,12 +14,12 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings
 
 @dataclass(frozen=True, eq=False)
 class LossesSoFar:
-    """What is known after some regions.
+    """The losses over the regions evaluated so far.
 
     Parameters
     ----------
     done, total
-        Regions looked at, and in all.
+        Number of regions processed so far, and of all regions.
     left_out
         Regions among them that could not be evaluated.
     losses
@@ -43,7 +43,7 @@ def cohort_losses(
     cohort, settings, source
         What to evaluate, and how.
     team
-        Whose predictions.
+        The team of the predictions.
 
     Yields
     ------
@@ -56,7 +56,7 @@ def cohort_losses(
     total = len(cohort.regions)
     for done, region in enumerate(cohort.regions, start=1):
         held = held_region(cohort, region, quick, held_up_to_px=None)
-        # The navigator tells about regions that cannot be read.
+        # The navigator reports regions that cannot be read.
         found = None if isinstance(held, Finding) else held.evaluate(team, quick, source).evaluation
         if found is None:
             left_out += 1

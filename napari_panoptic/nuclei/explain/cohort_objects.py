@@ -39,7 +39,7 @@ FAILURES: Mapping[Side, tuple[Status, ...]] = {
     Side.REFERENCE: (Status.FN, Status.MISCLASSIFIED),
     Side.PREDICTION: (Status.FP,),
 }
-"""Which objects of a side fail."""
+"""The statuses of failing objects, by side."""
 CAUSES_OF: Mapping[Side, tuple[str, ...]] = {
     Side.REFERENCE: (*map(str, vocabulary.CAUSES_OF[Side.REFERENCE]), str(Status.MISCLASSIFIED)),
     Side.PREDICTION: tuple(map(str, vocabulary.CAUSES_OF[Side.PREDICTION])),
@@ -65,7 +65,7 @@ class CohortObjects:
         One row per object that is not ignored: `OUTCOME_COLUMNS`, then a column per covariate:
         float64, NaN if undefined; or words, empty if undefined.
     findings
-        What could not be read, and covariates that are undefined.
+        Inputs that could not be read, and covariates that are undefined.
     """
 
     team: str
@@ -93,8 +93,7 @@ def is_failure(frame: pd.DataFrame, side: Side, cause: str | None = None) -> NDA
     side
         Reference objects fail if they are FN or misclassified, predictions if they are FP.
     cause
-        Only failures of this cause count, one of `CAUSES_OF`; others count as objects that do
-        not fail.
+        One of `CAUSES_OF`: only failures of this cause count as failures.
 
     Raises
     ------
@@ -122,21 +121,21 @@ def common_slices(
     seed: int = SEED,
     progress: Progress = UNWATCHED,
 ) -> SliceSearch:
-    """Search what the failures of a side have in common.
+    """Search for slices in which objects of a side fail often.
 
     Parameters
     ----------
     objects
         The objects of a team.
     side, cause
-        Which failures: see `is_failure`.
+        The failures to search; see `is_failure`.
     permutations, seed, progress
         As in `napari_panoptic.nuclei.explain.slices.search_slices`.
 
     Returns
     -------
     SliceSearch
-        Rows are those of ``objects.of_side(side)``, which names region, side and id of each.
+        Its rows are those of ``objects.of_side(side)``, which has the region, side and id of each.
     """
     frame = objects.of_side(side)
     return search_slices(
@@ -167,23 +166,23 @@ def cohort_objects(
     cohort, team_names, settings, source
         What to evaluate, and how. Scoring and distances have no effect.
     metadata
-        Its columns become covariates of each patient's objects.
+        The table of patients. Its columns become covariates of the objects of each patient.
     table
-        Further covariates, of `napari_panoptic.io.covariates.read_covariates`.
+        Further covariates, from `napari_panoptic.io.covariates.read_covariates`.
     held_up_to_px
         Regions with more pixels are left out: covariates need all of their pixels at once.
     progress
-        Reported to after each region, and checked for cancellation.
+        Receives the progress after each region, and is checked for cancellation.
 
     Returns
     -------
     dict
-        Team -> its objects; what could not be read is among the findings.
+        Team -> its objects; its findings list the inputs that could not be read.
 
     Raises
     ------
     PanopticError
-        If a function of covariates, or the table, has a covariate that is there already.
+        If a function or the table has a covariate that exists already.
     StoppedError
         If cancelled.
     """
@@ -235,7 +234,7 @@ def _both_sides(
         own = RegionSide(*at, labels, tidy.outcomes.side(side), image, tidy.pair.mpp)
         try:
             yield _side_frame(own)
-        except PanopticError:  # the image is damaged; it is reported where it is shown
+        except PanopticError:  # the image is damaged; the views that show it report this
             if image is None:
                 raise
             yield _side_frame(RegionSide(*at, labels, own.outcomes, None, own.mpp))
@@ -263,7 +262,7 @@ def _nothing() -> pd.DataFrame:
 
 
 def _in_one_unit(frame: pd.DataFrame, scales: Mapping[str, float | None]) -> pd.DataFrame:
-    """Convert lengths to µm where regions differ in scale, which must be known for all of them."""
+    """Convert lengths to µm if the regions differ in scale; all scales must be known for this."""
     known = [mpp for mpp in scales.values() if mpp is not None]
     if not known or len(known) < len(scales) or max(known) <= (1 + _SAME_SCALE) * min(known):
         return frame
@@ -287,8 +286,8 @@ def _with_tables(
         for name, by_patient in metadata.columns.items():
             if name in frame:
                 message = (
-                    f"the column '{name}' of the table of patients is no covariate: there is one "
-                    f"of this name; rename it"
+                    f"the column '{name}' of the table of patients is left out: a covariate "
+                    f"of this name exists already; rename the column"
                 )
                 found.append(Finding(FindingKind.EXTRA, message))
                 continue
@@ -297,7 +296,7 @@ def _with_tables(
         keys = list(KEY_COLUMNS)
         if doubled := [name for name in table if name in frame and name not in keys]:
             raise SettingsError(
-                f"the table of covariates has {english_list(doubled)}, which is there already; "
+                f"the table of covariates has {english_list(doubled)}, which exists already; "
                 f"rename the column"
             )
         rows = frame[keys].merge(table.reset_index(), "left", keys)["index"]

@@ -1,4 +1,4 @@
-"""What the failures of a team have in common over a cohort, from reading to named failures."""
+"""The slices of a team's failures over a cohort: reading, searching, failures of a slice."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 
 _READING = 0.5
-"""Share of the progress that is reading and evaluating the cohort."""
+"""Share of the progress bar for reading and evaluating the cohort."""
 
 
 @dataclass(frozen=True)
 class SliceRequest:
-    """Whose failures to search, and how objects are matched.
+    """The failures to search, and how objects are matched.
 
     Parameters
     ----------
     cohort, team
         The cohort and the name of the team.
     settings, source
-        How objects are matched, and which form of predictions is read.
+        How objects are matched, and which format of the predictions is read.
     side, cause
-        Which failures; see `napari_panoptic.nuclei.explain.cohort_objects.is_failure`.
+        The failures; see `napari_panoptic.nuclei.explain.cohort_objects.is_failure`.
     permutations, seed
-        Of the test.
+        Settings of the permutation test.
     """
 
     cohort: Cohort
@@ -58,7 +58,7 @@ class CohortSlices:
     Parameters
     ----------
     request
-        What was searched.
+        The search that was made.
     objects
         All objects of the team, of both sides; none if nothing could be evaluated.
     found
@@ -88,24 +88,24 @@ def cohort_slices(
     held_up_to_px: int = HELD_UP_TO_PX,
     progress: Progress = UNWATCHED,
 ) -> CohortSlices:
-    """Evaluate a team, and search what its failures have in common.
+    """Evaluate a team, and search for slices in which its objects fail often.
 
     Parameters
     ----------
     request
-        What to search.
+        The search to make.
     objects
-        The objects of the team under the same settings, from an earlier search; None to evaluate
-        the cohort, for which `metadata`, `table` and `held_up_to_px` are used.
+        The objects of the team under the same settings, from an earlier search. None evaluates the
+        cohort with `metadata`, `table` and `held_up_to_px`.
     metadata, table, held_up_to_px
         As in `napari_panoptic.nuclei.explain.cohort_objects.cohort_objects`.
     progress
-        Reported to, and checked for cancellation.
+        Receives the progress, and is checked for cancellation.
 
     Raises
     ------
     PanopticError
-        For a cause that the side does not have, or covariates that exist twice.
+        If the side does not have the cause, or a covariate exists twice.
     StoppedError
         If cancelled.
     """

@@ -13,7 +13,7 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
 
 SUSPECT_SETTINGS = EvaluationSettings(restoration=Restoration.BORDER_DILATED)
-"""How teams are compared by default: they draw borders over objects, and outlines count here."""
+"""The default settings. They restore the borders that teams draw over objects: outlines count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class CohortSuspects:
     objects
         Number of their reference objects.
     findings
-        What was odd, and why other regions were left out.
+        Warnings about the inputs, and the reasons why regions were left out.
     """
 
     suspects: tuple[Suspect, ...]
@@ -49,17 +49,17 @@ def cohort_suspects(
 ) -> CohortSuspects:
     """Find the suspect annotations of a cohort from its files.
 
-    Regions without an annotation or without the predictions of at least two teams are left
-    out, and so are those too large to be held.
+    Regions without an annotation, with the predictions of fewer than two teams, or with too many
+    pixels are left out.
 
     Parameters
     ----------
     cohort, teams, settings, source
-        What to compare, and how; distances are not needed.
+        The teams to compare, and how; distances are not measured.
     held_up_to_px
         Number of pixels that a region may have.
     on_region
-        Called after each region; an error that it raises ends the search.
+        Called after each region. An error that it raises ends the search.
     """
     settings = settings.replaced(distances=False)
     found: list[Agreement] = []
@@ -101,8 +101,8 @@ def _agreement(
             evaluations[team] = found.evaluation
     if len(evaluations) < 2:
         message = (
-            f"region {region.name} has readable predictions of {len(evaluations)} team(s), and "
-            "two are needed to find suspects: left out"
+            f"region {region.name} is left out: it has readable predictions of {len(evaluations)} "
+            "team(s), and the search for suspects needs two"
         )
         return None, (*findings, Finding(FindingKind.MISSING, message, region=region.name))
     return agreement(evaluations, patient=region.patient, region=region.name), findings

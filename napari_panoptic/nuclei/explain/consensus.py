@@ -1,4 +1,4 @@
-"""Several teams on one region: what each reference object and each place is to all of them."""
+"""Compares several teams on one region: status of each reference object, places with FPs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class InventedPlace:
-    """A place where one or more teams predict something that the annotation lacks.
+class FpPlace:
+    """A place where one or more teams have an FP.
 
     Parameters
     ----------
     rows
         Team -> rows (int64, ascending) of its FPs here; only teams that have one.
     bbox
-        y0, x0, y1, x1 in px, half open: the box that holds them all.
+        y0, x0, y1, x1 in px, half open: the bounding box of all of them.
     centroid_yx_px
         Mean of their centroids, weighted by area.
     """
@@ -47,50 +47,50 @@ class InventedPlace:
 
     @property
     def teams(self) -> tuple[str, ...]:
-        """The teams that invent something here."""
+        """The teams that have an FP here."""
         return tuple(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """What several teams make of one region.
+    """The outcomes of several teams in one region.
 
     Parameters
     ----------
     teams
-        T names.
+        The T names.
     reference
-        The reference objects with the outcomes of the first team: ids, classes
-        and places are the same for all.
+        The reference objects with the outcomes of the first team. Ids, classes and places are the
+        same for all teams.
     class_names
         The scored classes, in order.
     status
         int8 (n, T): status of each reference object for each team, as
         positions in ``STATUSES``.
-    invented
-        Every place where at least one team has an FP; those of most teams
-        first, then in reading order.
+    fp_places
+        Every place where at least one team has an FP; the places with the most teams first, then in
+        reading order.
     """
 
     teams: tuple[str, ...]
     reference: SideOutcomes
     class_names: tuple[str, ...]
     status: NDArray[np.int8]
-    invented: tuple[InventedPlace, ...]
+    fp_places: tuple[FpPlace, ...]
 
     @cached_property
     def found(self) -> IntArray:
-        """How many teams found each reference object under its right name (TP), (n,)."""
+        """The number of teams that found each reference object in its class (TP), (n,)."""
         return self._count(Status.TP)
 
     @cached_property
-    def misnamed(self) -> IntArray:
-        """How many teams found each reference object under another name, (n,)."""
+    def misclassified(self) -> IntArray:
+        """The number of teams that found each reference object in another class, (n,)."""
         return self._count(Status.MISCLASSIFIED)
 
     @cached_property
-    def missed(self) -> IntArray:
-        """How many teams missed each reference object (FN), (n,)."""
+    def fn(self) -> IntArray:
+        """The number of teams for which each reference object is an FN, (n,)."""
         return self._count(Status.FN)
 
     @cached_property
@@ -99,24 +99,24 @@ class Consensus:
         return self._count(Status.IGNORED)
 
     @property
-    def missed_by_all(self) -> BoolArray:
-        """Reference objects missed by every team that is judged on them, at least one."""
+    def fn_for_all(self) -> BoolArray:
+        """Reference objects that are FN for every team that does not ignore them (one or more)."""
         judged: IntArray = len(self.teams) - self.ignored
-        missed: BoolArray = (self.missed > 0) & (self.missed == judged)
-        return missed
+        fn_for_all: BoolArray = (self.fn > 0) & (self.fn == judged)
+        return fn_for_all
 
     @property
     def found_by_one_only(self) -> BoolArray:
-        """Reference objects that exactly one team found under their right name.
+        """Reference objects that exactly one team found in their class.
 
-        Other teams may have misnamed them.
+        Other teams may have misclassified them.
         """
         found: BoolArray = self.found == 1
         return found
 
-    def invented_by(self, at_least: int = 2) -> tuple[InventedPlace, ...]:
+    def shared_fp_places(self, at_least: int = 2) -> tuple[FpPlace, ...]:
         """Return the places where at least this many teams have an FP."""
-        return tuple(place for place in self.invented if len(place.rows) >= at_least)
+        return tuple(place for place in self.fp_places if len(place.rows) >= at_least)
 
     def _count(self, status: Status) -> IntArray:
         counted: IntArray = (self.status == STATUS_CODE[status]).sum(axis=1, dtype=np.int64)
@@ -126,22 +126,22 @@ class Consensus:
 def consensus(evaluations: Mapping[str, Evaluation]) -> Consensus:
     """Compare the outcomes of several teams on one region.
 
-    FPs of two teams are at the same place where their IoU, after the ambiguous
-    policy, is at least 0.1; places are what chains of such pairs connect. Two
-    FPs of one team share a place only by way of another team's.
+    FPs of two teams are at the same place if their IoU, after the ambiguous policy, is at least
+    0.1. Chains of such pairs form one place. Two FPs of one team share a place only if FPs of other
+    teams connect them.
 
     Parameters
     ----------
     evaluations
         Team -> its evaluation of the region, all with the same reference and
-        settings (but for distances). Not changed.
+        settings (except distances). Not changed.
 
     Raises
     ------
     LabelError
         Without teams, or if the references or ambiguous areas differ.
     SettingsError
-        If the settings differ: statuses cannot be compared then.
+        If the settings differ, because their statuses cannot be compared.
     """
     evaluations = {team: evaluation.tidied() for team, evaluation in evaluations.items()}
     check_comparable(evaluations)
@@ -152,7 +152,7 @@ def consensus(evaluations: Mapping[str, Evaluation]) -> Consensus:
         reference=first.outcomes.reference,
         class_names=first.pair.class_names,
         status=np.stack(statuses, axis=1),
-        invented=_invented_places(evaluations),
+        fp_places=_fp_places(evaluations),
     )
 
 
@@ -202,8 +202,8 @@ def _same_reference(first: Evaluation, other: Evaluation) -> bool:
 # --- FPs of several teams at the same place ---------------------------------------------------
 
 
-def _invented_places(evaluations: Mapping[str, Evaluation]) -> tuple[InventedPlace, ...]:
-    # FPs of all teams are numbered through, team by team.
+def _fp_places(evaluations: Mapping[str, Evaluation]) -> tuple[FpPlace, ...]:
+    # FPs of all teams have consecutive numbers, team by team.
     fps = [
         np.flatnonzero(evaluation.outcomes.prediction.status == STATUS_CODE[Status.FP])
         for evaluation in evaluations.values()
@@ -221,7 +221,7 @@ def _invented_places(evaluations: Mapping[str, Evaluation]) -> tuple[InventedPla
 
 def _places(
     evaluations: Mapping[str, Evaluation], fps: list[IntArray], place: NDArray[np.integer]
-) -> list[InventedPlace]:
+) -> list[FpPlace]:
     sides = [evaluation.outcomes.prediction for evaluation in evaluations.values()]
     order = np.argsort(place, kind="stable")
     starts = np.flatnonzero(np.diff(place[order], prepend=-1))
@@ -240,7 +240,7 @@ def _places(
     names = list(evaluations)
     ends = [*starts[1:].tolist(), len(order)]
     return [
-        InventedPlace(
+        FpPlace(
             rows=_rows_by_team(names, team[start:end], row[start:end]),
             bbox=(box[0], box[1], box[2], box[3]),
             centroid_yx_px=(y, x),
@@ -289,8 +289,8 @@ def team_overlap(one: Evaluation, other: Evaluation) -> tuple[IntArray, IntArray
     iou
         float64 (k,): their IoU after the ambiguous policy.
     """
-    # Under the void rule ambiguous pixels leave the IoU, which is the IoU of
-    # what lies outside: the same as cutting them.
+    # The void rule removes ambiguous pixels from the IoU, which has the same effect as cutting
+    # them.
     keeps = one.settings.ambiguous is AmbiguousPolicy.KEEP
     void = None if keeps else one.pair.ambiguous
     table = overlap_table(LabelPair(one.pair.prediction, other.pair.prediction, void))

@@ -1,4 +1,4 @@
-"""How often objects fail over the values of a covariate, with bands that respect patients."""
+"""Failure rate by the values of a covariate, with confidence bands over patients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BINS = 10
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """How often objects fail over the values of a covariate.
+    """Failure rate by the values of a covariate.
 
     Parameters
     ----------
@@ -30,12 +30,12 @@ class Curve:
     bins
         One condition per bin: deciles of numbers, or values. They do not overlap.
     objects, failures
-        int64 (b,): in each bin.
+        int64 (b,): number in each bin.
     low, high
         float64 (b,): 95 % band of the rate; see `rate`.
     over_patients
-        Whether the band is a bootstrap over patients; with fewer than six it is Wilson's
-        interval over objects, which neglects that those of a patient are alike.
+        Whether the band is a bootstrap over patients. With fewer than six patients it is Wilson's
+        interval over objects, which ignores that objects of one patient are alike.
     """
 
     covariate: str
@@ -57,7 +57,7 @@ class Curve:
 def failure_curve(
     name: str, values: NDArray[Any], is_failure: NDArray[np.bool_], patients: NDArray[Any]
 ) -> Curve:
-    """Return how often objects fail over the values of a covariate, for plots.
+    """Return the failure rate by the values of a covariate, for plots.
 
     Parameters
     ----------

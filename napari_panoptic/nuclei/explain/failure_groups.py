@@ -1,4 +1,4 @@
-"""Splits, mergers and duplicates as groups of objects, and the PQ that each of them costs."""
+"""Groups the objects of splits, mergers and duplicates, and computes the PQ that each costs."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ NO_GROUP = -1
 
 
 class GroupKind(StrEnum):
-    """What went wrong in a group."""
+    """The kind of error in a group."""
 
     SPLIT = "split"  # several predictions share one reference object
-    MERGER = "merger"  # one prediction swallows several reference objects
-    DUPLICATE = "duplicate"  # further predictions in a reference object that one matched
-    MIXED = "mixed"  # a merger, and a split or duplicate with it
+    MERGER = "merger"  # one prediction contains several reference objects
+    DUPLICATE = "duplicate"  # further predictions in a matched reference object
+    MIXED = "mixed"  # a merger with a split or duplicate
 
 
 _OVER = (Cause.SPLIT, Cause.FRAGMENT, Cause.DUPLICATE)
@@ -51,25 +51,23 @@ _UNDER = (Cause.MERGED, Cause.MERGER)
 
 @dataclass(frozen=True, eq=False)
 class FailureGroup:
-    """The objects of one split, merger or duplicate, as one thing.
+    """The objects of one split, merger or duplicate.
 
     Parameters
     ----------
     kind
         What went wrong.
     reference_rows, prediction_rows
-        int64: rows of the objects concerned, ascending. Matched objects that
-        take part are among them.
+        int64: rows of the objects in the group, ascending, including matched objects.
     pair_reference, pair_prediction
-        int64 (k,): rows of the pairs within the group that share a pixel that
-        counts.
+        int64 (k,): rows of the pairs within the group that share pixels which count.
     intersection_px
         int64 (k,): pixels that they share.
     share_of_reference, share_of_prediction
         float64 (k,): these pixels as a share of the area of each of the two
         objects, after the ambiguous policy.
     bbox
-        y0, x0, y1, x1 in px, half open: the box that holds all objects.
+        y0, x0, y1, x1 in px, half open: the bounding box of all objects.
     pq_lost
         PQ of the region if the group were merged and cut as
         :func:`counts_if_merged` does, minus its PQ now. Negative where the
@@ -90,17 +88,17 @@ class FailureGroup:
 
 @dataclass(frozen=True, eq=False)
 class CohortLoss:
-    """What all groups of a kind cost over several regions.
+    """The PQ that all groups of a kind cost over several regions.
 
     Parameters
     ----------
     kind
         Which groups; None for all kinds together.
     groups
-        How many there are.
+        Number of groups.
     before, after
-        Counts summed over the regions: as they are, and with all these groups
-        merged and cut at once. ``after`` has no distances.
+        Counts summed over the regions: as evaluated, and with all these groups merged and cut
+        together. ``after`` has no distances.
     """
 
     kind: GroupKind | None
@@ -110,7 +108,7 @@ class CohortLoss:
 
     @property
     def pq_lost(self) -> float:
-        """PQ of the summed counts after, minus before; NaN if there is nothing."""
+        """PQ of the summed counts after, minus before; NaN without objects."""
         return unit_metrics(self.after).pq - unit_metrics(self.before).pq
 
 
@@ -130,18 +128,18 @@ def failure_groups(evaluation: Evaluation) -> tuple[FailureGroup, ...]:
     Returns
     -------
     tuple of FailureGroup
-        The one that costs most PQ first. No object is in two groups.
+        The group that costs the most PQ first. No object is in two groups.
 
     Raises
     ------
     LabelError
-        If objects keep shared pixels: the areas of merged objects cannot be added then.
+        If objects keep shared pixels, because the areas of merged objects cannot be added then.
 
     Notes
     -----
-    With strict IoU of at least 0.5 no group changes the outcomes of another, and one pass
-    computes the losses of all. Other rules (and ``majority`` with an ambiguous area) need one
-    pass for each group.
+    With strict IoU and a threshold of at least 0.5, no group changes the outcomes of another, and
+    one pass computes the losses of all. Other rules (and ``majority`` with an ambiguous area) need
+    one pass for each group.
     """
     evaluation = evaluation.tidied()
     links = _links(evaluation)
@@ -155,29 +153,26 @@ def failure_groups(evaluation: Evaluation) -> tuple[FailureGroup, ...]:
 def counts_if_merged(evaluation: Evaluation, groups: Sequence[FailureGroup]) -> Counts:
     """Count the region as if the groups had been segmented in one piece each.
 
-    First every prediction that swallows (contains more than half of) two or
-    more reference objects of its group is cut along them: each gets the part
-    that they share; what lies outside of all of them goes. Then, for each
-    reference object, the parts and predictions that lie in it (more than half
-    of their area; or that it matched) become one object, of the class that
-    holds most of their area (the earlier class of equals). Then everything is
-    matched again.
+    First, every prediction that contains more than half of each of two or more reference objects of
+    its group is cut along them: each reference object gets the part inside it, and the rest is
+    removed. Then the parts and predictions that lie in one reference object (with more than half of
+    their area, or matched by it) become one object, whose class is that of most of its area (the
+    earlier class if equal). Finally, all objects are matched again.
 
     Parameters
     ----------
     evaluation
         What was evaluated; not changed.
     groups
-        Groups of this evaluation, all treated at once.
+        Groups of this evaluation, edited together.
 
     Returns
     -------
     Counts
-        Without Hausdorff distances: outlines are not in the overlap table.
-        Everything else is exactly what evaluating the edited label image
-        gives. Computed from areas and intersections, which are additive; only
-        where centroids or first pixels decide (centroid rule, threshold below
-        0.5) the pixels of the predictions to be cut are looked at.
+        The counts of the edited label image, but without Hausdorff distances, because outlines are
+        not in the overlap table. They are computed from areas and intersections, which are
+        additive. Only rules that use centroids or first pixels (centroid rule, threshold below 0.5)
+        need the pixels of the predictions to be cut.
     """
     evaluation = evaluation.tidied()
     set_of_reference = np.full(len(evaluation.outcomes.reference), NO_GROUP, np.int64)
@@ -190,28 +185,26 @@ def counts_if_merged(evaluation: Evaluation, groups: Sequence[FailureGroup]) -> 
 
 
 def pq_if_merged(evaluation: Evaluation, group: FailureGroup) -> Metrics:
-    """Compute the region's figures as if a group had been segmented in one piece.
+    """Compute the metrics of the region as if a group had been segmented in one piece.
 
-    See :func:`counts_if_merged` for what is done; the mean Hausdorff distance
-    is NaN.
+    See :func:`counts_if_merged` for the edit. The mean Hausdorff distance is NaN.
     """
     return unit_metrics(counts_if_merged(evaluation, [group]))
 
 
 def lost_over(evaluations: Iterable[Evaluation]) -> tuple[CohortLoss, ...]:
-    """Sum what each kind of group costs over the regions of a team.
+    """Sum the PQ that each kind of group costs over the regions of a team.
 
     Parameters
     ----------
     evaluations
-        One per region; looked at one after the other and not kept.
+        One per region; used one after the other and not kept.
 
     Returns
     -------
     tuple of CohortLoss
-        One per kind, then one for all kinds together (kind None); empty
-        without evaluations. The losses of the kinds do not add up to that of
-        all, since PQ is a quotient.
+        One per kind, then one for all kinds together (kind None); empty without evaluations. The
+        losses of the kinds do not add up to the loss of all, because PQ is a quotient.
     """
     before: list[Counts] = []
     after: dict[GroupKind | None, list[Counts]] = {kind: [] for kind in (*GroupKind, None)}
@@ -243,12 +236,12 @@ def _without_distances(counts: Counts) -> Counts:
     )
 
 
-# --- which objects belong together ------------------------------------------------------------
+# --- groups of objects ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _Links:
-    """The pairs of objects that are not ignored, and which object lies inside the other."""
+    """The pairs of objects that are not ignored, and whether one object lies inside the other."""
 
     judged: JudgedOverlap
     reference: IntArray  # rows
@@ -268,7 +261,7 @@ class _Sets:
     of_prediction: IntArray
 
     def holds(self, links: _Links) -> BoolArray:
-        """Return which pairs lie within one set."""
+        """Return which pairs have both objects in one set."""
         own = self.of_reference[links.reference]
         within: BoolArray = (own != NO_GROUP) & (own == self.of_prediction[links.prediction])
         return within
@@ -276,7 +269,7 @@ class _Sets:
 
 def _links(evaluation: Evaluation) -> _Links:
     if evaluation.pair.has_planes:
-        # Areas of objects that become one are added here: shared pixels would count twice.
+        # The areas of merged objects are added, so that shared pixels would count twice.
         raise LabelError(
             'groups are only available if objects share no pixels: set overlaps to "flatten"'
         )
@@ -352,7 +345,7 @@ def _assembled_groups(
 
 
 def _members(sets: IntArray, n: int) -> tuple[IntArray, list[slice]]:
-    """Return the rows that are in a set, set by set, and where each set's rows are."""
+    """Return the rows that are in a set, set by set, and the range of each set in them."""
     rows = np.flatnonzero(sets != NO_GROUP)
     rows = rows[np.argsort(sets[rows], kind="stable")]
     return rows, _parts(sets[rows], n)
@@ -383,7 +376,7 @@ def _kinds(outcomes: Outcomes, sets: _Sets) -> list[GroupKind]:
         return np.bincount(of[chosen], minlength=sets.n) > 0
 
     over, split, under = has(_OVER), has(_SPLIT), has(_UNDER)
-    # The later ones decide.
+    # Later assignments overwrite earlier ones.
     kinds = [GroupKind.DUPLICATE] * sets.n
     for kind, applies in (
         (GroupKind.SPLIT, split),
@@ -395,7 +388,7 @@ def _kinds(outcomes: Outcomes, sets: _Sets) -> list[GroupKind]:
     return kinds
 
 
-# --- what if they were one --------------------------------------------------------------------
+# --- counts with merged objects ---------------------------------------------------------------
 
 
 def _losses(evaluation: Evaluation, links: _Links, sets: _Sets) -> FloatArray:
@@ -426,10 +419,10 @@ def _loss(evaluation: Evaluation, links: _Links, sets: _Sets, number: int) -> fl
 def _sets_are_independent(evaluation: Evaluation) -> bool:
     """Return whether editing one group can never change an outcome outside of it.
 
-    With a strict IoU of at least 0.5 a pair matches whatever else is there, and
-    a merged object, which lies mostly in its own reference object, has less
-    than that with any other. Under ``majority`` this need not hold where
-    ambiguous pixels leave the union.
+    With strict IoU and a threshold of at least 0.5, whether a pair matches does not depend on other
+    objects. A merged object lies mostly in its own reference object, so that its IoU with any other
+    stays below the threshold. Under ``majority`` this may fail, because ambiguous pixels leave the
+    union.
     """
     settings = evaluation.settings
     if settings.matching is not Matching.STRICT_IOU or settings.one_to_one_enforced:
@@ -447,17 +440,16 @@ def _counts_with(evaluation: Evaluation, links: _Links, sets: _Sets) -> Counts:
 class _Plan:
     """The predictions to remove, and the new objects that replace them.
 
-    A new object belongs to one reference object (``home``) and consists of
-    whole predictions and of pieces, each the overlap of that reference object
-    with a prediction that is cut.
+    A new object belongs to one reference object (``home``). It consists of whole predictions and of
+    pieces; a piece is the overlap of that reference object with a prediction that is cut.
     """
 
     kept: BoolArray  # (n predictions,)
     home: IntArray  # reference row of each new object
-    whole: IntArray  # rows of predictions that join a new object ...
-    whole_into: IntArray  # ... and which
-    piece: IntArray  # positions in the links of the pieces ...
-    piece_into: IntArray  # ... and the new object that each joins
+    whole: IntArray  # rows of predictions that become part of a new object ...
+    whole_into: IntArray  # ... and the new object of each
+    piece: IntArray  # positions of the pieces in the links ...
+    piece_into: IntArray  # ... and the new object of each
 
 
 def _plan(evaluation: Evaluation, links: _Links, sets: _Sets) -> _Plan:
@@ -542,7 +534,7 @@ def _edited_side(evaluation: Evaluation, links: _Links, plan: _Plan) -> SideTabl
     first = np.full(len(plan.home), np.iinfo(np.int64).max)
     np.minimum.at(first, plan.whole_into, side.first_pixel[plan.whole])
     np.minimum.at(first, plan.piece_into, first_pixel)
-    # The box of a new object is that of its parts, which is large enough.
+    # The bounding box of the parts of a new object is large enough for it.
     parts = np.concatenate([plan.whole, links.prediction[plan.piece]])
     into = np.concatenate([plan.whole_into, plan.piece_into])
     box = np.repeat([[np.iinfo(np.int32).max] * 2 + [0] * 2], len(plan.home), axis=0)
@@ -563,8 +555,8 @@ def _piece_places(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return coordinate sums (k, 2), those of ambiguous pixels, and first pixels of the pieces.
 
-    The overlap table does not have them. If no rule needs them, the pixels are not read: the
-    sums are 0, and the first pixel is the prediction's.
+    The overlap table does not have them. If no rule needs them, the pixels are not read, the sums
+    are 0, and the first pixel is that of the prediction.
     """
     settings, pair = evaluation.settings, evaluation.pair
     prediction = links.prediction[plan.piece]
@@ -588,12 +580,12 @@ def _piece_places(
 def _edited_pair(pair: LabelPair, links: _Links, plan: _Plan) -> LabelPair:
     """Return the pair with the new list of predicted objects, for the stages after the overlap.
 
-    These stages read ids and classes of the predictions, and pixels of the
-    reference only: the prediction's pixels stay what they were.
+    These stages read ids and classes of the predictions, but only pixels of the reference. The
+    pixels of the prediction are therefore not changed.
     """
     old = pair.prediction
     n_kept, n_new = int(plan.kept.sum()), len(plan.home)
-    # Ids break ties only: ranks do, and cannot overflow. New objects come last.
+    # Ids only break ties. Ranks serve as well, and cannot overflow. New objects come last.
     ranks = np.empty(n_kept, np.int64)
     ranks[np.argsort(old.ids[plan.kept], kind="stable")] = np.arange(1, n_kept + 1)
     ids = np.concatenate([ranks, np.arange(n_kept + 1, n_kept + n_new + 1)])

@@ -1,4 +1,4 @@
-"""What an ambiguous policy excludes and why, and what another policy would change."""
+"""Compares ambiguous policies: which objects each excludes and why, and the change of PQ."""
 
 from __future__ import annotations
 
@@ -70,15 +70,14 @@ class SideAudit:
     side
         Reference or prediction.
     area_px, ambiguous_px
-        int64 (n,): all pixels of the object, and those in the ambiguous area.
+        int64 (n,): number of pixels of the object, and of those in the ambiguous area.
     status_first, status_second, cause_first, cause_second
         int8 (n,): positions in ``STATUSES`` and ``CAUSES``.
     flips
         bool (n,): whether the status differs.
     unit
-        int64 (n,): number of the change that the object is part of, -1 for
-        none. Objects that are partners under either policy, and whose status,
-        partner or IoU differs, change together.
+        int64 (n,): number of the unit of change of the object, -1 if it does not change. Partners
+        under either policy, one of which changes its status, partner or IoU, belong to one unit.
     """
 
     side: Side
@@ -103,10 +102,9 @@ class PolicyAudit:
     reference, prediction
         The outcomes of each object under both.
     unit_contribution
-        float64 (k,): contribution of each unit of change to the difference in
-        PQ, leave-one-out: PQ under the second policy, minus the same with only
-        this unit's objects counted as under the first. NaN where one of the
-        two is undefined.
+        float64 (k,): leave-one-out contribution of each unit to the difference in PQ: PQ under the
+        second policy, minus the PQ in which only the objects of this unit count as under the first
+        policy. NaN if one of the two is undefined.
     """
 
     first: Evaluation
@@ -122,10 +120,10 @@ class PolicyAudit:
 
     @property
     def pq_unexplained(self) -> float:
-        """What the contributions do not add up to.
+        """The difference in PQ minus the sum of all contributions.
 
-        PQ is a mean of quotients, so that the effects of several changes are
-        not the sum of the effects of each.
+        It is not 0 in general, because PQ is a mean of quotients: the effect of several changes
+        differs from the sum of the effects of each.
         """
         return self.pq_difference - float(self.unit_contribution.sum())
 
@@ -137,21 +135,19 @@ class PolicyAudit:
     def objects(self) -> pd.DataFrame:
         """One row per object, columns ``AUDIT_COLUMNS``; reference objects first.
 
-        ``reason_first`` and ``reason_second`` say in a sentence what each
-        policy does with an object that touches the ambiguous area.
-        ``pq_contribution`` is that of the object's unit, the same for all its
-        objects, and 0 for objects that do not change.
+        ``reason_first`` and ``reason_second`` describe in a sentence how each policy treats an
+        object that touches the ambiguous area. ``pq_contribution`` is the contribution of the
+        object's unit, the same for all objects of a unit, and 0 for objects that do not change.
         """
         return pd.concat([self._frame(side) for side in Side], ignore_index=True)
 
     @cached_property
     def effect(self) -> pd.DataFrame:
-        """Figures under both policies: a row per class, then ``mean``.
+        """Metrics under both policies: a row per class, then ``mean``.
 
-        Columns: class, then tp, fp, fn, iou_sum, pq, sq and dq, each with
-        ``_first``, ``_second`` and ``_difference`` (second minus first; NaN
-        where undefined under one of them). Row ``mean`` holds sums, and the
-        region's PQ, SQ and DQ.
+        Columns: class, then tp, fp, fn, iou_sum, pq, sq and dq, each with ``_first``, ``_second``
+        and ``_difference`` (second minus first; NaN if undefined under one of them). Row ``mean``
+        holds sums, and the region's PQ, SQ and DQ.
         """
         first, second = _effect_rows(self.first), _effect_rows(self.second)
         columns: dict[str, object] = {"class": [*self.first.pair.class_names, "mean"]}
@@ -191,13 +187,13 @@ def audit_policies(
 ) -> PolicyAudit:
     """Evaluate one label pair under two ambiguous policies.
 
-    Both are read from the evaluation's overlap table; all its other settings
-    stay. Pixels are looked at only by the centroid rule, one per object.
+    Both are computed from the overlap table of the evaluation with its other settings. Only the
+    centroid rule reads pixels, one per object.
 
     Parameters
     ----------
     evaluation
-        What was evaluated, under whatever policy; not changed.
+        The evaluation, under any policy; not changed.
     first, second
         The policies to compare.
 
@@ -264,12 +260,11 @@ def spill_table(evaluation: Evaluation) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per prediction with pixels both inside and outside of the
-        ambiguous area, columns ``SPILL_COLUMNS``, the largest ambiguous share
-        first. ``area_px``, ``ambiguous_px`` and ``remainder_px`` count pixels
-        before any cut. ``fp_by_spill``: it is an FP although more than half of
-        it lies in the ambiguous area (cause ambiguous-spill): without the
-        remainder nothing of it would be judged.
+        One row per prediction with pixels both inside and outside of the ambiguous area, columns
+        ``SPILL_COLUMNS``, the largest ambiguous share first. ``area_px``, ``ambiguous_px`` and
+        ``remainder_px`` count pixels before any cut. ``fp_by_spill`` marks FPs with more than half
+        of their area in the ambiguous area (cause ambiguous-spill): they are judged only because of
+        the remainder.
     """
     evaluation = evaluation.tidied()
     side, table = evaluation.outcomes.prediction, evaluation.table.prediction
@@ -300,7 +295,7 @@ def _inside(area: int, void: int) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    """Write a share with one decimal, without rounding it to none, half or all."""
+    """Format a share with one decimal, without rounding it to 0, 50 or 100 %."""
     tenths = round(1000 * part / whole)
     for border, exact in ((0, part == 0), (500, 2 * part == whole), (1000, part == whole)):
         if tenths == border and not exact:
@@ -317,7 +312,7 @@ def _cut_reason(area: int, void: int) -> str:
 def _majority_reason(area: int, void: int, *, matched: bool) -> str:
     inside = _inside(area, void)
     if matched:
-        return f"{inside}, matched: they leave its IoU"
+        return f"{inside}, matched: its IoU excludes these pixels"
     if 2 * void > area:
         return f"{inside} and unmatched: ignored"
     return f"{inside}, not more than half, and unmatched: counts"
@@ -353,14 +348,14 @@ def _side_audit(side: Side, first: Evaluation, second: Evaluation, unit: IntArra
 
 
 def _units(first: Outcomes, second: Outcomes) -> tuple[IntArray, IntArray, int]:
-    """Join objects that change together: partners under either policy.
+    """Assign changing objects to units: partners under either policy share a unit.
 
     Returns
     -------
     unit_of_reference, unit_of_prediction
-        int64: number of the unit of each object, -1 where nothing changes.
+        int64: number of the unit of each object, -1 for objects that do not change.
     n_units
-        How many units there are.
+        Number of units.
     """
     n_reference = len(first.reference)
     n = n_reference + len(first.prediction)

@@ -14,7 +14,7 @@ from napari_panoptic.nuclei.explain.version_diff import VersionDiff
 from napari_panoptic.nuclei.values.vocabulary import Status
 
 OUTLINES = "outlines"
-"""What changed about an object that is a TP in both versions."""
+"""The cause of rows that are a TP in both versions: only their outlines changed."""
 
 FloatArray = NDArray[np.float64]
 
@@ -30,14 +30,14 @@ class QualityChange:
     total
         New minus old PQ, mean over patients; NaN if no patient has a PQ of both versions.
     sq, dq
-        The parts of outlines and of detection.
+        The parts due to outlines and to detection.
     by_class
         Class -> its part.
     of_row
-        float64 (n,): the part of each row of the diff; 0 of patients without a PQ.
+        float64 (n,): the part of each row of the diff; 0 for patients without a PQ.
     cause
-        object (n,): what explains each row: its cause in the new version, else in the old
-        one, else ``misclassified``, else `OUTLINES`.
+        object (n,): the explanation of each row: its cause in the new version, else in the old one,
+        else ``misclassified``, else `OUTLINES`.
     patients
         Number of patients with a PQ of both versions.
     """
@@ -51,7 +51,7 @@ class QualityChange:
     patients: int
 
     def grouped(self, keys: pd.Series | NDArray[np.object_]) -> dict[str, float]:
-        """Return the sums of parts of rows by a key of each, the largest loss first."""
+        """Return the parts summed by a key of each row, the largest loss first."""
         sums = pd.Series(self.of_row).groupby(np.asarray(keys, object)).sum()
         return {str(key): float(part) for key, part in sums.sort_values(kind="stable").items()}
 
@@ -59,27 +59,26 @@ class QualityChange:
 def quality_change(diff: VersionDiff, class_names: Sequence[str]) -> QualityChange:
     """Split the change of PQ exactly.
 
-    The PQ of a class c in a patient is S / W, with S the summed IoU of its TPs and W =
-    TP + FP/2 + FN/2. Both are sums over objects, a misclassified one being half an FN of its
-    class and half an FP of the predicted one. The PQ of the patient is the mean over its C
-    classes that are present. Every product is split in the middle (the Shapley values of
-    its two factors):
+    The PQ of a class c in a patient is S / W, with S the summed IoU of its TPs and W = TP + FP/2 +
+    FN/2. Both are sums over objects; a misclassified object is half an FN of its class and half an
+    FP of the predicted class. The PQ of the patient is the mean over its C classes that are
+    present. Every product is split in the middle (the Shapley values of its two factors):
 
     - S1/W1 - S0/W0 = (1/W0 + 1/W1)/2 (S1 - S0) - (S0 + S1)/(2 W0 W1) (W1 - W0), in which
       every object has its own share of S1 - S0 and of W1 - W0;
     - S/W = SQ DQ, with SQ = S / TP and DQ = TP / W;
     - T1/C1 - T0/C0 = (1/C0 + 1/C1)/2 (T1 - T0) - (T0 + T1)/(2 C0 C1) (C1 - C0), with T the
-      sum of PQ over classes. C changes where FPs are the only objects of a class in one of
-      the versions; they share this part by weight, and it belongs to DQ, which is 0 there.
+      sum of PQ over classes. C changes if FPs are the only objects of a class in one of the
+      versions. This part is divided among these FPs by weight, and belongs to DQ, which is 0 there.
 
-    A version without a TP of a class has no SQ of it; that of the other version stands in,
-    so that the change belongs to DQ.
+    A version without a TP of a class has no SQ for it. The SQ of the other version replaces it, and
+    the change belongs to DQ.
 
     Parameters
     ----------
     diff
-        The two versions. Reference objects that are ignored in one version only have no row,
-        and no part.
+        The two versions. Reference objects that are ignored in one version only have no row and
+        thus no part.
     class_names
         The scored classes, in order.
     """
@@ -134,7 +133,7 @@ def quality_change(diff: VersionDiff, class_names: Sequence[str]) -> QualityChan
 
 @dataclass(frozen=True, eq=False)
 class _Entries:
-    """What objects add to the sums of their classes in one version; some add to two classes."""
+    """Contributions of objects to the sums of their classes in one version; some have two."""
 
     row: NDArray[np.intp]
     class_index: NDArray[np.intp]
@@ -176,7 +175,7 @@ def _explaining(rows: pd.DataFrame) -> NDArray[np.object_]:
 
 
 def _mean_inverse(values: NDArray[Any]) -> FloatArray:
-    """Return the mean of 1 / old and 1 / new over those that are above 0; 0 if neither is."""
+    """Return the mean of 1 / old and 1 / new over the values above 0; 0 if neither is."""
     inverse = _quotient(np.ones(values.shape), values)
     return _quotient(inverse.sum(axis=0), (values > 0).sum(axis=0))
 

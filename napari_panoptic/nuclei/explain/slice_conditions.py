@@ -1,4 +1,4 @@
-"""Conditions on the covariates of objects: which there are, which objects meet them, and words."""
+"""Conditions on the covariates of objects: making them, testing objects, wording."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 
 EXTREMES, BROAD = (0.2, 0.8), (0.4, 0.6)
-"""Quantiles below the first of which, and from the second of which on, numbers are conditions."""
+"""Conditions on numbers are: below the first quantile of a pair; at or above the second."""
 FEW_VALUES = 6
-"""Largest number of different values of which each is a condition, rather than ranges."""
+"""Up to this number of different values, each value is a condition; above, ranges are."""
 MOST_VALUES = 20
-"""Most frequent words of a covariate that are conditions."""
+"""Number of the most frequent words of a covariate that are conditions."""
 # Rounding a threshold may move at most this share of the objects to its other side.
 _SHIFT = 0.01
 _CELL_NAMES = ("cyte", "phil", "phage", "blast", "cell", "clast")
@@ -41,9 +41,9 @@ class Condition:
     covariate
         Its name.
     low, high
-        The least number, and the number below which it is; infinite for no limit.
+        The lower limit (inclusive) and the upper limit (exclusive); infinite for no limit.
     value
-        The word, for covariates that are words; or the number if there are few different ones.
+        The word, if the covariate consists of words; or the number, if it has few different values.
     """
 
     covariate: str
@@ -52,7 +52,7 @@ class Condition:
     value: str | float | None = None
 
     def holds(self, values: NDArray[Any]) -> BoolArray:
-        """Return bool (n,): which values meet the condition; undefined ones do not."""
+        """Return bool (n,): whether each value meets the condition; undefined values do not."""
         if self.value is not None:
             equal: BoolArray = np.asarray(values == self.value, np.bool_)
             return equal
@@ -60,7 +60,7 @@ class Condition:
         return inside
 
     def as_formula(self) -> str:
-        """Return the condition for programs, such as ``area_px < 80``."""
+        """Return the condition as an expression, such as ``area_px < 80``."""
         if self.value is not None:
             return f"{self.covariate} = {number_text(self.value)}"
         if np.isinf(self.low):
@@ -71,7 +71,7 @@ class Condition:
 
 
 def conditions_on(name: str, values: NDArray[Any], *, broad: bool = True) -> tuple[Condition, ...]:
-    """Return the conditions on a covariate that slices are made of.
+    """Return the conditions on a covariate that define slices.
 
     Parameters
     ----------
@@ -85,9 +85,10 @@ def conditions_on(name: str, values: NDArray[Any], *, broad: bool = True) -> tup
     Returns
     -------
     tuple of Condition
-        Numbers below and from quantiles (`EXTREMES` and `BROAD`) on, which are rounded to as few
-        digits as move at most 1 % of the objects across the threshold. Covariates with few
-        different values have a condition for each. Empty if all values are equal.
+        Numbers below a quantile, and numbers from a quantile on (`EXTREMES` and `BROAD`). Quantiles
+        are rounded to the fewest digits that move at most 1 % of the objects across the threshold.
+        Covariates with few different values have a condition for each. Empty if all values are
+        equal.
     """
     if values.dtype.kind == "f":
         defined = values[~np.isnan(values)]
@@ -120,7 +121,7 @@ def _ranges(
 
 
 def rounded_threshold(values: FloatArray, quantile: float) -> float:
-    """Return a quantile with as few digits as move at most 1 % of the values to its other side."""
+    """Return a quantile rounded to the fewest digits that move at most 1 % of values across it."""
     exact = float(np.quantile(values, quantile))
     below = np.count_nonzero(values < exact)
     for digits in range(1, 12):
@@ -139,7 +140,7 @@ def slice_words(conditions: Sequence[Condition], side: Side = Side.REFERENCE) ->
             noun = _plural(str(condition.value), noun)
         else:
             parts.append(condition_words(condition))
-    # "under 80 px touching a neighbour", but "with … and with …" and "under … and less than …".
+    # "under 80 px touching a neighbour", but "with … and with …", "under … and less than …".
     if len(parts) == 2:
         starts = [part.startswith("with ") for part in parts]
         if starts[0] == starts[1] and not parts[1].endswith("touching a neighbour"):
@@ -148,7 +149,7 @@ def slice_words(conditions: Sequence[Condition], side: Side = Side.REFERENCE) ->
 
 
 def condition_words(condition: Condition) -> str:
-    """Return a condition in words that follow a noun."""
+    """Return a condition as a phrase that follows a noun."""
     name = condition.covariate
     plain, unit = (name[:-3], "µm") if name.endswith("_um") else (name, "px")
     text = TEXTS.get(name) or TEXTS.get(f"{plain}_px") or _GENERIC
@@ -175,7 +176,7 @@ def _plural(class_name: str, noun: str) -> str:
 
 
 def number_text(value: str | float | None) -> str:
-    """Return a number without needless digits; words as they are."""
+    """Return a number without needless digits, or a word unchanged."""
     if not isinstance(value, float):
         return str(value)
     return f"{value:,.0f}".replace(",", "") if value.is_integer() else f"{value:.12g}"

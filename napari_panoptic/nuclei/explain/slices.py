@@ -1,4 +1,4 @@
-"""What failures have in common: slices of at most two conditions that fail more than the rest."""
+"""Finds slices: objects that meet one or two conditions and fail more often than the others."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ SIGNIFICANCE = 0.05
 LEAST_OBJECTS, LEAST_SHARE, LARGEST_SHARE = 30, 0.02, 0.8
 """Least number of objects of a slice, and its least and largest share of all objects."""
 LEAST_EXPECTED = 1.0
-"""Failures that a slice would have at least if it failed as its patients do."""
+"""Least number of failures that a slice would have at the failure rates of its patients."""
 ADDS_Z = 3.0
-"""Least statistic of a slice beyond what is listed; less is a restatement."""
+"""Least statistic of a slice given the slices listed before; with less it restates them."""
 NOMINATED_Z = 2.0
-"""Least statistic in half of the patients of what is tested in the other half."""
+"""Least statistic of a slice in one half of the patients to be tested in the other half."""
 MOST_LISTED = 10
 LEAST_PATIENTS = 6
-"""Patients with failures and other objects that a confirmation needs, half of them held out."""
+"""Least number of patients with failures and other objects; a confirmation holds out half."""
 SAME_SHARE = 0.5
-"""Objects in common, of those in either, that make two slices the same finding."""
+"""Two slices are the same finding if their objects have at least this Jaccard index."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Which slices are searched.
+    """Limits on the slices that are searched.
 
     Parameters
     ----------
@@ -74,23 +74,23 @@ class Slice:
     conditions
         One or two.
     rows
-        int64 (k,): the objects, by their rows in what was searched.
+        int64 (k,): the rows of the objects in the table that was searched.
     failures
-        How many of them fail.
+        Number of them that fail.
     rate, rate_elsewhere
         Share of failures among them, and among all other objects.
     rate_expected
-        Share of failures among them if they failed as their patients' objects do.
+        Share of failures among them if they failed as often as all objects of their patients.
     z
         Mantel-Haenszel statistic within patients.
     p
         Family-wise p-value over all slices searched.
     patients, patients_higher
-        Patients with objects in the slice and elsewhere, and those of them whose objects fail
-        more often in the slice.
+        Number of patients with objects both in the slice and elsewhere, and number of those whose
+        objects fail more often in the slice.
     confirmed
-        Whether a search in half of the patients found it and the other half confirmed it; None
-        if there are too few patients, or too few failures in the other half.
+        Whether a search in one half of the patients finds the slice and the other half confirms it.
+        None if there are too few patients, or too few failures in the other half.
     """
 
     conditions: tuple[Condition, ...]
@@ -113,21 +113,21 @@ class Slice:
 
 @dataclass(frozen=True, eq=False)
 class SliceSearch:
-    """The slices that stand out, and what was searched.
+    """The significant slices, and the data that were searched.
 
     Parameters
     ----------
     slices
-        Those with a family-wise p-value of at most 0.05, without restatements; the one with the
-        largest statistic first.
+        Slices with a family-wise p-value of at most 0.05 that do not restate others, by descending
+        statistic.
     searched
         Number of slices that were tested.
     objects, failures
         Numbers of objects and failures.
     undefined
-        Covariates without a value for any object, and those with one value for all.
+        Covariates that are undefined for all objects, or have the same value for all.
     covariates, is_failure, patients
-        What was searched.
+        The data that were searched.
     """
 
     slices: tuple[Slice, ...]
@@ -149,7 +149,7 @@ class SliceSearch:
 
     @cached_property
     def curves(self) -> Mapping[str, Curve]:
-        """Covariate -> how often objects fail over its values."""
+        """Covariate -> failure rate by its values."""
         return {
             name: failure_curve(name, values, self.is_failure, self.patients)
             for name, values in self.covariates.items()
@@ -177,12 +177,12 @@ def search_slices(
     covariates
         Covariate -> (n,): float64, NaN if undefined; or words, empty if undefined.
     is_failure
-        bool (n,): which objects fail.
+        bool (n,): whether each object fails.
     patients
-        (n,): the patient of each object. Slices are compared with the rest within patients, and
-        failures are permuted within patients.
+        (n,): the patient of each object. Slices are compared with the other objects of the same
+        patients, and failures are permuted within patients.
     limits
-        Which slices are searched; None for the usual ones.
+        Limits on the slices; None for the default.
     permutations, seed
         See `napari_panoptic.statistics.max_t.max_t`.
     progress
@@ -240,18 +240,18 @@ class _Partition:
     members: BoolArray  # (conditions, bins)
 
     def in_pairs(self, values: NDArray[Any]) -> _Partition:
-        """Leave out the broad conditions, of which pairs are not made."""
+        """Leave out the broad conditions, which are not combined in pairs."""
         narrow = conditions_on(self.covariate, values, broad=False)
         kept = np.isin(np.arange(len(self.conditions)), [self.conditions.index(c) for c in narrow])
         return replace(self, conditions=narrow, members=self.members[kept])
 
 
 def _parted(name: str, values: NDArray[Any]) -> _Partition | None:
-    """Cut a covariate into bins; None if it does not divide the objects."""
+    """Divide a covariate into bins; None if all objects are in one bin."""
     conditions = conditions_on(name, values)
     if not conditions:
         return None
-    # Objects that meet the same conditions are in the same bin.
+    # Objects that meet the same conditions share a bin.
     code = np.zeros(len(values), np.int64)
     for bit, condition in enumerate(conditions):
         code |= condition.holds(values).astype(np.int64) << bit
@@ -311,16 +311,16 @@ def _put_together(
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Slices, and the objects that they are made of."""
+    """Slices, and their objects."""
 
     family: SetFamily
     slices: list[tuple[Condition, ...]]
-    held: Mapping[Condition, BoolArray]  # (n,): which objects meet the condition
+    held: Mapping[Condition, BoolArray]  # (n,): whether each object meets the condition
     is_failure: BoolArray
     strata: IntArray
 
     def part(self, rows: IntArray) -> _Search:
-        """Return the same slices of some of the objects."""
+        """Return the same slices for a subset of the objects."""
         return _Search(
             self.family.part(rows, np.arange(len(self.slices))),
             self.slices,
@@ -330,23 +330,24 @@ class _Search:
         )
 
     def inside(self, conditions: tuple[Condition, ...]) -> BoolArray:
-        """Return bool (n,): which objects are in a slice."""
+        """Return bool (n,): whether each object is in a slice."""
         first, *others = (self.held[condition] for condition in conditions)
         return first & others[0] if others else first
 
     def distinct(self, z: FloatArray, candidates: IntArray) -> list[int]:
-        """Return the slices that say something that those before them do not, the best first.
+        """Return the slices that do not restate better ones, the best first.
 
-        A pair restates its single condition if that is a candidate, and the other condition
-        adds nothing among the objects that meet it. A slice restates those listed before if it
-        does not stand out among the objects within, and among those outside, of each of them;
-        or if it is one of them with other thresholds, and one of the two contains the other.
+        A pair restates its single condition if that is a candidate too, and the other condition
+        adds nothing among the objects that meet it. A slice restates the slices listed before it if
+        it stands out neither among the objects inside each of them nor among those outside. It also
+        restates a listed slice that differs in thresholds only, if one of the two contains the
+        other.
         """
         if not len(candidates):
             return []
         ordered = candidates[np.argsort(-z[candidates], kind="stable")].tolist()
         singles = {self.slices[k] for k in ordered if len(self.slices[k]) == 1}
-        # In a small family, less is significant already.
+        # In a small family, a smaller statistic is significant.
         adds = min(ADDS_Z, float(z[candidates].min()))
         listed: list[int] = []
         beside = self.strata
@@ -375,17 +376,17 @@ class _Search:
         )
 
     def _adds(self, second: Condition, single: Condition, adds: float) -> bool:
-        """Return whether a second condition adds something to a single one."""
+        """Return whether a second condition raises the failure rate further."""
         held = self.held[single]
         z = set_z(self.held[second][held], self.is_failure[held], self.strata[held])
         if not np.isnan(z):
             return z >= adds
-        # A value of whole patients: does the single condition stand out in the others too?
+        # The value is the same for whole patients: test the single condition in the others.
         rest = ~self.held[second]
         return not set_z(held[rest], self.is_failure[rest], self.strata[rest]) >= NOMINATED_Z
 
     def _nested(self, k: int, other: int) -> bool:
-        """Return whether two slices differ in thresholds alone, and one contains the other."""
+        """Return whether two slices differ in thresholds only, and one contains the other."""
         covariates = ([c.covariate for c in self.slices[number]] for number in (k, other))
         if len({tuple(names) for names in covariates}) > 1:
             return False
@@ -423,7 +424,7 @@ class _Search:
         seed: int,
         progress: Progress,
     ) -> list[Slice]:
-        """Search half of the patients again, test what is found in the other, and note it."""
+        """Search one half of the patients, and record which slices the other half confirms."""
         searched, held_out = (self.part(rows) for rows in halves)
         z = stratified_z(searched.family, searched.is_failure, searched.strata)
         best = searched.distinct(z, np.flatnonzero(np.nan_to_num(z) >= NOMINATED_Z))
@@ -448,27 +449,27 @@ class _Search:
         ]
 
     def expected(self, conditions: tuple[Condition, ...]) -> float:
-        """Return how many objects of a slice would fail if it failed as its patients do."""
+        """Return the failures expected in a slice at the failure rates of its patients."""
         _, place = np.unique(self.strata, return_inverse=True)
         rate = np.bincount(place, self.is_failure) / np.bincount(place)
         return float(rate[place][self.inside(conditions)].sum())
 
 
 def _overlap(a: IntArray, b: IntArray) -> float:
-    """Return the objects in both slices as a share of those in either."""
+    """Return the Jaccard index of the objects of two slices."""
     both = len(np.intersect1d(a, b, assume_unique=True))
     return both / (len(a) + len(b) - both)
 
 
 def _halves(is_failure: BoolArray, strata: IntArray, seed: int) -> tuple[IntArray, IntArray] | None:
-    """Divide the patients into two halves of about as many objects; None for too few of them."""
+    """Divide the patients into halves with similar numbers of objects; None for too few."""
     n, m = np.bincount(strata), np.bincount(strata, weights=is_failure)
     tell = np.flatnonzero((m > 0) & (m < n))
     if len(tell) < LEAST_PATIENTS:
         return None
     rng = np.random.default_rng(seed)
     by_size = tell[np.argsort(-n[tell], kind="stable")]
-    # Of each two neighbours in size, chance decides which is held out.
+    # Of each two patients of similar size, one is held out at random.
     pairs = np.arange(len(by_size)) // 2
     first = rng.integers(0, 2, pairs[-1] + 1)[pairs]
     held_out = by_size[(np.arange(len(by_size)) + first) % 2 == 1]

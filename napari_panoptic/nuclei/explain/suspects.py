@@ -27,10 +27,10 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.statistics.graphs import connected_components
 
 AGREEMENT_IOU = 0.5
-"""Predictions of two teams show the same object above this IoU, strictly."""
+"""Predictions of two teams are the same object if their IoU exceeds this."""
 NO_MEMBER = -1
 LIKELY_SCORE = 0.5
-"""Most suspects with a lower score are none."""
+"""Below this score, most suspects are correct annotations."""
 _ABSENT, _SILENT, _AGREES, _DISSENTS = range(4)
 _PRIOR = 4.0
 _ALONE = 0.5
@@ -43,13 +43,13 @@ FloatArray = NDArray[np.float64]
 
 
 class SuspectKind(StrEnum):
-    """How the annotation differs from what teams agree on."""
+    """How the annotation differs from the object on which teams agree."""
 
-    OVERLOOKED = "overlooked"  # it has no object where teams agree on one
-    BADLY_LOCATED = "badly-located"  # its outline differs from an outline that teams share
-    WRONG_CLASS = "wrong-class"  # its class differs from a class that teams share
-    SPLIT = "split"  # it has several objects where teams agree on one
-    MERGED = "merged"  # it has one object where teams agree on several
+    OVERLOOKED = "overlooked"  # no object where teams agree on one
+    BADLY_LOCATED = "badly-located"  # outline differs from the one that teams share
+    WRONG_CLASS = "wrong-class"  # class differs from the one that teams share
+    SPLIT = "split"  # several objects where teams agree on one
+    MERGED = "merged"  # one object where teams agree on several
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,14 @@ class Suspect:
     Parameters
     ----------
     kind
-        How the annotation differs from what teams agree on.
+        How the annotation differs from the object on which teams agree.
     score
         From 0 to 1; higher is more suspect. See `find_suspects`.
     patient, region
-        Where.
+        The place.
     side, team, id
-        The object that shows the suspect: a reference object (team is None), or, if
-        the annotation overlooks it, the prediction of the agreeing team with the
-        largest object.
+        The object that represents the suspect: a reference object (team is None). If the annotation
+        overlooks the object, it is the largest prediction of the agreeing teams.
     other_ids
         The other reference objects of a split object.
     class_name
@@ -106,14 +105,14 @@ class Suspect:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """The objects of one region as the teams together propose them; no label images.
+    """The objects that teams propose in one region, without label images.
 
-    A proposal is what one team predicts, or two or more agree on.
+    A proposal is an object that one team predicts, or on which two or more teams agree.
 
     Parameters
     ----------
     patient, region
-        Which region.
+        The region.
     teams
         T names.
     class_names
@@ -126,21 +125,20 @@ class Agreement:
         int16 (n, T): the class that each team predicts for each reference object, 1-based; 0 for
         none.
     counterpart
-        int64 (n,): the proposal that belongs to each reference object; -1 for none.
+        int64 (n,): the proposal assigned to each reference object; -1 for none.
     counterpart_iou
-        float64 (n,): the mean IoU of its members with the reference object; 0 for none.
+        float64 (n,): the mean IoU of its members with the reference object; 0 without a proposal.
     members
-        int64 (g, T): the rows of the predictions that are the same proposal; -1 for teams
-        without one.
+        int64 (g, T): the rows of the predictions that form a proposal; -1 for teams without one.
     iou
-        float64 (g,): mean IoU of every two members; NaN for a single one.
+        float64 (g,): mean IoU over all pairs of members; NaN for a single member.
     ambiguous
         bool (g,): whether more than half of it lies in the ambiguous area.
     touching
-        int64 (2, k): a proposal and a reference object that overlap.
+        int64 (2, k): the pairs of a proposal and a reference object that overlap.
     touching_iou, share_of_object, share_of_reference
-        float64 (k,): means over the members of: IoU with the reference object; the part
-        of the member inside it; the part of it inside the member.
+        float64 (k,): means over the members. IoU of the member and the reference object; share of
+        the member inside the reference object; share of the reference object inside the member.
     """
 
     patient: str
@@ -162,7 +160,7 @@ class Agreement:
 
     @property
     def is_shared(self) -> BoolArray:
-        """Whether two or more teams share each proposal, bool (g,)."""
+        """Whether two or more teams agree on each proposal, bool (g,)."""
         shared: BoolArray = (self.members != NO_MEMBER).sum(axis=1) > 1
         return shared
 
@@ -174,20 +172,20 @@ class Agreement:
 def agreement(
     evaluations: Mapping[str, Evaluation], *, patient: str = "", region: str = ""
 ) -> Agreement:
-    """Find the objects of a region that teams propose, and those on which they agree.
+    """Find the objects that teams propose in a region, and which teams agree on each.
 
-    Predictions of several teams are one proposal where their IoU, after the ambiguous policy,
-    is above 0.5; chains of such pairs connect. If a chain has several predictions of one
-    team, the one with the largest summed IoU is a member, and the others are left out.
+    Predictions of two teams belong to one proposal if their IoU, after the ambiguous policy, is
+    above 0.5. Chains of such pairs form one proposal. If a chain has several predictions of one
+    team, the one with the largest summed IoU becomes a member, and the others are left out.
 
-    A proposal and a reference object belong together if each is the one of highest mean
-    IoU for the other, at least 0.1.
+    A proposal is assigned to a reference object if each has the highest mean IoU with the other,
+    and this IoU is at least 0.1.
 
     Parameters
     ----------
     evaluations
-        Team -> its evaluation of the region, all with the same reference and settings
-        (but for distances). Not changed.
+        Team -> its evaluation of the region, all with the same reference and settings (except
+        distances). Not changed.
     patient, region
         Names for the result.
 
@@ -237,14 +235,14 @@ def _votes(
         if len(members):
             row = np.where(has_counterpart & (members[:, team] != NO_MEMBER), members[:, team], row)
         classes = np.append(evaluation.outcomes.prediction.class_index, np.int16(0))
-        votes.append(classes[row])  # -1, for no prediction, is the last one
+        votes.append(classes[row])  # -1, for no prediction, selects the last row
     return np.stack(votes, axis=1)
 
 
 def _counterparts(
     touching: IntArray, iou: FloatArray, n_proposals: int, n_reference: int
 ) -> tuple[IntArray, FloatArray]:
-    """Find the proposal that belongs to each reference object, and their mean IoU."""
+    """Assign a proposal to each reference object, with their mean IoU."""
     counterpart = np.full(n_reference, -1, np.int64)
     found = np.zeros(n_reference)
     best = [np.full(n, -1, np.int64) for n in (n_proposals, n_reference)]
@@ -260,7 +258,7 @@ def _counterparts(
 
 
 def _proposals(several: Sequence[Evaluation]) -> tuple[IntArray, FloatArray]:
-    """Return the members (g, T) of proposals, and the mean IoU of every two of them."""
+    """Return the members (g, T) of proposals, and the mean IoU over all pairs of members."""
     counts = [len(evaluation.outcomes.prediction) for evaluation in several]
     offsets = np.cumsum([0, *counts])
     n = int(offsets[-1])
@@ -273,7 +271,7 @@ def _proposals(several: Sequence[Evaluation]) -> tuple[IntArray, FloatArray]:
     place = connected_components(i[same], j[same], n)
     strength = np.bincount(i[same], iou[same], n) + np.bincount(j[same], iou[same], n)
 
-    # The strongest prediction of each team in each place.
+    # The prediction with the largest summed IoU, for each team and proposal.
     left = [judge(e.table, e.settings.ambiguous).prediction.area > 0 for e in several]
     nodes = np.flatnonzero(np.concatenate(left))
     team = np.repeat(np.arange(len(several)), counts)
@@ -297,7 +295,7 @@ def _proposals(several: Sequence[Evaluation]) -> tuple[IntArray, FloatArray]:
 
 
 def _in_reading_order(several: Sequence[Evaluation], members: IntArray) -> IntArray:
-    """Return an order of proposals that does not depend on that of the teams."""
+    """Return an order of proposals that does not depend on the order of the teams."""
     corner = np.full((len(members), 4), np.iinfo(np.int32).max, np.int64)
     for own, evaluation in zip(members.T, several, strict=True):
         there = own != NO_MEMBER
@@ -310,7 +308,7 @@ def _in_reading_order(several: Sequence[Evaluation], members: IntArray) -> IntAr
 def _touching(
     several: Sequence[Evaluation], members: IntArray
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-    """Return the reference objects that touch proposals, and how, as means over members."""
+    """Return the pairs of overlapping proposals and reference objects, with means over members."""
     n = len(several[0].outcomes.reference)
     keys = [np.zeros(0, np.int64)]
     values = [np.zeros((3, 0))]
@@ -360,25 +358,25 @@ def _ambiguous(several: Sequence[Evaluation], members: IntArray) -> BoolArray:
 def find_suspects(regions: Sequence[Agreement]) -> tuple[Suspect, ...]:
     """Find the places where the annotation may be wrong, the most suspect first.
 
-    How far teams can be trusted is estimated from all regions together: give the whole cohort.
-    The reliability of a proposal is estimated from all proposals of exactly these teams (which
-    the other teams do not share): the share that the annotation confirms, where it has an
-    object with a mean IoU above 0.5. The share is shrunk towards that of any teams of the same
-    number, and this towards that of all proposals, each by 4 proposals; and squared, so
-    that teams which are right half of the time count little. Proposals mostly in the
-    ambiguous area are left out.
+    The reliability of teams is estimated from all regions together, so pass the whole cohort. The
+    reliability of a proposal is estimated from all proposals of exactly its teams. It is the share
+    of these proposals that the annotation confirms by an object with a mean IoU above 0.5. This
+    share is shrunk towards the share of all proposals of the same number of teams, and that towards
+    the share of all proposals, each with a weight of 4 proposals. It is then squared, so that teams
+    that are right half of the time count little. Proposals mostly in the ambiguous area are left
+    out.
 
     - overlooked: a proposal of two or more teams whose mean IoU with every reference object is
-      below 0.1, and of which at most half lies in reference objects. Score: its reliability.
-    - badly-located: a reference object and the proposal that belongs to it. Score: the
-      reliability, times twice the relative loss of IoU, 1 - IoU / (median IoU of reference
-      objects with their proposals), from 0 to 1. The reliability is here that of proposals that
-      belong to a reference object: teams that invent objects may locate the others well.
+      below 0.1, and at most half of which lies in reference objects. Score: its reliability.
+    - badly-located: a reference object and its assigned proposal. Score: the reliability, times
+    twice the relative loss of IoU, 1 - IoU / (median IoU of reference objects with their
+    proposals), limited to 0 to 1. Only proposals that are assigned to a reference object count for
+    this reliability, because teams with many FPs may still locate the other objects well.
     - wrong-class: teams predict a class for a reference object, and the annotation has another.
-      Score: of the reference objects for which exactly these teams predict the same class
-      and exactly the same others another, the share that have this class, shrunk and squared
-      as above. Teams predict the class of their member of the proposal that belongs to the
-      object, or else of the prediction that matches it.
+      Score: the share of reference objects that have the class which the teams predict, among those
+      for which exactly these teams predict the same class and exactly the same other teams predict
+      another; shrunk and squared as above. The class that a team predicts is that of its member of
+      the assigned proposal, or else of the prediction that matches the object.
     - split: a proposal of two or more teams that contains more than half of each of two or more
       reference objects, which cover more than half of it and none of which is confirmed.
       Score: its reliability.
@@ -386,14 +384,15 @@ def find_suspects(regions: Sequence[Agreement]) -> tuple[Suspect, ...]:
       each of two or more teams, which cover more than half of it, and that is not confirmed.
       Score: the lowest of their reliabilities.
 
-    Where only one team has the other class or the other outline, the score is halved.
-    Of badly-located, split and merged, an object is listed as that of the highest score; as
-    badly-located only if that score is more than twice as high, since the others say more.
+    If only one team has the other class or the other outline, the score is halved. An object that
+    is more than one of badly-located, split and merged is listed under the highest score; as
+    badly-located only if that score is more than twice as high, because the other kinds explain
+    more.
 
     Parameters
     ----------
     regions
-        What teams agree on in each region, see `agreement`; not changed.
+        The proposals of each region, see `agreement`; not changed.
 
     Returns
     -------
@@ -422,14 +421,14 @@ def find_suspects(regions: Sequence[Agreement]) -> tuple[Suspect, ...]:
 def _reliabilities(
     regions: Sequence[Agreement], *, only_counterparts: bool = False
 ) -> list[FloatArray]:
-    """Return, per region, how often the annotation confirms objects like each proposal.
+    """Return, per region, the reliability of each proposal.
 
     Parameters
     ----------
     regions
         The regions.
     only_counterparts
-        Count only proposals that belong to a reference object.
+        Count only proposals that are assigned to a reference object.
     """
     states = [
         np.where(region.members != NO_MEMBER, _AGREES, _SILENT).astype(np.int8)
@@ -446,21 +445,21 @@ def _reliabilities(
 
 
 def _typical_iou(regions: Sequence[Agreement]) -> float:
-    """Return the median IoU of reference objects with the proposals that belong to them."""
+    """Return the median IoU of reference objects with their assigned proposals."""
     found = [region.counterpart_iou[region.counterpart >= 0] for region in regions]
     every = np.concatenate([np.zeros(0), *found])
     return float(np.median(every)) if len(every) else 0.0
 
 
 def _is_confirmed(region: Agreement) -> BoolArray:
-    """Return which proposals the annotation has."""
+    """Return which proposals the annotation confirms."""
     confirmed = np.zeros(len(region), bool)
     confirmed[region.touching[0, region.touching_iou > AGREEMENT_IOU]] = True
     return confirmed
 
 
 def _class_reliabilities(regions: Sequence[Agreement]) -> list[FloatArray]:
-    """Return, per region, how often the annotation has the class that the same teams predict.
+    """Return, per region, the reliability of the classes that teams predict.
 
     Returns
     -------
@@ -491,7 +490,7 @@ def _rates(
     hits: Sequence[BoolArray],
     counted: Sequence[BoolArray],
 ) -> list[FloatArray]:
-    """Return, per region, the squared share of hits among rows with every team in the same state.
+    """Return, per region, the squared share of hits among all rows with the same states of teams.
 
     Parameters
     ----------
@@ -500,7 +499,7 @@ def _rates(
     states
         int8 (k, T) per region: the state of each team of the region.
     hits, counted
-        bool (k,) per region: which rows are hits, and which count.
+        bool (k,) per region: whether each row is a hit, and whether it counts.
     """
     teams = list(dict.fromkeys(team for region in regions for team in region.teams))
     patterns = [np.zeros((0, len(teams)), np.int8)]
@@ -525,7 +524,7 @@ def _say(teams: Sequence[str], alone: str, together: str) -> str:
 
 
 def _likeliest(found: Sequence[Suspect]) -> list[Suspect]:
-    """Return the suspects that are likeliest of those of one object; ties: the first."""
+    """Return the likeliest suspect of each object; the first if several are equally likely."""
     best: dict[int, Suspect] = {}
     for suspect in found:
         for id_ in (suspect.id, *suspect.other_ids):
@@ -540,16 +539,16 @@ def _likelihood(suspect: Suspect) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Trust:
-    """How far the teams can be trusted in one region.
+    """The reliability of the teams in one region.
 
     Parameters
     ----------
     reliability
-        float64 (g,): of each proposal, as an object.
+        float64 (g,): reliability of each proposal as an object.
     located
-        float64 (g,): of each proposal, as the outline of an annotated object.
+        float64 (g,): reliability of each proposal as the outline of an annotated object.
     classes
-        float64 (n, C): of each class for each reference object.
+        float64 (n, C): reliability of each class for each reference object.
     """
 
     reliability: FloatArray
@@ -694,7 +693,7 @@ class _RegionSuspects:
         return f"it has {share:.0%} of the objects on which exactly these teams agree"
 
     def _of_prediction(self, group: int) -> Suspect:
-        """Return an overlooked object, shown by the largest of the predictions that agree."""
+        """Return an overlooked object, represented by the largest of the agreeing predictions."""
         own = self._own
         teams = [k for k, row in enumerate(own.members[group]) if row != NO_MEMBER]
         rows = [(own.predictions[k], int(own.members[group, k])) for k in teams]

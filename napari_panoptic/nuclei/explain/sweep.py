@@ -1,4 +1,4 @@
-"""A sweep over settings of the post-processing: figures, causes, flips, and the honest choice."""
+"""A sweep over settings of the post-processing: metrics, causes, flips, and the best setting."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _HELD_ROWS = 500_000
 
 @dataclass(frozen=True, eq=False)
 class SweepStep:
-    """What changes from a setting to its neighbour.
+    """The changes from a setting to its neighbour.
 
     Parameters
     ----------
     neighbours
-        Which two settings.
+        The two settings.
     difference
         The metric, after minus before, paired by patient.
     changes
         Number of objects of each change, as between two versions.
     flips
         Columns `FLIP_COLUMNS`, one row per object whose outcome changes: annotated objects, and
-        FPs of either setting, which are paired as discs.
+        FPs of either setting, which are paired as discs (see `disc_pairs`).
     """
 
     neighbours: Neighbours
@@ -100,12 +100,12 @@ class CohortSweep:
 
     @cached_property
     def choice(self) -> Choice:
-        """The best setting, and what it is worth for new patients."""
+        """The best setting, and its expected metric for new patients."""
         return choose(self.figures, higher_is_better=self.metric not in LOWER_IS_BETTER)
 
     @cached_property
     def means(self) -> tuple[Interval, ...]:
-        """The mean of each setting over the patients with a figure, with its interval."""
+        """The mean of each setting over the patients with a defined metric, with its interval."""
         return tuple(mean_interval(column) for column in self.figures.T)
 
     @property
@@ -117,9 +117,9 @@ class CohortSweep:
         return pd.concat(frames, ignore_index=True)
 
     def turns(self, step: SweepStep) -> bool:
-        """Return whether splits turn into mergers, or the reverse, in a step.
+        """Return whether a step turns splits into mergers, or the reverse.
 
-        They do if one of the two is more frequent before, and is not after.
+        It does if one of the two causes is more frequent before the step, but not after it.
         """
         before, after = (
             own[Side.REFERENCE, str(Cause.MERGED)] - own[Side.REFERENCE, str(Cause.SPLIT)]
@@ -145,7 +145,7 @@ def sweep_cohort(
     Parameters
     ----------
     cohort, design
-        The cohort, and which of its teams are which settings.
+        The cohort, and the setting of each of its teams.
     settings, source
         How to evaluate, and which format of the predictions. Distances are measured only if the
         metric needs them.
@@ -214,7 +214,7 @@ def sweep_cohort(
 
 @dataclass(eq=False)
 class _SoFar:
-    """Sums over the regions so far; objects are held until there are enough to compare."""
+    """Sums over the regions so far; objects stay in memory until there are enough to compare."""
 
     design: SweepDesign
     left_out: list[str] = field(default_factory=list)
@@ -243,7 +243,7 @@ class _SoFar:
             self.compare_held()
 
     def compare_held(self) -> None:
-        """Compare neighbouring settings in the regions that are held, and forget these."""
+        """Compare neighbouring settings in the regions in memory, and release these."""
         if not self._held[0]:
             return
         objects = [pd.concat(held, ignore_index=True) for held in self._held]
@@ -284,7 +284,7 @@ def _left_out(regions: Sequence[str]) -> tuple[Finding, ...]:
     if not regions:
         return ()
     message = (
-        f"{len(regions)} region(s) could not be evaluated under every setting, and are left out of "
+        f"{len(regions)} region(s) could not be evaluated under every setting and are left out of "
         f"the sweep: {english_list(list(regions[:5]))}"
     )
     return (Finding(FindingKind.MISSING, message, count=len(regions)),)

@@ -1,4 +1,4 @@
-"""The settings of a sweep: parameters of teams, their order, and neighbours."""
+"""The settings of a sweep: parameters read from names of teams, order, and neighbours."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Neighbours:
     parameter
         The parameter that differs.
     before, after
-        Places of the settings, the lower value first.
+        Positions of the settings, the lower value first.
     """
 
     parameter: str
@@ -105,14 +105,14 @@ def value_text(value: Value) -> str:
 def parameters_in(name: str) -> dict[str, str]:
     """Read parameters from the name of a team.
 
-    A number belongs to the word before it, with or without one of ``= : _ -`` or a space between
-    them: ``prob0.5_nms0.3``, ``t=0.4,min_size=20``, ``size-20``. Only behind ``=`` or ``:`` can a
-    number be negative. A number without a word is called ``value``.
+    A number belongs to the word before it. One of ``= : _ -`` or a space may separate them:
+    ``prob0.5_nms0.3``, ``t=0.4,min_size=20``, ``size-20``. A number can be negative only after
+    ``=`` or ``:``. A number without a word is called ``value``.
 
     Raises
     ------
     SettingsError
-        If a parameter is there twice.
+        If a parameter occurs twice.
     """
     found: dict[str, str] = {}
     for match in _PARAMETER.finditer(name):
@@ -149,8 +149,8 @@ def sweep_design(values: Mapping[str, Mapping[str, str]]) -> SweepDesign:
     for team, found in others:
         if set(found) != set(own):
             raise SettingsError(
-                f"expected the same parameters of all settings, found {english_list(list(own))} "
-                f"of '{first}', and {english_list(list(found)) or 'none'} of '{team}'; choose "
+                f"expected the same parameters for all settings, found {english_list(list(own))} "
+                f"for '{first}', and {english_list(list(found)) or 'none'} for '{team}'; choose "
                 "with --teams, or write a table for --settings"
             )
     columns = {name: [found[name] for found in values.values()] for name in own}
@@ -190,6 +190,6 @@ def _check_different(settings: Sequence[Setting]) -> None:
         other = seen.setdefault(setting.values, setting.team)
         if other != setting.team:
             raise SettingsError(
-                f"expected different settings, found the same of '{other}' and '{setting.team}'; "
+                f"expected different settings, found the same for '{other}' and '{setting.team}'; "
                 "leave one out with --teams, or write a table for --settings"
             )

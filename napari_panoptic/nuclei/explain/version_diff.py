@@ -22,7 +22,7 @@ from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, EvaluationSe
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 
 IOU_STEP = 0.1
-"""By how much the IoU of an object must change to be marked."""
+"""A change of IoU by more than this is marked."""
 SAME_IOU = 0.5
 """Two FPs are one object in both versions if their IoU exceeds this."""
 
@@ -52,12 +52,12 @@ DIFF_COLUMNS = (
     "centroid_y_px",
     "centroid_x_px",
 )
-"""The columns of a diff; those up to ``change`` are a contract with readers of ``diff.csv``."""
+"""The columns of a diff. The columns up to ``change`` are a contract for ``diff.csv``."""
 PAIR_COLUMNS = ("patient", "region", "id_before", "id_after")
 """The columns of pairs of FPs that are one object in both versions."""
 
 NO_OBJECT = "none"
-"""The outcome of an FP in the version that does not have it."""
+"""The outcome of an FP in the other version if that does not have it."""
 
 _PLACE = ["patient", "region"]
 _KEY = [*_PLACE, "id"]
@@ -69,16 +69,16 @@ _TP, _FP, _MISCLASSIFIED, _IGNORED = (
 
 
 class Change(StrEnum):
-    """What a new version changed about an object."""
+    """How the outcome of an object changes in a new version."""
 
     BROKEN = "broken"  # reference: TP, then FN or misclassified
     FIXED = "fixed"  # reference: FN or misclassified, then TP
     STILL_FAILING = "still-failing"  # reference: FN or misclassified in both
     RECLASSIFIED = "reclassified"  # reference: misclassified in both, as different classes
     STILL_RIGHT = "still-right"  # reference: TP in both
-    NEW = "new"  # prediction: an FP that the old version does not have
-    PERSISTENT = "persistent"  # prediction: an FP in both
-    GONE = "gone"  # prediction: an FP that the new version does not have
+    NEW = "new"  # prediction: an FP of the new version only
+    PERSISTENT = "persistent"  # prediction: an FP of both
+    GONE = "gone"  # prediction: an FP of the old version only
 
 
 CHANGE_MEANINGS: Mapping[Change, str] = {
@@ -91,7 +91,7 @@ CHANGE_MEANINGS: Mapping[Change, str] = {
     Change.PERSISTENT: "An FP of both versions.",
     Change.GONE: "An FP of the old version only.",
 }
-"""The explanation of each change for users."""
+"""Change -> its explanation for users."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,14 +103,14 @@ class VersionDiff:
     old, new
         Names of the versions.
     rows
-        One row per reference object and per FP, columns `DIFF_COLUMNS`; broken objects
-        first, in the order of `Change`. The id of a prediction is that of the new version,
-        of a gone one that of the old.
+        One row per reference object and per FP, columns `DIFF_COLUMNS`; broken objects first, in
+        the order of `Change`. The id of a prediction is that of the new version, or of the old
+        version if the new one does not have the object.
     ignored
-        Reference objects without a row: the ambiguous policy excludes them in both.
+        Number of reference objects without a row: the ambiguous policy excludes them in both.
     ignored_once
-        Reference objects without a row: excluded in one version only, so that there is
-        nothing to compare. That needs different policies or annotations.
+        Number of reference objects without a row: excluded in one version only, which leaves
+        nothing to compare. This needs different policies or annotations.
     """
 
     old: str
@@ -121,7 +121,7 @@ class VersionDiff:
 
     @cached_property
     def counts(self) -> Mapping[Change, int]:
-        """Number of objects of every change, also those that do not occur."""
+        """Number of objects of every change, including changes that do not occur."""
         found = self.rows["change"].value_counts()
         return {change: int(found.get(str(change), 0)) for change in Change}
 
@@ -137,10 +137,11 @@ class VersionDiff:
         }
 
     def matrix(self, side: Side) -> pd.DataFrame:
-        """Return counts of objects by outcome: rows before, columns after.
+        """Return the number of objects by outcome before (rows) and after (columns).
 
-        Outcomes are ``TP``, ``misclassified``, ``FN: cause`` and ``FP: cause``, and ``none``
-        for a prediction that the version does not have; only those that occur, by name.
+        Outcomes are ``TP``, ``misclassified``, ``FN: cause``, ``FP: cause``, and ``none`` for a
+        prediction that the version does not have. Only outcomes that occur are included, sorted by
+        name.
         """
         own = self.rows[self.rows["side"] == str(side)]
         before, after = outcome_names(own, "before"), outcome_names(own, "after")
@@ -149,13 +150,13 @@ class VersionDiff:
         return table
 
     def cell(self, side: Side, before: str, after: str) -> pd.DataFrame:
-        """Return the rows of a cell of `matrix`."""
+        """Return the rows that a cell of `matrix` counts."""
         own = self.rows[self.rows["side"] == str(side)]
         chosen = (outcome_names(own, "before") == before) & (outcome_names(own, "after") == after)
         return own[chosen]
 
     def by(self, *columns: str) -> pd.DataFrame:
-        """Return counts of every change, one row per value of the columns.
+        """Return the number of objects of every change, one row per combination of column values.
 
         Parameters
         ----------
@@ -172,7 +173,7 @@ class VersionDiff:
 
 
 def outcome_names(rows: pd.DataFrame, when: str) -> pd.Series:
-    """Return the outcome of each row ``before`` or ``after``, as `VersionDiff.matrix` has them."""
+    """Return the outcome of each row ``before`` or ``after``, as in `VersionDiff.matrix`."""
     status, cause = rows[f"status_{when}"], rows[f"cause_{when}"]
     named = status.where(cause == "", status + ": " + cause)
     return named.where(status != "", NO_OBJECT)
@@ -196,8 +197,8 @@ def version_diff(
     names
         Names of the two versions.
     same_fps
-        FPs that are one object in both versions: columns `PAIR_COLUMNS`, each object at
-        most once. None to pair them by `disc_pairs`.
+        FPs that are one object in both versions: columns `PAIR_COLUMNS`, each object at most once.
+        None pairs them by `disc_pairs`.
     iou_step
         The flag ``iou_change`` is up or down if the IoU changes by more than this.
 
@@ -209,7 +210,7 @@ def version_diff(
     Raises
     ------
     LabelError
-        If the reference objects or their classes differ, or a pair is not of FPs.
+        If the reference objects or their classes differ, or a pair has an object that is not an FP.
     """
     old, new = _tidied(old), _tidied(new)
     same_fps = disc_pairs(old, new) if same_fps is None else same_fps
@@ -233,9 +234,9 @@ def fp_rows(objects: pd.DataFrame) -> pd.DataFrame:
 def disc_pairs(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     """Pair FPs of two versions without their pixels, as discs of their areas at their centroids.
 
-    Two discs are one object if their IoU exceeds `SAME_IOU`. If several compete, the
-    pair of the largest IoU comes first, and each has at most one partner. Equal objects
-    have equal discs, whose IoU is 1; objects of unequal shapes can be paired wrongly.
+    Two discs are one object if their IoU exceeds `SAME_IOU`. Pairs are made in the order of
+    descending IoU, and each object has at most one partner. Equal objects have equal discs, whose
+    IoU is 1; objects of different shapes can be paired wrongly.
 
     Parameters
     ----------
@@ -298,7 +299,7 @@ def _is_fp(evaluation: Evaluation) -> NDArray[np.bool_]:
 def pair_rows(
     place: tuple[str, str], old_ids: NDArray[np.integer], new_ids: NDArray[np.integer]
 ) -> pd.DataFrame:
-    """Return pairs of FPs of a patient's region as rows of `PAIR_COLUMNS`."""
+    """Return pairs of FPs of one region as rows of `PAIR_COLUMNS`."""
     return pd.DataFrame(dict(zip(PAIR_COLUMNS, (*place, old_ids, new_ids), strict=True)))
 
 
@@ -312,13 +313,13 @@ def joined_pairs(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _tidied(objects: pd.DataFrame) -> pd.DataFrame:
-    """Return objects with empty texts where a reader of CSV leaves NaN."""
+    """Return objects with empty texts in place of the NaN that a reader of CSV leaves."""
     texts = {name: objects[name].astype(object).fillna("") for name in _TEXTS}
     return objects.assign(**texts, partner_id=objects["partner_id"].astype("Int64"))
 
 
 def _reference_rows(old: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
-    """Return a row per reference object, and the numbers ignored in both and in one."""
+    """Return a row per reference object, and how many are ignored in both and in one version."""
     before, after = (
         side[side["side"] == str(Side.REFERENCE)].sort_values(_KEY, ignore_index=True)
         for side in (old, new)
@@ -368,12 +369,12 @@ def _check_same(before: pd.DataFrame, after: pd.DataFrame) -> None:
         twice = before[before.duplicated(_KEY)]
         if twice.empty:
             return
-        where, problem = twice.iloc[0], "is there twice"
+        where, problem = twice.iloc[0], "occurs twice"
     else:
         either = before[columns].merge(after[columns], how="outer", indicator=True)
         where = either[either["_merge"] != "both"].iloc[0]
         version = "old" if where["_merge"] == "left_only" else "new"
-        problem = f"of class {where['class']} is only among the objects of the {version} version"
+        problem = f"of class {where['class']} exists only in the {version} version"
     raise LabelError(
         f"expected the same annotation for both versions, but reference object {where['id']} "
         f"{problem}; evaluate both against one annotation with the same settings",
@@ -398,7 +399,7 @@ def _prediction_rows(old: pd.DataFrame, new: pd.DataFrame, same_fps: pd.DataFram
         [str(Change.PERSISTENT), str(Change.NEW), str(Change.GONE)],
         [len(a), len(appeared), len(gone)],
     )
-    # The object itself: the new one, of a gone one the old.
+    # The object of the new version, or of the old one if the new version does not have it.
     own = _taken(
         pd.concat(sides, ignore_index=True), [len(sides[0]) + b, len(sides[0]) + appeared, gone]
     )
@@ -411,7 +412,7 @@ def _prediction_rows(old: pd.DataFrame, new: pd.DataFrame, same_fps: pd.DataFram
 
 
 def _taken(objects: pd.DataFrame, positions: Sequence[NDArray[np.integer]]) -> pd.DataFrame:
-    """Return the rows at some positions; an empty row where the position is -1."""
+    """Return the rows at given positions; an empty row for position -1."""
     at = np.concatenate(positions)
     found = objects.iloc[np.maximum(at, 0)] if len(objects) else objects.reindex(at)
     is_none = at < 0
@@ -428,7 +429,7 @@ def _positions(fps: pd.DataFrame, pairs: pd.DataFrame, which: str) -> NDArray[np
     found = index.get_indexer(wanted)
     if (found < 0).any() or len(np.unique(found)) < len(found):
         raise LabelError(
-            f"expected pairs of FPs in which each one occurs at most once, found others as {which}"
+            f"expected pairs of FPs, each FP at most once, found other objects as {which}"
         )
     return found.astype(np.intp)
 
@@ -436,13 +437,13 @@ def _positions(fps: pd.DataFrame, pairs: pd.DataFrame, which: str) -> NDArray[np
 def _paired_discs(
     old: pd.DataFrame, new: pd.DataFrame
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Pair the FPs of a region by the discs of their areas: positions in both tables."""
+    """Pair the FPs of a region as discs of their areas; return positions in both tables."""
     from scipy.spatial import cKDTree  # takes long to import
 
     centres = [side[["centroid_y_px", "centroid_x_px"]].to_numpy(np.float64) for side in (old, new)]
     areas = [side["area_px"].to_numpy(np.float64) for side in (old, new)]
     radii = np.sqrt(areas[0] / np.pi)
-    # Discs with an IoU above 0.5 have their centres within the radius of either.
+    # The centres of discs with an IoU above 0.5 are closer than either radius.
     near = cKDTree(centres[1]).query_ball_point(centres[0], radii)
     a = np.repeat(np.arange(len(old)), [len(found) for found in near])
     b = np.array([one for found in near for one in found], np.intp)
@@ -461,9 +462,9 @@ def _paired_discs(
 def disc_iou(
     areas: NDArray[np.float64], others: NDArray[np.float64], distances: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the IoU (n,) of discs of some areas (n,), whose centres lie at some distances (n,)."""
+    """Return the IoU (n,) of pairs of discs from their areas (n,) and centre distances (n,)."""
     r, s = np.sqrt(np.maximum(areas, others) / np.pi), np.sqrt(np.minimum(areas, others) / np.pi)
-    # Where one disc contains the other, or they do not meet, the formula of the lens is undefined.
+    # The formula of the lens is undefined if one disc contains the other or they do not meet.
     d = np.clip(distances, np.maximum(r - s, 1e-12 * r), r + s)
     p = (d**2 + r**2 - s**2) / (2 * d)
     q = d - p

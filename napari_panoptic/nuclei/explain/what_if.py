@@ -1,7 +1,7 @@
-"""Compute the figures that other outcomes of some objects would give.
+"""Compute the metrics that would result from other outcomes of some objects.
 
-Counts are sums over objects: where the outcomes of a few objects change, the
-old contribution of these objects is taken away and the new one is added.
+Counts are sums over objects. If the outcomes of a few objects change, their old contribution is
+subtracted and their new one is added.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def without_annotation_errors(
     reference_rows: Sequence[int] | IntArray = (),
     prediction_rows: Sequence[int] | IntArray = (),
 ) -> Counts:
-    """Count as if the verdicts "prediction right" were the truth.
+    """Count as if the reference followed the verdicts "prediction right".
 
     ==============================  =========================================
     object with the verdict          its new outcome
@@ -42,32 +42,32 @@ def without_annotation_errors(
     FP                               a nucleus that the annotation lacks: a TP
                                      whose reference is the prediction itself
                                      (IoU 1)
-    TP, ignored                      nothing: there is no outcome to correct
+    TP, ignored                      unchanged: there is no outcome to correct
     ==============================  =========================================
 
-    A verdict is about one object: the fragments of a dropped reference object
-    stay FPs unless they have the verdict too. Nothing else is matched again.
-    SQ, PQ and the mean IoU are upper bounds if a nucleus is added, because there is no
-    outline with which the prediction could be compared.
+    A verdict applies to one object: the fragments of a dropped reference object remain FPs unless
+    they have the verdict too. Other objects are not matched again. SQ, PQ and the mean IoU are
+    upper bounds if a nucleus is added, because there is no outline with which the prediction could
+    be compared.
 
     Parameters
     ----------
     evaluation
         What was evaluated; not changed.
     reference_rows, prediction_rows
-        Rows of the objects of each side that have the verdict; a row given
-        twice counts once, and so does a pair whose two objects both have it.
+        Rows of the objects of each side that have the verdict. Repeated rows count once, and so
+        does a pair in which both objects have it.
 
     Returns
     -------
     Counts
-        Their mean Hausdorff distance is that of the pairs measured before: a
-        prediction that is its own reference adds none.
+        The mean Hausdorff distance is over the pairs that were measured already; predictions that
+        become their own reference do not change it.
 
     Raises
     ------
     LabelError
-        For a row that no object has.
+        For a row without an object.
     """
     reference, prediction = evaluation.outcomes.reference, evaluation.outcomes.prediction
     wrong, right = _marked(reference, reference_rows), _marked(prediction, prediction_rows)
@@ -83,8 +83,8 @@ def _marked(side: SideOutcomes, rows: Sequence[int] | IntArray) -> BoolArray:
     if len(chosen) and (chosen.min() < 0 or chosen.max() >= len(side)):
         there = f"rows between 0 and {len(side) - 1}" if len(side) else "no objects"
         raise LabelError(
-            f"the {side.side} has {there}, found verdicts on rows {chosen.min()} to "
-            f"{chosen.max()}: were they given on other objects?"
+            f"expected verdicts on {there} of the {side.side}, found rows {chosen.min()} to "
+            f"{chosen.max()}; check that they belong to this evaluation"
         )
     marked = np.zeros(len(side), bool)
     marked[chosen] = True
@@ -116,7 +116,7 @@ def _corrected(
     new = prediction.class_index[reference.partner[renamed]]
     np.subtract.at(confusion, (old, new), 1)
     np.add.at(confusion, (new, new), 1)
-    # Sums of pairs go by the class of the reference object, which has changed.
+    # Sums over pairs are by the class of the reference object, which has changed.
     iou, hausdorff = reference.iou[renamed], reference.hausdorff_px[renamed]
     hausdorff95 = reference.hausdorff95_px[renamed]
     np.add.at(iou_sum, new - 1, iou)
@@ -140,7 +140,7 @@ def _corrected(
 
 
 def _with_confusion(counts: Counts, confusion: IntArray) -> Counts:
-    """Replace a region's confusion matrix and what follows from it."""
+    """Replace a region's confusion matrix and the counts derived from it."""
     tp, fp, fn = class_sums(confusion)
     present = ((tp + fp + fn) > 0).astype(np.int64)
     return replace(counts, confusion=confusion, tp=tp, fp=fp, fn=fn, present=present)
@@ -160,10 +160,10 @@ def class_sums(confusion: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What k sets of objects contribute to the counts of their region.
+    """The contributions of k sets of objects to the counts of their region.
 
-    Tallies of the same number of sets can be added and subtracted; a tally of
-    one set goes with one of any number.
+    Tallies of the same number of sets can be added and subtracted. A tally of one set can be
+    combined with a tally of any number of sets.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class Tally:
         return Tally(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
 
     def pq(self) -> FloatArray:
-        """Compute the mean PQ over the classes present, of each set (k,); NaN of nothing."""
+        """Compute the mean PQ over the classes present, for each set (k,); NaN if there is none."""
         tp, fp, fn = class_sums(self.confusion)
         weight = tp + fp / 2 + fn / 2
         quality = np.divide(self.iou_sum, weight, out=np.zeros(weight.shape), where=weight > 0)

@@ -108,7 +108,7 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
         "an annotated point are correct",
         date=date,
         findings=evaluation.findings,
-        consequence="The figures of a team are over its own frames, and do not compare between "
+        consequence="The figures of a team are over its own frames, and cannot be compared between "
         "teams with different frames.",
     )
     methods = methods_section("methods_detections.html.j2", distance_um=distance_um)
@@ -129,7 +129,7 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
 def _summary(evaluation: DetectionEvaluation) -> list[Child]:
     frame = teams_table(evaluation)
     columns = TEAMS.shown(evaluation.cohort.team_names, ["team", "rank"])
-    # The best first, teams without a figure last.
+    # The best team first, teams without a figure last.
     rows = frame.sort_values("rank", kind="stable", na_position="last").to_dict("records")
     caption = (
         "All frames of a team together; ranked by the F-measure, as in MITOS-ATYPIA-14. Average "
@@ -220,8 +220,8 @@ def _worst(evaluation: DetectionEvaluation) -> list[Child]:
     if not parts:
         return [paragraph("No team failed anywhere.")]
     introduction = note(
-        "The frames with the most failures of each team; of each frame, missed points, and the "
-        "false detections with the highest confidence. Circles show the maximum distance from the "
+        "The frames with the most failures of each team. For each frame, FN, and the "
+        "FP with the highest confidence. Circles show the maximum distance from the "
         f"annotated point at their centre; crosses are detections. Pictures are {FIELD_UM:.0f} µm "
         "wide."
     )

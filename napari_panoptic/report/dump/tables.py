@@ -59,10 +59,10 @@ TABLE_NAMES = ("leaderboard.csv", "by_organ.csv", "patients.csv", "pairs.csv", _
 class DumpEvaluation:
     """The scores, ranks and statistics of the teams in an organisers' output.
 
-    The regions and classes are those that occur for any team. A team without a figure
-    for one of them (a gap) has no figure for the region, and none for the patient: a
-    mean over the remaining ones would not compare with other teams. If gaps count as 0,
-    they do so in scores and in tests, never in a team's own mean over patients.
+    The regions and classes are those that occur for any team. A team without a figure for one of
+    them (a gap) has no figure for the region, nor for the patient, because a mean over the
+    remaining ones could not be compared with other teams. If gaps count as 0, this applies to
+    scores and tests, but not to a team's own mean over patients.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class DumpEvaluation:
 
     @cached_property
     def patients_as_dumped(self) -> dict[str, pd.DataFrame]:
-        """As `patients`, without the rule for gaps: NaN for patients with a gap."""
+        """Means as in `patients`, but NaN for patients with a gap."""
         regions = _complete_means(self.as_dumped, ["patient", "region"])
         return self._of_patients({MEAN: regions, **self._of_classes(self.as_dumped)})
 
@@ -152,7 +152,7 @@ class DumpEvaluation:
 
     @cached_property
     def places(self) -> dict[str, int | None]:
-        """Each team's place by its score; equal scores share one, None where undefined."""
+        """The place of each team by its score. Equal scores share a place; None if undefined."""
         ranks = ranked_teams(self.scores)
         return {team: ranks.get(team) for team in self.scores}
 

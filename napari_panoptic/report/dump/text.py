@@ -45,7 +45,7 @@ def _leaderboard(evaluation: DumpEvaluation) -> str:
     notes = [
         "score: mean over regions of the mean PQ over their classes; ranks are over patients, "
         "1 + the number of teams that are significantly better",
-        f"intervals: {LEVEL:.0%}, BCa where nothing else is said, {evaluation.resamples} resamples "
+        f"intervals: {LEVEL:.0%}, BCa unless marked otherwise, {evaluation.resamples} resamples "
         f"of the patients, seed {evaluation.seed}",
         *_not_submitted(evaluation),
         *_gaps(evaluation),
@@ -68,7 +68,7 @@ def _gaps(evaluation: DumpEvaluation) -> list[str]:
     worst = evaluation.missing is MissingRule.WORST
     rule = "count as 0" if worst else "leave their region and patient out"
     found = [f"{team} {name} in {region}" for team, _, region, name in evaluation.gaps]
-    return [f"figures that are not in the dump, which {rule}: {english_list(found)}"]
+    return [f"figures missing in the dump, which {rule}: {english_list(found)}"]
 
 
 def _by_organ(evaluation: DumpEvaluation) -> str:
@@ -85,7 +85,7 @@ def _by_organ(evaluation: DumpEvaluation) -> str:
         for place, by_team in figures.items()
     ]
     unknown = [p for p, organ in evaluation.organ_by_patient.items() if organ == UNKNOWN]
-    note = f"organ unknown, give it with --metadata: {english_list(unknown)}"
+    note = f"organ unknown, add it with --metadata: {english_list(unknown)}"
     table = _aligned(["organ", "class", "regions", *teams], rows, texts=2)
     return "\n".join([*table, note] if unknown else table)
 

@@ -1,4 +1,4 @@
-"""The section on what the failures of teams have in common."""
+"""The section on common conditions of the failures of teams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from napari_panoptic.report.plots.embed import plot_figure
 
 
 def slices_section(report: CohortReport) -> list[Child]:
-    """Show what the failures of each team have in common, and rates by covariate."""
+    """Show the slices in which each team fails often, and failure rates by covariate."""
     teams = all_teams(report)
     frames = []
     parts: list[Child] = []

@@ -45,7 +45,7 @@ _LEGEND = {
 
 
 def sizes_section(report: CohortReport) -> list[Child]:
-    """Show figures by size of object."""
+    """Show metrics by size of object."""
     frame = report.sizes
     if frame is None:
         return [paragraph("Undefined: size classes need annotated nuclei, found none.")]
@@ -66,7 +66,7 @@ def sizes_section(report: CohortReport) -> list[Child]:
     caption = (
         "Size classes are bounded by the quartiles of the annotated nuclei's areas. Matched pairs "
         "are counted in the size class of the annotated nucleus. "
-        f"{UNDEFINED}: nothing to divide by."
+        f"{UNDEFINED}: undefined, the denominator is 0."
     )
     return [
         plot_figure(
@@ -83,7 +83,7 @@ def _area(row: Record) -> Cell:
 
 
 def causes_section(report: CohortReport) -> list[Child]:
-    """Show how many failures have which cause."""
+    """Show the number of failures of each cause."""
     frame = report.causes
     if frame.empty:
         return [paragraph("All objects are matched: there are no failures.")]
@@ -93,7 +93,7 @@ def causes_section(report: CohortReport) -> list[Child]:
         words("cause"),
         *(_share(key, team_label(key, teams)) for key in dict.fromkeys(frame["team"])),
     ]
-    caption = "Unmatched objects by cause: number (share of the team's on that side)."
+    caption = "Unmatched objects by cause: number (share of the team's FN or FP)."
     return [
         plot_figure(
             plots.cause_dots(frame, teams),

@@ -84,8 +84,8 @@ class Picture:
 def worst_failures(results: Sequence[RegionResult]) -> tuple[Failure, ...]:
     """Choose up to `PER_CAUSE` failures of each team and cause, misclassified nuclei among them.
 
-    A large failure costs as much as a small one and is harder to excuse. Ties keep the order of
-    regions and ids.
+    Large failures come first because they are easier to judge; in PQ, small and large ones count
+    the same. Ties keep the order of regions and ids.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def pictures_of(
         if row is None:
             continue
         y0, x0, y1, x1 = (int(value) for value in side.bbox[row])
-        # The usual width, so that sizes compare; wider for objects that would not fit.
+        # The usual width, which makes sizes comparable; wider for objects that would not fit.
         field = max(usual, bounded_field_px(ROOM * max(y1 - y0, x1 - x0)))
         crop = cut(source, failure.side, row, field_px=field, size_px=SIZE_PX)
         yield Picture(failure, jpeg(_picture(crop.tissue, crop.outlines)), field, mpp)

@@ -1,4 +1,4 @@
-"""One picture of annotation and prediction over the image, to see whether they fit together."""
+"""One picture of annotation and prediction over the image, to check that they fit together."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class InspectionPicture:
     pixels
         The picture, uint8 (y, x, 3).
     region, team
-        What it shows.
+        The region and the team of the outlines.
     """
 
     pixels: NDArray[np.uint8]

@@ -1,4 +1,4 @@
-"""The methods section on a cohort of nuclei: the words of the settings for its template."""
+"""The methods section on a cohort of nuclei: describes the settings for its template."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from napari_panoptic.nuclei.values.settings import (
 
 _AMBIGUOUS: Mapping[AmbiguousPolicy, str] = {
     AmbiguousPolicy.CLIP: "Pixels in areas that the annotation marks as ambiguous were removed "
-    "from annotation and predictions; objects of which no pixel was left were ignored.",
+    "from annotation and predictions; objects without remaining pixels were ignored.",
     AmbiguousPolicy.CLIP_PREDICTIONS: "Pixels in areas that the annotation marks as ambiguous "
-    "were removed from the predictions; predictions of which no pixel was left were ignored.",
+    "were removed from the predictions; predictions without remaining pixels were ignored.",
     AmbiguousPolicy.MAJORITY: "Pixels in areas that the annotation marks as ambiguous did not "
     "count in any intersection or union; unmatched objects with more than half of their area in "
     "one were ignored.",

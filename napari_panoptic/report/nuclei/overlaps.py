@@ -72,7 +72,7 @@ def _figures(evaluation: CohortEvaluation, team: str) -> dict[str, float]:
 
 
 def overlaps_section(report: CohortReport) -> list[Child]:
-    """Describe which setting was used, and what the other one would change."""
+    """Describe the setting for shared pixels, and the effect of the other setting."""
     used = paragraph(
         "In this report, if objects of one side claim the same pixel, ",
         element("b", _USED[report.request.settings.overlaps]),

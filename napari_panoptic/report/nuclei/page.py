@@ -258,7 +258,7 @@ def _conclusions(report: CohortReport) -> list[Child]:
 
 
 def _settings(report: CohortReport) -> list[Child]:
-    """Describe what was evaluated, how, with which versions, and from which files."""
+    """List settings, versions and input files."""
     request = report.request
     base = PROTOCOLS.get(request.protocol)
     changed = {} if base is None else request.settings.differences(base)
@@ -277,7 +277,7 @@ def _settings(report: CohortReport) -> list[Child]:
     scoring = note(
         "Score, team, patient and class figures follow the challenge's scoring. Ways to average, "
         "robustness, sizes, causes and pictures use the same settings with disentangled scoring, "
-        "which yields the outcome of each object."
+        "which determines the outcome of each object."
     )
     return settings_section(items, scoring, files)
 

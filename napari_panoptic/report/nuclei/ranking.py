@@ -1,4 +1,4 @@
-"""Sections on the ranking: what it depends on, and how certain it is."""
+"""Sections on the ranking: effect of protocol, average and settings, and certainty."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _ranked_teams(report: CohortReport, names: Sequence[str], value: str = "pq")
 
 
 def protocols_section(report: CohortReport) -> list[Child]:
-    """Show scores and ranks under every version of the challenge's scoring."""
+    """Show scores and ranks under the challenge's scoring with and without its errors."""
     found = report.protocols
     frame = pd.DataFrame(
         [
@@ -178,7 +178,7 @@ def _groups(report: CohortReport) -> Html:
     alone = [p for p in report.cohort.patients if not report.request.group_of(p)]
     caption = "PQ of the counts summed over each group, mean over the classes present."
     if alone:
-        caption += f" Left out, since they are in no group: {english_list(alone)}."
+        caption += f" Patients without a group are left out: {english_list(alone)}."
     return table("groups", caption, columns, frame, across(frame, ["group"], "team"))
 
 
@@ -240,9 +240,9 @@ def robustness_section(report: CohortReport) -> list[Child]:
                 usual=float(radius) if radius in RADII else None,
             ),
             "radius",
-            "Figures against the radius by which restored objects grow or shrink; dashed: this "
+            "Metrics against the radius by which restored objects grow or shrink; dashed: this "
             "evaluation; rings: the rank by PQ differs from that of the previous point. Formats "
-            "that are not restored do not change.",
+            "without restoration do not change.",
         ),
         _folded_curve(report, report.radii, "radius"),
         element("h3", "IoU threshold"),
@@ -255,7 +255,7 @@ def robustness_section(report: CohortReport) -> list[Child]:
                 usual=settings.iou_threshold,
             ),
             "threshold",
-            "Figures against the threshold of the strict-iou rule; dashed: the threshold of this "
+            "Metrics against the threshold of the strict-iou rule; dashed: the threshold of this "
             "evaluation.",
         ),
         _folded_curve(report, report.thresholds, "threshold"),

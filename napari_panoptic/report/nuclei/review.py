@@ -47,7 +47,7 @@ class ReviewedPlan:
     units
         The population that it was drawn from.
     estimates
-        What its verdicts say.
+        Estimates from its verdicts.
     """
 
     plan: Plan
@@ -72,7 +72,7 @@ def write_estimates(
     review
         The reviewed plan.
     findings
-        What the reader must know, besides what the estimates say themselves.
+        Further warnings for the reader.
     inputs
         Fingerprints of the files that they were computed from.
     others
@@ -102,7 +102,7 @@ def write_reviewed_plan(
     findings: Iterable[Finding],
     cohort: Path,
 ) -> list[Path]:
-    """Write a plan, its verdicts and its estimates: what `plan` and `estimate` read and write.
+    """Write a plan, its verdicts and its estimates, in the files of `plan` and `estimate`.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def write_reviewed_plan(
     answers
         Its verdicts.
     findings
-        What was odd about the population.
+        Warnings about the population.
     cohort
         The folder of the cohort, in which only tables of this program are replaced.
 
@@ -135,7 +135,7 @@ def write_reviewed_plan(
 
 
 def review_section(review: ReviewedPlan, teams: Sequence[str]) -> list[Child]:
-    """Describe what a planned review says about the annotation and the teams.
+    """Show the estimates of a planned review on the annotation and the teams.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def review_section(review: ReviewedPlan, teams: Sequence[str]) -> list[Child]:
         whole("items"),
     ]
     caption = (
-        "Figures of the cohort if the annotation were right, and the share of wrong annotations, "
+        "Metrics of the cohort if the annotation were right, and the share of wrong annotations, "
         "estimated from the reviewed items."
     )
     return [
@@ -197,7 +197,7 @@ def _strata(review: ReviewedPlan) -> Child:
         }
     )
     columns = [name_column("stratum"), whole("all"), whole("drawn"), number("weight")]
-    caption = "Strata: all items, those drawn, and the items that each of these stands for."
+    caption = "Strata: number of items, number drawn, and items that each drawn one represents."
     return table("review-strata", caption, columns, frame)
 
 

@@ -1,4 +1,4 @@
-"""The section on what the scores of teams are worth."""
+"""The section on the quality of the scores of teams."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ def _caption(iou: float) -> str:
         "Middle: share of right predictions (TP) over their scores, with 95 % bands (bootstrap "
         "over patients, or with fewer than six Wilson's interval over objects); on the diagonal, "
         "scores are probabilities. Right: PQ and F1 without predictions below each threshold, "
-        "mean over patients; vertical lines: where they are best."
+        "mean over patients; vertical lines: thresholds with the best values."
     )

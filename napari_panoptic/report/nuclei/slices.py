@@ -40,7 +40,7 @@ def _confirmed(row: Record) -> Cell:
 
 SLICES = TableSpec(
     "slices.csv",
-    "slice that stands out, the one with the largest statistic first",
+    "significant slice, the one with the largest statistic first",
     [
         name_column("slice"),
         whole("objects"),
@@ -67,11 +67,11 @@ class SearchRecord:
     Parameters
     ----------
     team, side, cause
-        Whose failures.
+        The failures that were searched.
     settings, protocol
         How objects were matched.
     permutations, seed
-        Of the test.
+        Settings of the permutation test.
     """
 
     team: str
@@ -84,7 +84,7 @@ class SearchRecord:
 
 
 def slices_table(found: SliceSearch, side: Side) -> pd.DataFrame:
-    """Return one row per slice that stands out; none if nothing does."""
+    """Return one row per significant slice."""
     rows = []
     for own in found.slices:
         formulas = [condition.as_formula() for condition in own.conditions]

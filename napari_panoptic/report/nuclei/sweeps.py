@@ -94,7 +94,7 @@ SWEEP_STEPS = TableSpec(
         whole("split_after", "split after"),
         whole("merged_before", "merged before", about="FN of this cause"),
         whole("merged_after", "merged after"),
-        words("turns", about="yes if the more frequent of split and merged is so no longer"),
+        words("turns", about="yes if the more frequent of the two is not more frequent after"),
     ],
 )
 SWEEP_FLIPS = TableSpec(
@@ -305,7 +305,7 @@ def _choice_section(sweep: CohortSweep) -> list[Child]:
     return [
         definitions(dict(choice_lines(sweep))),
         note(
-            "The figure of the best setting is optimistic, since it was chosen on these patients. "
+            "The figure of the best setting is optimistic because it was chosen on these patients. "
             "The honest figure is the mean over patients, each under the setting that is best "
             "without it; the optimism is the difference, paired by patient. Intervals: "
             f"{LEVEL:.0%} BCa bootstrap of patients."

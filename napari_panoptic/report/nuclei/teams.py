@@ -88,7 +88,7 @@ def teams_section(report: CohortReport) -> list[Child]:
 
 
 def patients_section(report: CohortReport) -> list[Child]:
-    """Show the figures of every patient, and which patients lack which team."""
+    """Show the metrics of every patient, and the patients without an evaluation of each team."""
     teams, patients = all_teams(report), report.cohort.patients
     frame = patients_table(report.evaluation)
     rows = frame.sort_values(["patient", "team"]).to_dict("records")
@@ -128,8 +128,8 @@ def classes_section(report: CohortReport) -> list[Child]:
     caption = (
         "Counts summed over all patients. Precision, recall and F1 are of the classes given to "
         "matched nuclei, on the row-normalised confusion matrix; mean IoU and Hausdorff "
-        f"distances are over all matched nuclei, whatever class they got. {UNDEFINED}: nothing "
-        "to divide by, such as no nucleus of the class."
+        f"distances are over all matched nuclei of any predicted class. {UNDEFINED}: undefined, "
+        "for example because the cohort has no nucleus of the class."
     )
     class_figures = [column for column in CLASS_FIGURES if column.cell is not None]
     columns = [name_column("class"), team_column(teams), *class_figures]

@@ -87,7 +87,7 @@ def _box(
         note.set_color("#666666")
         return
     _draw_box(axes, values, place, style.colour)
-    # Spread out, and at the same place in every drawing.
+    # Spread points horizontally, in the same way in every drawing.
     aside = np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(1)
     points = _points(rows, values, place + aside, team, [figure])
     drawing.mark(axes, points, style, alpha=0.65, markersize=3.5)
@@ -101,8 +101,8 @@ def _box(
 def _draw_box(axes: Axes, values: NDArray[np.float64], place: float, colour: str) -> None:
     """Draw quartiles, median and whiskers.
 
-    Drawn by hand, since matplotlib's ``boxplot`` reads all global settings and
-    thereby chooses a backend for the whole process.
+    Matplotlib's ``boxplot`` is not used, because it reads all global settings, which selects a
+    backend for the whole process.
     """
     low, median, high = np.percentile(values, [25, 50, 75])
     reach = 1.5 * (high - low)

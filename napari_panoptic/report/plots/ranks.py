@@ -35,7 +35,7 @@ def critical_difference_diagram(critical: CriticalDifference, teams: Sequence[st
     Parameters
     ----------
     critical
-        Ranks and groups; if they are undefined, the figure says why.
+        Ranks and groups. If they are undefined, the plot shows the reason.
     teams
         All teams of the cohort, in its order.
     """

@@ -175,7 +175,7 @@ def _level_sets(reached: NDArray[Any], colours: Sequence[Any]) -> list[tuple[Any
 
 
 def _field(wanted: NDArray[np.bool_], room: int = 12) -> tuple[slice, slice]:
-    """Return the window around the pixels wanted; the whole image if there are none."""
+    """Return the window around some pixels; the whole image if there are none."""
     found = []
     for axis, size in enumerate(wanted.shape):
         places = np.flatnonzero(wanted.any(axis=1 - axis))

@@ -1,4 +1,4 @@
-"""What the scores of a team are worth: precision, calibration, thresholds."""
+"""Plots of the scores of a team: precision and recall, calibration, thresholds."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def score_plots(
     Parameters
     ----------
     scores
-        Of a team that has some.
+        The scores of a team.
     teams
         All teams of the cohort, whose order decides the colour.
     iou
-        From which IoU on a pair matches, for precision and recall.
+        Least IoU of matching pairs, for precision and recall.
     best
-        The best thresholds: their figures are drawn, and where they are.
+        The best thresholds, which are marked with their figures.
     """
     names = plot_names(scores)
     drawing = Drawing(2.8 * len(names), 2.7)
@@ -65,7 +65,7 @@ def score_plot(
 
 
 def plot_names(scores: CohortScores) -> list[str]:
-    """Return the titles of the plots that there are of a team's scores."""
+    """Return the titles of the plots that can be drawn of a team's scores."""
     return [
         PRECISION,
         *([] if scores.reliability is None else [CALIBRATION]),

@@ -1,4 +1,4 @@
-"""How often objects fail over the values of covariates."""
+"""Plots of the failure rate by the values of covariates."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _LONGEST_LABEL = 60
 def covariate_curves(
     curves: Mapping[str, Curve], team: str, teams: Sequence[str], *, rate: float
 ) -> Plot:
-    """Draw the share of objects that fail over the values of each covariate, a panel for each.
+    """Draw the failure rate by the values of each covariate, one panel per covariate.
 
     Parameters
     ----------
     curves
-        Covariate -> its curve, of `napari_panoptic.nuclei.explain.slices.SliceSearch`.
+        Covariate -> its curve, from `napari_panoptic.nuclei.explain.slices.SliceSearch`.
     team, teams
-        Whose failures, and all teams of the cohort, whose order decides the colour.
+        The team of the curves, and all teams of the cohort, whose order decides the colour.
     rate
         The share of all objects, drawn as a line.
     """
@@ -57,12 +57,12 @@ def covariate_curves(
 
 
 def covariate_curve(curve: Curve, team: str, teams: Sequence[str], *, rate: float) -> Plot:
-    """Draw the share of objects that fail over the values of one covariate.
+    """Draw the failure rate by the values of one covariate.
 
     Parameters
     ----------
     curve
-        Of `napari_panoptic.nuclei.explain.slices.SliceSearch`.
+        The curve, from `napari_panoptic.nuclei.explain.slices.SliceSearch`.
     team, teams, rate
         As in `covariate_curves`.
     """
@@ -93,14 +93,14 @@ def _panel(drawing: Drawing, axes: Axes, curve: Curve, team: str, style: TeamSty
         axes.fill_between(
             shown, curve.low[shown], curve.high[shown], color=style.colour, alpha=0.2, linewidth=0
         )
-    # As lines, which the window draws with a rim on a dark ground.
+    # Drawn as lines, which the window shows with a rim on a dark background.
     bounds = np.stack([curve.low[shown], curve.high[shown]])
     x, y = (shown, bounds.T) if is_range else (np.stack([shown, shown]), bounds)
     axes.plot(x, y, color=style.colour, linewidth=0.5 if is_range else 1.0)
     drawing.mark(axes, points, style, linestyle="-" if is_range else "none", linewidth=0.9)
     axes.set_xlim(-0.5, len(shown) - 0.5)
     if is_range:
-        # Between two deciles stands what divides them.
+        # The tick between two deciles is their common limit.
         edges = [k for k in shown.tolist()[1:] if k in (1, 5, 9)]
         axes.set_xticks([k - 0.5 for k in edges], [_edge(curve.bins[k]) for k in edges])
     else:

@@ -1,4 +1,4 @@
-"""The common look of all plots, and how they are written.
+"""The common style of all plots, and how they are written to files.
 
 Plots are matplotlib figures whose points know their team, patient and region. There is no window
 and no global state, except two entries of ``rcParams`` that only matplotlib's SVG writer reads.
@@ -220,7 +220,7 @@ def svg_text(plot: Plot | Figure, *, salt: str = "") -> str:
         _write_svg(_figure_of(plot), target)
     document = target.getvalue()
     for number, (_, own) in enumerate(points):
-        # Drawn as marks; the cells of maps contain their figures as text.
+        # Only marks; the cells of maps show their figures as text.
         document = _with_titles(document, f'<g id="{_group(number)}">', own)
     return document
 
@@ -319,7 +319,7 @@ def level_lines(axes: Axes, curves: NDArray[np.float64]) -> None:
 
 
 def nothing_to_show(why: str, *, width: float = 7.0) -> Plot:
-    """Return a plot that says why there is nothing to draw."""
+    """Return a plot that shows why there is nothing to draw."""
     drawing = Drawing(width, 0.8)
     drawing.figure.text(0.5, 0.5, why, ha="center", va="center", fontsize=NORMAL, wrap=True)
     return drawing.done()

@@ -37,7 +37,7 @@ from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.stand_in import Pointed
 
 CONSENSUS_LAYER = "consensus of the teams"
-INVENTED_LAYER = "FP in several teams"
+FP_LAYER = "FP in several teams"
 """Names and roles of the layers."""
 
 
@@ -78,7 +78,7 @@ class ConsensusView:
             self._is_on = True
             self._scene.step_aside(self)
         pixels = PixelSize.of(snapshot)
-        self._fill(INVENTED_LAYER, picture.places, pixels)
+        self._fill(FP_LAYER, picture.places, pixels)
         self._fill(CONSENSUS_LAYER, picture.objects, pixels)
         self.show_count(count)
         self.apply_look(self._scene.look)
@@ -90,7 +90,7 @@ class ConsensusView:
         found = self._picture.consensus
         colours = {
             CONSENSUS_LAYER: object_colours(found, count),
-            INVENTED_LAYER: place_colours(found),
+            FP_LAYER: place_colours(found),
         }
         for slot in self._own:
             set_colours(slot.layer, colours[slot.role])
@@ -126,7 +126,7 @@ class ConsensusView:
             found.append(Pointed(None, Side.REFERENCE, row))
         for team in picture.consensus.teams:
             row = snapshot.row_at(Side.PREDICTION, team, *at)
-            if row is not None and self._is_invented(team, row):
+            if row is not None and self._is_shared_fp(team, row):
                 found.append(Pointed(team, Side.PREDICTION, row))
         return found
 
@@ -139,10 +139,10 @@ class ConsensusView:
     def emphasise(self, selection: Selection | None) -> None:
         """Leave the rings to the scene, which keeps its own."""
 
-    def _is_invented(self, team: str, row: int) -> bool:
+    def _is_shared_fp(self, team: str, row: int) -> bool:
         if self._picture is None:
             return False
-        places = self._picture.consensus.invented_by(SEVERAL)
+        places = self._picture.consensus.shared_fp_places(SEVERAL)
         return any(row in place.rows.get(team, ()) for place in places)
 
     def _fill(self, role: str, data: NDArray[np.uint16], pixels: PixelSize) -> None:

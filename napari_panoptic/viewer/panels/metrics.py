@@ -48,7 +48,7 @@ _DETECTION = tuple(
     name for name in METRIC_NAMES if name.startswith("detection_") and name not in _HEADLINES
 )
 _MATCHED = tuple(name for name in METRIC_NAMES if name not in (*_HEADLINES, *_DETECTION))
-_COUNT_TITLES = {"matched": "Matched", "missed": "FN", "invented": "FP", "ignored": "Ignored"}
+_COUNT_TITLES = {"matched": "Matched", "fn": "FN", "fp": "FP", "ignored": "Ignored"}
 _COUNTS = tuple(_COUNT_TITLES)
 _UNFOLDED_PX, _MARGINS_PX = 645, 16
 
@@ -313,9 +313,9 @@ def _colours(scheme: ClassScheme) -> dict[str, Rgb]:
 
 
 def _counts(evaluation: Shown) -> dict[str, int]:
-    matched, invented, missed = detection_counts(evaluation.counts)
+    matched, fp, fn = detection_counts(evaluation.counts)
     ignored = evaluation.counts.ignored_reference + evaluation.counts.ignored_prediction
-    return {"matched": matched, "invented": invented, "missed": missed, "ignored": ignored}
+    return {"matched": matched, "fp": fp, "fn": fn, "ignored": ignored}
 
 
 def _figure_text(name: str, value: float, mpp: float | None) -> str:

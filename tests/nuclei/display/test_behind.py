@@ -52,10 +52,10 @@ def test_rows_and_columns_of_the_confusion_matrix_are_the_sums_of_their_cells(ro
 
 
 def test_counts_of_the_region_list_their_objects(rows):
-    matched, invented, missed = detection_counts(four_fates().counts)
+    matched, fp, fn = detection_counts(four_fates().counts)
     assert len(ids(rows, behind_figure("matched"))) == matched
-    assert len(ids(rows, behind_figure("invented"))) == invented
-    assert len(ids(rows, behind_figure("missed"))) == missed
+    assert len(ids(rows, behind_figure("fp"))) == fp
+    assert len(ids(rows, behind_figure("fn"))) == fn
     assert ids(rows, behind_figure("ignored")) == [14]
 
 

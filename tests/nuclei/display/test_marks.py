@@ -8,7 +8,7 @@ from scipy import ndimage
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.display import marks, styles
-from napari_panoptic.nuclei.display.consensus_picture import INVENTED_COLOUR, level_colours
+from napari_panoptic.nuclei.display.consensus_picture import FP_COLOUR, level_colours
 from napari_panoptic.nuclei.display.team_pictures import grid_shape
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.explain.cohort_losses import cohort_losses
@@ -137,7 +137,7 @@ class TestColours:
     def test_numbers_of_teams_can_be_told_apart(self, teams, vision):
         colours = level_colours(teams)
         assert min(difference(a, b, vision) for a, b in pairwise(colours)) >= 8
-        assert min(difference(a, INVENTED_COLOUR, vision) for a in colours) >= 15
+        assert min(difference(a, FP_COLOUR, vision) for a in colours) >= 15
 
     @pytest.mark.parametrize("teams", [2, 4, 6])
     def test_they_go_from_light_to_dark(self, teams):

@@ -100,8 +100,8 @@ def test_consensus(both: tuple[Evaluation, Evaluation]) -> None:
     live, fresh = both
     found, expected = consensus({"A": live, "B": fresh}), consensus({"A": fresh, "B": fresh})
     np.testing.assert_array_equal(found.status, expected.status)
-    assert len(found.invented) == len(expected.invented) > 0
-    for ours, theirs in zip(found.invented, expected.invented, strict=True):
+    assert len(found.fp_places) == len(expected.fp_places) > 0
+    for ours, theirs in zip(found.fp_places, expected.fp_places, strict=True):
         np.testing.assert_equal(vars(ours), vars(theirs))
 
 

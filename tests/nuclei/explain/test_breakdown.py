@@ -130,7 +130,7 @@ def test_of_nothing_there_are_no_rows() -> None:
 
 @pytest.mark.parametrize("edges", [(0.0, 5.0), (5.0, 5.0), (9.0, 5.0), (float("inf"),), (NAN,)])
 def test_edges_have_to_rise(edges: tuple[float, ...]) -> None:
-    with pytest.raises(SettingsError, match="must rise from above 0 px"):
+    with pytest.raises(SettingsError, match="expected increasing edges of size classes"):
         SizeClasses(edges)
 
 

@@ -121,7 +121,7 @@ def test_a_table_adds_covariates_and_its_strangers_are_reported(
     assert any(m.startswith(f"2 of {len(both)} rows of the table") for m in messages)
     assert any("'nobody'" in m for m in messages)
     assert any("1 of" in m and "objects are not in the table" in m for m in messages)
-    with pytest.raises(SettingsError, match="area_px, which is there already"):
+    with pytest.raises(SettingsError, match="area_px, which exists already"):
         cohort_objects(cohort, (TEAM,), SETTINGS, table=table.rename(columns={"blur": "area_px"}))
 
 

@@ -75,19 +75,19 @@ def test_counts_and_places_equal_the_obvious_ones(seed: int, n: int, policy: str
     for row, words in enumerate(zip(*statuses, strict=True)):
         assert [STATUSES[code] for code in found.status[row]] == list(words)
         assert found.found[row] == words.count("TP")
-        assert found.misnamed[row] == words.count("misclassified")
-        assert found.missed[row] == words.count("FN")
+        assert found.misclassified[row] == words.count("misclassified")
+        assert found.fn[row] == words.count("FN")
         assert found.ignored[row] == words.count("ignored")
         judged = [word for word in words if word != "ignored"]
-        assert found.missed_by_all[row] == (bool(judged) and set(judged) == {"FN"})
+        assert found.fn_for_all[row] == (bool(judged) and set(judged) == {"FN"})
         assert found.found_by_one_only[row] == (words.count("TP") == 1)
     places = [
         frozenset((team, int(row)) for team, rows in place.rows.items() for row in rows)
-        for place in found.invented
+        for place in found.fp_places
     ]
     assert len(set(places)) == len(places)
     assert set(places) == expected_places(evaluations)
-    for place in found.invented:
+    for place in found.fp_places:
         members = [
             (evaluations[team].outcomes.prediction, row)
             for team, rows in place.rows.items()
@@ -127,31 +127,31 @@ def test_three_teams_by_hand() -> None:
     }
     found = consensus(evaluations)
     assert found.found.tolist() == [1, 1]
-    assert found.misnamed.tolist() == [1, 0]
-    assert found.missed.tolist() == [1, 2]
+    assert found.misclassified.tolist() == [1, 0]
+    assert found.fn.tolist() == [1, 2]
     assert found.found_by_one_only.tolist() == [True, True]
-    assert found.missed_by_all.tolist() == [False, False]
-    (both,) = found.invented_by(2)
+    assert found.fn_for_all.tolist() == [False, False]
+    (both,) = found.shared_fp_places(2)
     assert both.teams == ("a", "b")
     assert both.bbox == (12, 20, 18, 27)
     assert both.centroid_yx_px == (14.5, 23.0)
-    assert [place.teams for place in found.invented] == [("a", "b"), ("c",)]
-    rows = [{team: own.tolist() for team, own in place.rows.items()} for place in found.invented]
+    assert [place.teams for place in found.fp_places] == [("a", "b"), ("c",)]
+    rows = [{team: own.tolist() for team, own in place.rows.items()} for place in found.fp_places]
     assert rows == [{"a": [1], "b": [2]}, {"c": [0]}]
     assert [STATUSES[code] for code in found.status[:, 2]] == ["FN", "FN"]
 
 
 def test_what_all_miss() -> None:
     found = consensus({"a": team({1: FIRST}), "b": team({1: FIRST})})
-    assert found.missed_by_all.tolist() == [False, True]
-    assert found.invented == ()
+    assert found.fn_for_all.tolist() == [False, True]
+    assert found.fp_places == ()
 
 
 def test_two_false_positives_of_one_team_meet_through_another() -> None:
     halves = team({1: (12, 18, 20, 26), 2: (12, 18, 26, 32)})
     whole = team({4: (12, 18, 20, 32)})
-    assert len(consensus({"halves": halves}).invented) == 2
-    (place,) = consensus({"halves": halves, "whole": whole}).invented
+    assert len(consensus({"halves": halves}).fp_places) == 2
+    (place,) = consensus({"halves": halves, "whole": whole}).fp_places
     assert {name: rows.tolist() for name, rows in place.rows.items()} == {
         "halves": [0, 1],
         "whole": [0],
@@ -161,9 +161,9 @@ def test_two_false_positives_of_one_team_meet_through_another() -> None:
 def test_touching_by_less_than_a_tenth_is_no_common_place() -> None:
     # Each 60 px; 10 px shared of 110 is below 0.1, 12 px of 108 above.
     apart = consensus({"a": team({1: (10, 20, 20, 26)}), "b": team({1: (10, 20, 25, 31)})})
-    assert len(apart.invented) == 2
+    assert len(apart.fp_places) == 2
     near = {"a": team({1: (10, 16, 20, 30)}), "b": team({1: (10, 16, 28, 38)})}
-    assert len(consensus(near).invented) == 1
+    assert len(consensus(near).fp_places) == 1
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

@@ -175,8 +175,8 @@ def areas() -> LabelCase:
             [
                 "100 % of its 100 px in the ambiguous area and unmatched: ignored",
                 "60 % of its 100 px in the ambiguous area and unmatched: ignored",
-                "50 % of its 100 px in the ambiguous area, matched: they leave its IoU",
-                "1 % of its 100 px in the ambiguous area, matched: they leave its IoU",
+                "50 % of its 100 px in the ambiguous area, matched: its IoU excludes these pixels",
+                "1 % of its 100 px in the ambiguous area, matched: its IoU excludes these pixels",
                 "",
             ],
         ),

@@ -238,13 +238,13 @@ def test_empty_versions() -> None:
 def test_other_annotations_are_refused() -> None:
     old, new = two_versions(np.random.default_rng(9))
     lost = new.index[new["side"] == "reference"][0]
-    with pytest.raises(LabelError, match="only among the objects of the old version"):
+    with pytest.raises(LabelError, match="exists only in the old version"):
         version_diff(old, new.drop(index=lost))
     new.loc[lost, "class"] = "Macrophage"
     with pytest.raises(LabelError, match="expected the same annotation"):
         version_diff(old, new)
     twice = pd.concat([old, old[old["side"] == "reference"].iloc[:1]], ignore_index=True)
-    with pytest.raises(LabelError, match="is there twice"):
+    with pytest.raises(LabelError, match="occurs twice"):
         version_diff(twice, twice)
     wrong = pair_rows(("P0", "P0_0"), np.array([10**6]), np.array([10**6]))
     with pytest.raises(LabelError, match="each one occurs at most once"):

@@ -34,7 +34,7 @@ def panel(qtbot, sample_folder):
 
 
 @pytest.mark.parametrize(("team", "place"), [(LONG, 0), (OTHER, 1)])
-@pytest.mark.parametrize("listed", [Listed.ALL, Listed.INVENTED])
+@pytest.mark.parametrize("listed", [Listed.ALL, Listed.FP])
 def test_defect_13_a_click_on_a_cell_shows_its_team(panel, team, place, listed):
     asked = []
     panel.object_chosen.connect(lambda _row, of: asked.append(of))

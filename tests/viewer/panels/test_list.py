@@ -96,9 +96,9 @@ class TestLinks:
         assert desk.session.selection is not None
 
     def test_a_figure_lists_what_it_is_computed_from(self, metrics, table):
-        figure = metrics.figure_widget("missed")
+        figure = metrics.figure_widget("fn")
         QTest.mouseClick(figure, Qt.MouseButton.LeftButton)
-        assert table.model.rowCount() == int(metrics.figure("missed"))
+        assert table.model.rowCount() == int(metrics.figure("fn"))
         QTest.keyClick(figure, Qt.Key.Key_Space)
         assert table.model.filter.is_open
 

@@ -95,7 +95,7 @@ class TestMetricsPanel:
         panel.show_evaluation(four_fates(), SCHEME)
         panel.resize(500, 600)
         panel.show()
-        line = [panel.figure_widget(name) for name in ("pq", "sq", "dq", "detection_f1", "missed")]
+        line = [panel.figure_widget(name) for name in ("pq", "sq", "dq", "detection_f1", "fn")]
         assert all(figure.isVisible() for figure in line)
         assert not panel.confusion_table().isVisible()
         assert panel.wanted_height() < 120
@@ -111,9 +111,9 @@ class TestMetricsPanel:
         panel.show_evaluation(four_fates(), SCHEME)
         told = []
         panel.behind_wanted.connect(told.append)
-        for name in ("missed", "balanced_accuracy"):
+        for name in ("fn", "balanced_accuracy"):
             QTest.mouseClick(panel.figure_widget(name), Qt.MouseButton.LeftButton)
-        assert told == [behind_figure("missed"), behind_figure("balanced_accuracy")]
+        assert told == [behind_figure("fn"), behind_figure("balanced_accuracy")]
 
     def test_without_evaluation_it_says_what_to_do(self, qtbot):
         panel = make(qtbot, MetricsPanel())
@@ -256,7 +256,7 @@ class TestTeams:
         teams = {name: empty_pair() for name in ("first", "second")}
         panel.show_comparison(Comparison(None, teams, consensus(teams), None, None))
         assert panel.hint_text() == NONE_ANNOTATED
-        panel.choose_list(Listed.MISSED)
+        panel.choose_list(Listed.FN)
         assert panel.hint_text() == NONE_LISTED
 
 

@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.display.consensus_picture import level_colours
 from napari_panoptic.nuclei.explain.failure_groups import lost_over
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
-from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, INVENTED_LAYER
+from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, FP_LAYER
 from napari_panoptic.viewer.panels.audit import panel as audit_panel
 from napari_panoptic.viewer.panels.audit.presenter import MARKS_LAYER, AuditPresenter
 from napari_panoptic.viewer.panels.groups import panel as groups_panel
@@ -148,7 +148,7 @@ class TestTeamsTable:
         ignored = (status == STATUS_CODE[Status.IGNORED]).sum(axis=1)
         expected = {
             teams_panel.Listed.ALL: len(found),
-            teams_panel.Listed.MISSED: int(((missed > 0) & (missed + ignored == 4)).sum()),
+            teams_panel.Listed.FN: int(((missed > 0) & (missed + ignored == 4)).sum()),
             teams_panel.Listed.ONE_ONLY: int((found == 1).sum()),
         }
         number = len(teams.panel.table.rows())
@@ -177,12 +177,12 @@ class TestTeamsTable:
 
     def test_an_invented_place_selects_a_prediction_there(self, desk, teams, wait_until):
         def has_places():
-            return bool(teams.comparison.consensus.invented_by(2))
+            return bool(teams.comparison.consensus.shared_fp_places(2))
 
         go_to_region_with(desk, wait_until, has_places)
-        press(teams.panel.button(teams_panel.Listed.INVENTED))
+        press(teams.panel.button(teams_panel.Listed.FP))
         press_row(teams.panel.table, 0, 0)
-        place = teams.comparison.consensus.invented_by(2)[0]
+        place = teams.comparison.consensus.shared_fp_places(2)[0]
         chosen = desk.session.selection
         assert chosen.side is Side.PREDICTION
         assert chosen.row in place.rows[chosen.team]
@@ -486,7 +486,7 @@ class TestConsensus:
             colour = view.layer(CONSENSUS_LAYER).get_color(row + 1)[:3] * 255
             expected = level_colours(4)[result.found[row]]
             np.testing.assert_allclose(colour, expected, atol=1e-3)
-        assert names_of_visible(viewer)[-2:] == [INVENTED_LAYER, CONSENSUS_LAYER]
+        assert names_of_visible(viewer)[-2:] == [FP_LAYER, CONSENSUS_LAYER]
         assert ">&nbsp;4&nbsp;<" in teams.panel.legend_text()
 
     @pytest.mark.long

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from napari_panoptic.common.text import shortened
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.consensus_picture import (
-    INVENTED_COLOUR,
+    FP_COLOUR,
 )
 from napari_panoptic.nuclei.display.styles import count_text, ratio_text
-from napari_panoptic.nuclei.explain.consensus import Consensus, InventedPlace
+from napari_panoptic.nuclei.explain.consensus import Consensus, FpPlace
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import STATUSES
 from napari_panoptic.viewer.kit.array_table import Column
@@ -84,7 +84,7 @@ def _team_column(comparison: Comparison, number: int, order: NDArray[np.intp]) -
     )
 
 
-def place_columns(comparison: Comparison, places: Sequence[InventedPlace]) -> list[Column]:
+def place_columns(comparison: Comparison, places: Sequence[FpPlace]) -> list[Column]:
     """Return what is shown of invented places."""
     teams = comparison.consensus.teams
     n = len(teams)
@@ -117,7 +117,7 @@ def place_columns(comparison: Comparison, places: Sequence[InventedPlace]) -> li
 
 
 def _place_colour(numbers: NDArray[np.int64]) -> Callable[[int], Rgb | None]:
-    return lambda row: INVENTED_COLOUR if numbers[row] else None
+    return lambda row: FP_COLOUR if numbers[row] else None
 
 
 def object_sentence(result: Consensus, row: int) -> str:
@@ -130,7 +130,7 @@ def object_sentence(result: Consensus, row: int) -> str:
     return f"Reference {own.ids[row]} · {result.class_names[own.class_index[row] - 1]} · {fates}"
 
 
-def place_sentence(place: InventedPlace) -> str:
+def place_sentence(place: FpPlace) -> str:
     """Return which teams have an FP at a place."""
     y, x = place.centroid_yx_px
     return f"Nothing is annotated at ({y:.0f}, {x:.0f}) px · FP: {', '.join(place.teams)}"

@@ -21,13 +21,13 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.consensus_picture import (
-    INVENTED_COLOUR,
+    FP_COLOUR,
     SEVERAL,
     Count,
     level_colours,
 )
 from napari_panoptic.nuclei.display.styles import count_text
-from napari_panoptic.nuclei.explain.consensus import InventedPlace
+from napari_panoptic.nuclei.explain.consensus import FpPlace
 from napari_panoptic.nuclei.session import Selection
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -60,9 +60,9 @@ class Listed(StrEnum):
     """Which rows the table lists."""
 
     ALL = "All"
-    MISSED = "FN in all teams"
+    FN = "FN in all teams"
     ONE_ONLY = "TP in one team only"
-    INVENTED = "FP in 2+ teams"
+    FP = "FP in 2+ teams"
 
 
 _MODE_MEANINGS: Mapping[ViewMode, str] = {
@@ -78,14 +78,14 @@ _MODE_MEANINGS: Mapping[ViewMode, str] = {
 }
 _LISTED_MEANINGS: Mapping[Listed, str] = {
     Listed.ALL: "Every annotated object, those found by the fewest teams first.",
-    Listed.MISSED: "Annotated objects that are FN in every team evaluated on them.",
+    Listed.FN: "Annotated objects that are FN in every team evaluated on them.",
     Listed.ONE_ONLY: "Annotated objects that exactly one team found with the right class (TP).",
-    Listed.INVENTED: "Places where two or more teams have an FP.",
+    Listed.FP: "Places where two or more teams have an FP.",
 }
 _COUNT_WORDS: Mapping[Count, str] = {
     Count.FOUND: "TP in",
-    Count.MISSED: "FN in",
-    Count.MISNAMED: "Misclassified in",
+    Count.FN: "FN in",
+    Count.MISCLASSIFIED: "Misclassified in",
 }
 
 
@@ -96,7 +96,7 @@ class TeamsPanel(QWidget):
     teams_chosen = Signal()
     count_chosen = Signal(Count)
     object_chosen = Signal(int, object)  # row of the reference, team or None
-    place_chosen = Signal(object, object)  # InventedPlace, team or None
+    place_chosen = Signal(object, object)  # FpPlace, team or None
     centre_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -122,7 +122,7 @@ class TeamsPanel(QWidget):
         self._comparison: Comparison | None = None
         self._empty = EMPTY
         self._rows: NDArray[np.intp] = np.zeros(0, np.intp)
-        self._places: tuple[InventedPlace, ...] = ()
+        self._places: tuple[FpPlace, ...] = ()
         self._lay_out()
         self.show_mode(ViewMode.ONE)
         self.show_progress(0, 0)
@@ -197,9 +197,9 @@ class TeamsPanel(QWidget):
             result = comparison.consensus
             counts = {
                 Listed.ALL: len(result.reference),
-                Listed.MISSED: int(result.missed_by_all.sum()),
+                Listed.FN: int(result.fn_for_all.sum()),
                 Listed.ONE_ONLY: int(result.found_by_one_only.sum()),
-                Listed.INVENTED: len(result.invented_by(SEVERAL)),
+                Listed.FP: len(result.shared_fp_places(SEVERAL)),
             }
             for name, number in counts.items():
                 self._lists[name].setText(f"{name} {count_text(number)}")
@@ -217,7 +217,7 @@ class TeamsPanel(QWidget):
     def show_selection(self, selection: Selection | None) -> None:
         """Select the row of an object, where it is listed."""
         row: int | None = None
-        if selection is not None and self._listed is Listed.INVENTED:
+        if selection is not None and self._listed is Listed.FP:
             row = self._place_of(selection)
         elif selection is not None and selection.side is Side.REFERENCE:
             found = np.flatnonzero(self._rows == selection.row)
@@ -243,15 +243,15 @@ class TeamsPanel(QWidget):
             self._sentence.clear()
             return
         result = comparison.consensus
-        if self._listed is Listed.INVENTED:
-            self._places = result.invented_by(SEVERAL)
+        if self._listed is Listed.FP:
+            self._places = result.shared_fp_places(SEVERAL)
             self.table.show_rows(place_columns(comparison, self._places))
         else:
             chosen = {
-                Listed.MISSED: result.missed_by_all,
+                Listed.FN: result.fn_for_all,
                 Listed.ONE_ONLY: result.found_by_one_only,
             }.get(self._listed)
-            order = np.lexsort((-result.reference.area_px, -result.missed, result.found))
+            order = np.lexsort((-result.reference.area_px, -result.fn, result.found))
             self._rows = order
             self.table.show_rows(
                 object_columns(comparison, order), None if chosen is None else chosen[order]
@@ -267,7 +267,7 @@ class TeamsPanel(QWidget):
         comparison = self._comparison
         if comparison is None or row is None:
             self._sentence.clear()
-        elif self._listed is Listed.INVENTED:
+        elif self._listed is Listed.FP:
             self._sentence.setText(place_sentence(self._places[row]))
         else:
             self._sentence.setText(object_sentence(comparison.consensus, int(self._rows[row])))
@@ -282,7 +282,7 @@ class TeamsPanel(QWidget):
         )
         self._legend.set_rich(
             f"{ladder} of {teams} teams · thicker: found by fewer · "
-            f"{_chip(INVENTED_COLOUR, '▨')} FP in {SEVERAL}+ teams"
+            f"{_chip(FP_COLOUR, '▨')} FP in {SEVERAL}+ teams"
         )
 
     def _lay_out(self) -> None:
@@ -358,7 +358,7 @@ class TeamsPanel(QWidget):
         if comparison is None:
             return
         team = self.table.key(column)
-        if self._listed is Listed.INVENTED:
+        if self._listed is Listed.FP:
             self.place_chosen.emit(self._places[row], team)
         else:
             self.object_chosen.emit(int(self._rows[row]), team)

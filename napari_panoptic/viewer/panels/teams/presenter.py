@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from napari_panoptic.nuclei.display.consensus_picture import Count
-from napari_panoptic.nuclei.explain.consensus import InventedPlace
+from napari_panoptic.nuclei.explain.consensus import FpPlace
 from napari_panoptic.nuclei.palette import class_colours
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
@@ -190,7 +190,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
             self.session.set_team(team)
         self.session.select_row(Side.REFERENCE, row)
 
-    def _on_place(self, place: InventedPlace, team: str | None) -> None:
+    def _on_place(self, place: FpPlace, team: str | None) -> None:
         if team not in place.rows:
             team = self.session.team if self.session.team in place.rows else place.teams[0]
         if team is not None:
