@@ -187,7 +187,7 @@ def test_two_verdicts_on_an_item_are_refused(plan, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("item,verdict\n1,both-wrong\n", "found no count"),
+        ("item,verdict\n1,both-wrong\n", "found no column count"),
         ("item,verdict,count\n0,both-wrong,\n", "expected the number of an item in line 2"),
         ("item,verdict,count\n1.5,both-wrong,\n", "expected the number of an item in line 2"),
         ("item,verdict,count\n1,both-wrong\n", "expected 3 cells in line 2, found 2"),
