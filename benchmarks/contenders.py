@@ -39,7 +39,7 @@ from napari_panoptic.kernels.restore import classify
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
 from napari_panoptic.nuclei.distance_cache import KnownDistances
 from napari_panoptic.nuclei.distances import pair_distances
-from napari_panoptic.nuclei.edits.pair import EditedPair
+from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import evaluate, evaluated
 from napari_panoptic.nuclei.matching import Matches, match
 from napari_panoptic.nuclei.metrics import Counts, class_figures, count, unit_metrics

@@ -24,7 +24,7 @@ from benchmarks.cases import LARGE, MEDIUM, Size
 from benchmarks.strokes import write_cohort
 from benchmarks.windows import settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.edits.pair import EditedPair
+from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cases import CLASSES, LARGE, MEDIUM, Labels, Size, label_pair
-from napari_panoptic.nuclei.edits.pair import EditedPair
+from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side

@@ -33,7 +33,7 @@ from qtpy.QtWidgets import QApplication
 
 from benchmarks.windows import opened, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.edits.pair import EditedPair
+from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot

@@ -60,6 +60,19 @@ def check_file(path: Path, what: str) -> None:
         )
 
 
+def has_file(path: Path) -> bool:
+    """Return whether there is a file of this name, which may be longer than names can be.
+
+    A name that is derived from that of another file can be too long. ``Path.is_file`` raises then.
+    """
+    try:
+        return path.is_file()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return False
+
+
 @contextmanager
 def replaced_when_complete(path: Path) -> Iterator[BinaryIO]:
     """Write a file beside its place, and move it there when it is complete.

@@ -178,10 +178,8 @@ def unit_figure(counts: Counts, figure: str, class_mean: ClassMean) -> float:
 def aggregation_table(
     regions: Mapping[str, Sequence[RegionCounts]],
     class_names: tuple[str, ...],
-    *,
-    figure: str = "pq",
 ) -> AggregationTable:
-    """Average a figure of all teams in every way.
+    """Average the PQ of all teams in every way.
 
     Groups are included only if a region has one.
 
@@ -191,16 +189,12 @@ def aggregation_table(
         Team -> its evaluated regions.
     class_names
         The scored classes.
-    figure
-        ``pq``, ``sq`` or ``dq``.
     """
     has_groups = any(region.group for own in regions.values() for region in own)
     units = [unit for unit in Unit if unit is not Unit.GROUP or has_groups]
     ways = tuple(product(units, ClassMean))
     aggregates = {
-        (team, unit, mean): aggregate(
-            team, own, class_names, unit=unit, class_mean=mean, figure=figure
-        )
+        (team, unit, mean): aggregate(team, own, class_names, unit=unit, class_mean=mean)
         for team, own in regions.items()
         for unit, mean in ways
     }

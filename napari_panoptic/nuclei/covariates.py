@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.plugins import add_plugins
+from napari_panoptic.common.plugins import Plugins
 from napari_panoptic.io.images import SlideImage
 from napari_panoptic.nuclei.distances import contours
 from napari_panoptic.nuclei.outcomes import SideOutcomes
@@ -150,30 +149,17 @@ TEXTS: Mapping[str, CovariateText] = {
 # --- functions of plugins ---------------------------------------------------------------------
 
 
-class _Known:
-    """The functions known to this process beside the built-in ones."""
-
-    def __init__(self) -> None:
-        self.functions: dict[str, CovariateFunction] = {}
-        self.findings: tuple[Finding, ...] = ()
-        self.has_plugins = False
-        self.lock = threading.RLock()
-
-    def with_plugins(self) -> _Known:
-        """Load plugins, once."""
-        with self.lock:
-            if not self.has_plugins:
-                self.has_plugins = True
-                self.findings = tuple(add_plugins(ENTRY_POINTS, "covariates", self._add_plugin))
-        return self
-
-    def _add_plugin(self, name: str, function: object) -> None:
-        if not callable(function):
-            raise PanopticError(f"expected a function, found a {type(function).__name__}")
-        self.functions.setdefault(name, function)
+_FUNCTIONS: dict[str, CovariateFunction] = {}
+"""The functions known to this process beside the built-in ones."""
 
 
-_KNOWN = _Known()
+def _add_plugin(name: str, function: object) -> None:
+    if not callable(function):
+        raise PanopticError(f"expected a function, found a {type(function).__name__}")
+    _FUNCTIONS.setdefault(name, function)
+
+
+_PLUGINS = Plugins(ENTRY_POINTS, "covariates", _add_plugin)
 
 
 def register(name: str, function: CovariateFunction) -> None:
@@ -191,8 +177,9 @@ def register(name: str, function: CovariateFunction) -> None:
     PanopticError
         If another function has this name.
     """
-    with _KNOWN.lock:
-        if _KNOWN.with_plugins().functions.setdefault(name, function) is not function:
+    with _PLUGINS.lock:
+        _PLUGINS.load()
+        if _FUNCTIONS.setdefault(name, function) is not function:
             raise PanopticError(
                 f"there are covariates '{name}' already, and they cannot be replaced; choose "
                 f"another name"
@@ -201,18 +188,20 @@ def register(name: str, function: CovariateFunction) -> None:
 
 def unregister(name: str) -> None:
     """Remove covariates that were added to this process; unknown names change nothing."""
-    with _KNOWN.lock:
-        _KNOWN.functions.pop(name, None)
+    with _PLUGINS.lock:
+        _FUNCTIONS.pop(name, None)
 
 
 def known_functions() -> Mapping[str, CovariateFunction]:
     """Return the functions that plugins and callers added, by name."""
-    return dict(_KNOWN.with_plugins().functions)
+    with _PLUGINS.lock:
+        _PLUGINS.load()
+        return dict(_FUNCTIONS)
 
 
 def plugin_findings() -> tuple[Finding, ...]:
     """Return findings about plugins whose covariates cannot be used."""
-    return _KNOWN.with_plugins().findings
+    return _PLUGINS.load()
 
 
 # --- all covariates of a region ---------------------------------------------------------------

@@ -52,7 +52,7 @@ class Evaluation(Generic[PairT]):
     """The outcomes, counts and figures of one label pair, held or read in windows.
 
     It never changes, except the images of a pair under edit: see
-    `napari_panoptic.nuclei.edits.pair.EditedPair.pair`.
+    `napari_panoptic.nuclei.edits.EditedPair.pair`.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from napari_panoptic.kernels.changes import list_changes
-from napari_panoptic.nuclei.edits.pair import EditedPair, IdWindow
+from napari_panoptic.nuclei.edits import EditedPair, IdWindow
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings

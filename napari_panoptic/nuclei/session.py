@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.edits.pair import Edit, IdWindow
+from napari_panoptic.nuclei.edits import Edit, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.scores.thresholds import evaluation_at_threshold

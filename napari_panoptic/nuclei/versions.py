@@ -436,10 +436,6 @@ def compare_in_region(
     old: tuple[str, Evaluation],
     new: tuple[str, Evaluation],
     class_names: Sequence[str],
-    *,
-    metric: str = "pq",
-    margin: float = MARGIN,
-    iou_step: float = IOU_STEP,
 ) -> VersionComparison:
     """Compare two versions in one region.
 
@@ -451,8 +447,6 @@ def compare_in_region(
         Name and evaluation of either version, against the same reference, not under edit.
     class_names
         The scored classes, in order.
-    metric, margin, iou_step
-        See `compare_versions`.
     """
     place = region.patient, region.name
     results = [
@@ -463,9 +457,6 @@ def compare_in_region(
         _version(old[0], results[:1]),
         _version(new[0], results[1:]),
         class_names,
-        metric=metric,
-        margin=margin,
-        iou_step=iou_step,
         same_fps=pair_rows(place, *pixel_pairs(old[1], new[1])),
         pairing=Pairing.PIXELS,
     )

@@ -34,7 +34,7 @@ from napari_panoptic.nuclei.display import object_layers as layers
 from napari_panoptic.nuclei.display.failure_cells import SMALLEST_CELL_PX, FailureCells
 from napari_panoptic.nuclei.display.styles import ColourBy
 from napari_panoptic.nuclei.display.team_pictures import cell_pictures
-from napari_panoptic.nuclei.edits.pair import IdWindow
+from napari_panoptic.nuclei.edits import IdWindow
 from napari_panoptic.nuclei.first_start import compile_beside, has_cached_kernels
 from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_region

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, PanopticError
-from napari_panoptic.nuclei.edits.pair import Edit, EditedPair, IdWindow
+from napari_panoptic.nuclei.edits import Edit, EditedPair, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings

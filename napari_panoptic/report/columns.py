@@ -211,9 +211,9 @@ def bounds(low: str, high: str, title: Child, about: str = "") -> Column:
     return Column(title, lambda row: bounds_cell(row[low], row[high]), (low, high), about)
 
 
-def ranked(title: Child, key: Any, value: str = "pq", rank: str = "rank") -> Column:
+def ranked(title: Child, key: Any, value: str = "pq") -> Column:
     """Return a column of figures with their ranks; see `across` for the key."""
-    return Column(title, lambda row: ranked_cell(row[key][value], row[key][rank]))
+    return Column(title, lambda row: ranked_cell(row[key][value], row[key]["rank"]))
 
 
 def number_cell(value: Any, write: Callable[[float], str] = ratio) -> Cell:

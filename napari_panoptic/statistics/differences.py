@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED, Interval, mean_interval
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, Interval, mean_interval
 from napari_panoptic.statistics.friedman import SIGNIFICANCE, PairedFigures, paired_figures
 from napari_panoptic.statistics.pairwise import holm
 from napari_panoptic.statistics.sign_flip import (
-    DRAWS,
     LEAST_PATIENTS,
     POWER,
     SignFlips,
@@ -142,10 +141,7 @@ def paired_differences(
     patients: Sequence[str],
     *,
     lower_is_better: Sequence[str] = (),
-    unit: str = "patient",
     resamples: int = RESAMPLES,
-    draws: int = DRAWS,
-    seed: int = SEED,
 ) -> tuple[PairedDifference, ...]:
     """Compare two versions by several figures, each paired by patient.
 
@@ -158,20 +154,16 @@ def paired_differences(
         Their names.
     lower_is_better
         Names of figures of which lower ones are better.
-    unit
-        The word for a patient.
-    resamples, seed
+    resamples
         As in `mean_interval`.
-    draws, seed
-        As in `sign_flips`.
     """
     found = []
     for name, (old, new) in figures.items():
-        paired = paired_figures({_OLD: old, _NEW: new}, patients=patients, unit=unit)
+        paired = paired_figures({_OLD: old, _NEW: new}, patients=patients)
         differences = paired.values[1] - paired.values[0]
         is_up = name not in lower_is_better
-        flips = sign_flips(differences if is_up else -differences, draws=draws, seed=seed)
-        interval = mean_interval(differences, resamples=resamples, seed=seed, unit=unit)
+        flips = sign_flips(differences if is_up else -differences)
+        interval = mean_interval(differences, resamples=resamples)
         p = flips.p_two_sided()
         needed = patients_needed(interval.mean, _sd(differences), tail=SIGNIFICANCE / 2)
         found.append(PairedDifference(name, paired, is_up, interval, flips, p, p, needed))
@@ -179,7 +171,7 @@ def paired_differences(
     return tuple(replace(one, holm_p=p) for one, p in zip(found, corrected, strict=True))
 
 
-def decide(difference: PairedDifference, margin: float, *, alpha: float = SIGNIFICANCE) -> Decision:
+def decide(difference: PairedDifference, margin: float) -> Decision:
     """Decide whether the new version is worse than the old one by more than a margin.
 
     The sign-flip test is shifted by the margin, and one-sided in either direction:
@@ -193,8 +185,6 @@ def decide(difference: PairedDifference, margin: float, *, alpha: float = SIGNIF
         Of the figure that decides.
     margin
         At least 0, in the unit of the figure.
-    alpha
-        Significance level of each direction.
 
     Raises
     ------
@@ -206,19 +196,19 @@ def decide(difference: PairedDifference, margin: float, *, alpha: float = SIGNIF
     flips = difference.flips
     p_worse, p_not_worse = flips.p_below(-margin), flips.p_above(-margin)
     verdict = Verdict.UNDECIDED
-    if difference.patients >= LEAST_PATIENTS and p_worse < alpha:
+    if difference.patients >= LEAST_PATIENTS and p_worse < SIGNIFICANCE:
         verdict = Verdict.WORSE
-    elif difference.patients >= LEAST_PATIENTS and p_not_worse < alpha:
+    elif difference.patients >= LEAST_PATIENTS and p_not_worse < SIGNIFICANCE:
         verdict = Verdict.NOT_WORSE
-    low, high = flips.limits(alpha)
+    low, high = flips.limits(SIGNIFICANCE)
     gain = difference.interval.mean
     if not difference.higher_is_better:
         low, high, gain = -high, -low, -gain
-    needed = patients_needed(gain + margin, _sd(difference.differences), tail=alpha)
+    needed = patients_needed(gain + margin, _sd(difference.differences), tail=SIGNIFICANCE)
     return Decision(
         verdict=verdict,
         margin=margin,
-        level=1 - 2 * alpha,
+        level=1 - 2 * SIGNIFICANCE,
         low=low,
         high=high,
         p_worse=p_worse,

@@ -34,9 +34,7 @@ def rate_bands(
     events: NDArray[np.integer],
     objects: NDArray[np.integer],
     *,
-    level: float = LEVEL,
     resamples: int = RESAMPLES,
-    seed: int = SEED,
 ) -> RateBands:
     """Return bands of the share of events in each of several bins.
 
@@ -50,18 +48,16 @@ def rate_bands(
     ----------
     events, objects
         (b, g): numbers in each bin and group.
-    level
-        Coverage of the band.
-    resamples, seed
+    resamples
         Of the bootstrap.
     """
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     n, k = objects.sum(axis=1), events.sum(axis=1)
     groups = objects.shape[1]
     if groups < LEAST_GROUPS:
         low, high = _wilson(k, n, tail)
         return RateBands(low, high, over_groups=False)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     drawn = rng.multinomial(groups, np.full(groups, 1 / groups), size=resamples).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = (drawn @ events.T) / (drawn @ objects.T)

@@ -144,9 +144,7 @@ def sign_flips(
     return SignFlips(n, np.sort(np.concatenate(parts)), draws + 1, False, tolerance)
 
 
-def patients_needed(
-    distance: float, sd: float, *, tail: float = SIGNIFICANCE, power: float = POWER
-) -> int | None:
+def patients_needed(distance: float, sd: float, *, tail: float = SIGNIFICANCE) -> int | None:
     """Return how many patients would decide a mean difference, if it is as observed.
 
     n = ((z_(1 - tail) + z_power) sd / distance)^2 + z_(1 - tail)^2 / 2, rounded up, and at
@@ -162,8 +160,6 @@ def patients_needed(
         Standard deviation of the differences over patients.
     tail
         Significance level of one tail: 0.05 one-sided, 0.025 two-sided.
-    power
-        Chance of deciding it with this number.
 
     Returns
     -------
@@ -173,5 +169,5 @@ def patients_needed(
     if math.isnan(distance) or math.isnan(sd) or abs(distance) <= ROUNDING * sd or distance == 0:
         return None
     z = NormalDist().inv_cdf
-    exact = ((z(1 - tail) + z(power)) * sd / distance) ** 2 + z(1 - tail) ** 2 / 2
+    exact = ((z(1 - tail) + z(POWER)) * sd / distance) ** 2 + z(1 - tail) ** 2 / 2
     return max(LEAST_PATIENTS, math.ceil(exact))

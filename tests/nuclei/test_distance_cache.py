@@ -9,7 +9,7 @@ from napari_panoptic import EvaluationSettings
 from napari_panoptic.nuclei import distance_cache as known_distances
 from napari_panoptic.nuclei.evaluate import evaluate, evaluate_again
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching, Outlines
-from tests.nuclei.edits.test_pair import assert_same, pair_of
+from tests.nuclei.test_edits import assert_same, pair_of
 from tests.support.label_cases import random_pair
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from napari_panoptic.common.errors import CohortError, PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.edits.pair import IdWindow
+from napari_panoptic.nuclei.edits import IdWindow
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.session import Request, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_in_steps, load_region

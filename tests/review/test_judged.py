@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from napari_panoptic.nuclei.edits.pair import EditedPair
+from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side, Verdict

@@ -11,7 +11,7 @@ from pathlib import Path
 from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import cohort_listing
-from napari_panoptic.io.cohorts.description_edits import quoted
+from napari_panoptic.io.cohorts.description_edits import quoted, toml_text
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.pair import (
     REFERENCE_WORDS,
@@ -167,7 +167,7 @@ def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequenc
         "# The classes, in the order of all tables, with their colours.",
         "[classes]",
         *(
-            f"{quoted(each)} = {list(colour)}"
+            f"{quoted(each)} = {toml_text(colour)}"
             for each, colour in zip(scheme.names, scheme.colours, strict=True)
         ),
         "",
@@ -184,10 +184,8 @@ def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequenc
         "[files]",
     ]
     for key, patterns in files.items():
-        texts = [quoted(pattern) for pattern in patterns]
-        if texts:
-            text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-            lines.append(f"{key} = {text}")
+        if patterns:
+            lines.append(f"{key} = {toml_text(patterns[0] if len(patterns) == 1 else patterns)}")
     return "\n".join(lines) + "\n"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +10,7 @@ from types import MappingProxyType
 
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.plugins import add_plugins
+from napari_panoptic.common.plugins import Plugins
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.class_numbers import tables_beside
 from napari_panoptic.io.formats.format import Format, LoadedMasks, LoadRequest, PerClass, TiledMasks
@@ -221,20 +220,10 @@ class _Known:
 
     def __init__(self) -> None:
         self.forms: dict[str, Format] = {form.name: form for form in BUILT_IN}
-        self.findings: tuple[Finding, ...] = ()
-        self.has_plugins = False
-        self.lock = threading.RLock()
-
-    def with_plugins(self) -> _Known:
-        """Load plugins, once."""
-        with self.lock:
-            if not self.has_plugins:
-                self.has_plugins = True
-                self.findings = tuple(add_plugins(ENTRY_POINTS, "format", self._add_plugin))
-        return self
+        self.plugins = Plugins(ENTRY_POINTS, "format", self._add_plugin)
 
     def add(self, form: Format) -> None:
-        with self.lock:
+        with self.plugins.lock:
             if (other := self.forms.get(form.name)) is not None and other is not form:
                 kind = "is built in" if other in BUILT_IN else "is there already"
                 raise PanopticError(
@@ -267,12 +256,14 @@ def register(form: Format) -> None:
     PanopticError
         If another format has this name.
     """
-    _KNOWN.with_plugins().add(form)
+    _KNOWN.plugins.load()
+    _KNOWN.add(form)
 
 
 def known_forms() -> Mapping[str, Format]:
     """Return every format by its name, the preferred first; those of plugins come last."""
-    return MappingProxyType(_KNOWN.with_plugins().forms)
+    _KNOWN.plugins.load()
+    return MappingProxyType(_KNOWN.forms)
 
 
 def form_of(source: str) -> Format | None:
@@ -282,7 +273,7 @@ def form_of(source: str) -> Format | None:
 
 def plugin_findings() -> tuple[Finding, ...]:
     """Return findings about plugins whose formats cannot be used."""
-    return _KNOWN.with_plugins().findings
+    return _KNOWN.plugins.load()
 
 
 def load_masks(

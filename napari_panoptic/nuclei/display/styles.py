@@ -124,6 +124,8 @@ STATUS_WORDS: Mapping[Status, str] = {
     Status.MISCLASSIFIED: "misclassified",
     Status.IGNORED: "ignored",
 }
+SHORT_STATUS_WORDS: Mapping[Status, str] = {**STATUS_WORDS, Status.MISCLASSIFIED: "mis."}
+"""For narrow columns and captions, beside a colour or above a tooltip with the whole word."""
 
 UNDEFINED = "–"
 THIN_SPACE = "\N{THIN SPACE}"

@@ -19,7 +19,6 @@ from napari_panoptic.io.images import SlideImage
 from napari_panoptic.io.metadata import Metadata
 from napari_panoptic.nuclei.covariates import (
     TEXTS,
-    CovariateFunction,
     RegionSide,
     as_covariate,
     plugin_findings,
@@ -158,7 +157,6 @@ def cohort_objects(
     source: Source | None = None,
     metadata: Metadata | None = None,
     table: pd.DataFrame | None = None,
-    functions: Mapping[str, CovariateFunction] | None = None,
     held_up_to_px: int = HELD_UP_TO_PX,
     progress: Progress = UNWATCHED,
 ) -> dict[str, CohortObjects]:
@@ -172,8 +170,6 @@ def cohort_objects(
         Its columns become covariates of each patient's objects.
     table
         Further covariates, of `napari_panoptic.io.covariates.read_covariates`.
-    functions
-        Those that compute further covariates; None for those that plugins and callers added.
     held_up_to_px
         Regions with more pixels are left out: covariates need all of their pixels at once.
     progress
@@ -211,7 +207,7 @@ def cohort_objects(
                 findings[team] += [*odd, *found.findings]
                 if found.evaluation is not None:
                     at = region.patient, region.name, team
-                    parts[team] += _both_sides(found.evaluation, at, image, functions)
+                    parts[team] += _both_sides(found.evaluation, at, image)
                 held.forget(team)
         finally:
             if image is not None:
@@ -232,21 +228,20 @@ def _both_sides(
     evaluation: Evaluation,
     at: tuple[str, str, str],
     image: SlideImage | None,
-    functions: Mapping[str, CovariateFunction] | None,
 ) -> Iterator[pd.DataFrame]:
     tidy = evaluation.tidied()
     for side in Side:
         labels = tidy.pair.reference if side is Side.REFERENCE else tidy.pair.prediction
         own = RegionSide(*at, labels, tidy.outcomes.side(side), image, tidy.pair.mpp)
         try:
-            yield _side_frame(own, functions)
+            yield _side_frame(own)
         except PanopticError:  # the image is damaged; it is reported where it is shown
             if image is None:
                 raise
-            yield _side_frame(RegionSide(*at, labels, own.outcomes, None, own.mpp), functions)
+            yield _side_frame(RegionSide(*at, labels, own.outcomes, None, own.mpp))
 
 
-def _side_frame(own: RegionSide, functions: Mapping[str, CovariateFunction] | None) -> pd.DataFrame:
+def _side_frame(own: RegionSide) -> pd.DataFrame:
     outcomes = own.outcomes
     columns: dict[str, Any] = {
         "patient": np.full(len(own), own.patient, dtype=object),
@@ -256,7 +251,7 @@ def _side_frame(own: RegionSide, functions: Mapping[str, CovariateFunction] | No
         "status": np.array([str(status) for status in STATUSES], object)[outcomes.status],
         "cause": np.array([str(cause) for cause in CAUSES], object)[outcomes.cause],
     }
-    frame = pd.DataFrame(columns | region_covariates(own, functions))
+    frame = pd.DataFrame(columns | region_covariates(own))
     return frame[frame["status"] != str(Status.IGNORED)]
 
 

@@ -28,9 +28,12 @@ from napari_panoptic.nuclei.inspection.looking import (
     regions_to_read,
     seen_region,
 )
-from napari_panoptic.nuclei.inspection.masks import piece_doubt
 from napari_panoptic.nuclei.inspection.names import name_doubts
-from napari_panoptic.nuclei.inspection.outlines import multipolygon_doubt, vertex_doubt
+from napari_panoptic.nuclei.inspection.objects import (
+    multipolygon_doubt,
+    piece_doubt,
+    vertex_doubt,
+)
 from napari_panoptic.nuclei.inspection.places import place_doubts
 from napari_panoptic.nuclei.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
 from napari_panoptic.nuclei.values.cohort import Cohort
@@ -101,15 +104,13 @@ class Inspection:
             lines.append(f"{FINDING_TITLES[kind]}{number}: {example.message}")
         return lines
 
-    def with_fixes(self, fixes: Sequence[Fix], progress: Progress = UNWATCHED) -> Inspection:
+    def with_fixes(self, fixes: Sequence[Fix]) -> Inspection:
         """Inspect the folder again with other settings. Nothing is written."""
         text = self.description
         for fix in fixes:
             for key, value in fix.settings:
                 text = with_setting(text, key, value)
-        return inspect_folder(
-            self.root, description=text, allow_outside=self.allow_outside, progress=progress
-        )
+        return inspect_folder(self.root, description=text, allow_outside=self.allow_outside)
 
     def save(self) -> Path | None:
         """Write the description if it is new; return the path of the copy of the old one."""

@@ -17,7 +17,7 @@ from napari_panoptic.io.formats.polygons.model import Polygons
 from napari_panoptic.io.formats.polygons.trace import as_contours
 from napari_panoptic.kernels.fill import bounds, draw
 from napari_panoptic.nuclei.inspection.looking import SeenRegion, SeenSide, Shape
-from napari_panoptic.nuclei.inspection.outlines import look_traced
+from napari_panoptic.nuclei.inspection.objects import look_traced
 from napari_panoptic.nuclei.inspection.values import Doubt, Fix, Target
 from napari_panoptic.nuclei.values.cohort import Axes, OutlineRules
 from napari_panoptic.nuclei.values.labels import size_text

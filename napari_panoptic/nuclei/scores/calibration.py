@@ -67,18 +67,16 @@ class Reliability:
         return float((gaps * self.objects[filled]).sum() / self.objects.sum())
 
 
-def reliability(regions: Sequence[ScoredRegion], bins: int = BINS) -> Reliability | None:
+def reliability(regions: Sequence[ScoredRegion]) -> Reliability | None:
     """Compare scores with the share of right predictions.
 
     The expected calibration error is that of Guo et al., On calibration of modern neural
-    networks, ICML 2017, with bins of equal width.
+    networks, ICML 2017, with `BINS` bins of equal width.
 
     Parameters
     ----------
     regions
         The regions of a team.
-    bins
-        Number of bins from 0 to 1.
 
     Returns
     -------
@@ -103,19 +101,19 @@ def reliability(regions: Sequence[ScoredRegion], bins: int = BINS) -> Reliabilit
     _, of_region = np.unique([region.patient for region in regions], return_inverse=True)
     patient = np.repeat(of_region, [int(kept.sum()) for kept in counts])
     n_patients = int(of_region.max()) + 1
-    place = np.minimum((score * bins).astype(np.int64), bins - 1)
-    cells, size = place * n_patients + patient, bins * n_patients
-    objects = np.bincount(cells, minlength=size).reshape(bins, n_patients)
-    right = np.bincount(cells[is_right], minlength=size).reshape(bins, n_patients)
+    place = np.minimum((score * BINS).astype(np.int64), BINS - 1)
+    cells, size = place * n_patients + patient, BINS * n_patients
+    objects = np.bincount(cells, minlength=size).reshape(BINS, n_patients)
+    right = np.bincount(cells[is_right], minlength=size).reshape(BINS, n_patients)
     bands = rate_bands(right, objects)
     n = objects.sum(axis=1)
-    sums = np.bincount(place, score, minlength=bins)
-    variance = np.bincount(place, score * (1 - score), minlength=bins)
+    sums = np.bincount(place, score, minlength=BINS)
+    variance = np.bincount(place, score * (1 - score), minlength=BINS)
     return Reliability(
-        edges=np.linspace(0.0, 1.0, bins + 1),
+        edges=np.linspace(0.0, 1.0, BINS + 1),
         objects=n,
         right=right.sum(axis=1),
-        score=np.divide(sums, n, out=np.full(bins, np.nan), where=n > 0),
+        score=np.divide(sums, n, out=np.full(BINS, np.nan), where=n > 0),
         low=bands.low,
         high=bands.high,
         over_patients=bands.over_groups,

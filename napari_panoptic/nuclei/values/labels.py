@@ -301,9 +301,6 @@ class LabelImage:
         masks: Mapping[str, NDArray[np.int32]],
         class_names: Sequence[str],
         shape: tuple[int, int],
-        *,
-        vanished: Sequence[Vanished] = (),
-        overlapping_px: int = 0,
     ) -> LabelImage:
         """Flatten one mask per class, in class order: a later class overwrites.
 
@@ -320,12 +317,10 @@ class LabelImage:
             The scored classes, in order.
         shape
             Height and width in px.
-        vanished, overlapping_px
-            Objects lost, and pixels found to overlap, within a class.
         """
         own = class_compacts(masks, class_names)
         flat = np.zeros(shape, np.int32)
-        offset = 0
+        offset = overlapping_px = 0
         for index, class_own in own.values():
             overlapping_px += lay_over(flat, index, offset)
             offset += len(class_own)
@@ -334,7 +329,6 @@ class LabelImage:
             {name: ids for name, (_, ids) in own.items()},
             class_names,
             class_masks=dict(masks),
-            vanished=vanished,
             overlapping_px=overlapping_px,
         )
 

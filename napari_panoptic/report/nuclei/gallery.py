@@ -81,10 +81,8 @@ class Picture:
     mpp: float | None
 
 
-def worst_failures(
-    results: Sequence[RegionResult], *, per_cause: int = PER_CAUSE
-) -> tuple[Failure, ...]:
-    """Choose the largest failures of each team and cause, misclassified nuclei among them.
+def worst_failures(results: Sequence[RegionResult]) -> tuple[Failure, ...]:
+    """Choose up to `PER_CAUSE` failures of each team and cause, misclassified nuclei among them.
 
     A large failure costs as much as a small one and is harder to excuse. Ties keep the order of
     regions and ids.
@@ -93,8 +91,6 @@ def worst_failures(
     ----------
     results
         The results of every team in every region, with objects.
-    per_cause
-        Maximum number for each team and cause.
 
     Returns
     -------
@@ -114,7 +110,7 @@ def worst_failures(
                 continue
             of_kind = table[(table["side"] == str(side)) & (table["cause"] == str(cause))]
             worst = of_kind.sort_values("area_px", ascending=False, kind="stable")
-            chosen += [_failure(team, row) for row in worst.head(per_cause).to_dict("records")]
+            chosen += [_failure(team, row) for row in worst.head(PER_CAUSE).to_dict("records")]
     return tuple(chosen)
 
 

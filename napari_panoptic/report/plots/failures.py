@@ -29,6 +29,8 @@ from napari_panoptic.report.text import area_text, count, ratio
 
 _SHARES = LinearSegmentedColormap.from_list("shares", ["#ffffff", "#08519c"])
 _DARK = 0.55
+SIZE_FIGURES = ("recall", "precision", "mean_iou")
+"""Ratios that are drawn against the size of objects, a panel each."""
 
 
 def confusion_matrices(
@@ -166,10 +168,8 @@ def cause_dots(table: pd.DataFrame, teams: Sequence[str]) -> Plot:
 def size_lines(
     table: pd.DataFrame,
     teams: Sequence[str],
-    *,
-    figures: Sequence[str] = ("recall", "precision", "mean_iou"),
 ) -> Plot:
-    """Draw figures against the size of objects, a panel per figure.
+    """Draw `SIZE_FIGURES` against the size of objects, a panel per figure.
 
     Parameters
     ----------
@@ -177,21 +177,21 @@ def size_lines(
         The result of `napari_panoptic.nuclei.explain.breakdown.by_size`.
     teams
         All teams of the cohort, in its order.
-    figures
-        Ratios among its columns.
     """
     shown = shown_teams([table], teams)
     if not shown:
         return nothing_to_show("no team has a figure to show")
     styles = team_styles(teams)
     drawing = Drawing(7.4, 3.0)
-    grid = drawing.panels([name.replace("mean_iou", "mean IoU") for name in figures], len(figures))
+    grid = drawing.panels(
+        [name.replace("mean_iou", "mean IoU") for name in SIZE_FIGURES], len(SIZE_FIGURES)
+    )
     sizes = table.drop_duplicates("size")
     names = [
         area_text(low, high)
         for low, high in zip(sizes["area_from"], sizes["area_below"], strict=True)
     ]
-    for axes, name in zip(grid, figures, strict=True):
+    for axes, name in zip(grid, SIZE_FIGURES, strict=True):
         for team in shown:
             rows = table[table["team"] == team].dropna(subset=[name])
             points = [

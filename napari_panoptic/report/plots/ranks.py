@@ -148,10 +148,9 @@ def robustness_curves(
     teams: Sequence[str],
     *,
     x_label: str,
-    figures: Sequence[str] = ("pq", "sq", "dq"),
     usual: float | None = None,
 ) -> Plot:
-    """Draw figures against the varied parameter; open rings mark changes of rank by PQ.
+    """Draw PQ, SQ and DQ against the varied parameter; open rings mark changes of rank by PQ.
 
     Parameters
     ----------
@@ -163,14 +162,13 @@ def robustness_curves(
         All teams of the cohort, in its order.
     x_label
         The label of the axis.
-    figures
-        Any of ``pq``, ``sq``, ``dq``; a panel each.
     usual
         The position of the settings of the evaluation, marked by a line.
     """
     if np.isnan(found.pq).all():
         return nothing_to_show("no team has a figure to show")
     styles = team_styles(teams)
+    figures = ("pq", "sq", "dq")
     drawing = Drawing(7.4, 3.1)
     axes = drawing.panels([FIGURE_NAMES[name] for name in figures], len(figures))
     changed = {(change.team, change.conditions[1]) for change in found.changes}

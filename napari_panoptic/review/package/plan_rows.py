@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,12 +12,11 @@ from pathlib import Path
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.io.files import check_file
-from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.review.plan.tables import plan_cells
 
 _NEEDED = ("item", "team", "region", "side", "id", "y_px", "x_px")
-_WHAT = "a plan, as the command 'plan' writes it"
 
 
 @dataclass(frozen=True)
@@ -69,32 +66,18 @@ def read_plan(path: Path, cohort: Cohort) -> tuple[list[Question], str]:
     UnreadableFileError
         If the file is no plan, or not one for this cohort.
     """
-    check_file(path, _WHAT)
-    check_length(path, _WHAT)
-    content = path.read_bytes()
-    try:
-        table = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
-        header, rows = table.fieldnames or (), list(table)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UnreadableFileError(f"expected {_WHAT}, found: {error}", path=path) from error
-    if missing := [name for name in _NEEDED if name not in header]:
-        raise UnreadableFileError(
-            f"expected {_WHAT}, found no column {english_list(missing)}; write the plan again",
-            path=path,
-        )
-    if not rows:
-        raise UnreadableFileError(f"expected {_WHAT}, found no items in it", path=path)
-    questions = [_question(row, line, cohort, path) for line, row in enumerate(rows, start=2)]
+    check_file(path, "a plan")
+    rows = plan_cells(path, _NEEDED)
+    questions = [_question(row, line, cohort, path) for line, row in rows]
     if doubled := _doubled([question.item for question in questions]):
         raise UnreadableFileError(
             f"item {english_list(doubled)} is in the plan more than once; write the plan again",
             path=path,
         )
-    return questions, hashlib.sha256(content).hexdigest()
+    return questions, hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _question(row: Mapping[str, str | None], line: int, cohort: Cohort, path: Path) -> Question:
-    cells = {name: (row[name] or "").strip() for name in _NEEDED}
+def _question(cells: Mapping[str, str], line: int, cohort: Cohort, path: Path) -> Question:
     region = _known(cells["region"], [region.name for region in cohort.regions])
     team = _known(cells["team"], cohort.team_names)
     is_tile = not cells["id"]

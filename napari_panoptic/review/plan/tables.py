@@ -181,7 +181,7 @@ def teams_of(path: Path, known: Sequence[str]) -> tuple[str, ...]:
         If the file is no table of a plan, or of teams that the cohort does not have.
     """
     as_written = {_cell(name): name for name in known}
-    found = {row["team"] for _, row in _rows(path, PLAN_COLUMNS, "a plan")}
+    found = {row["team"] for _, row in plan_cells(path)}
     if unknown := sorted(found - as_written.keys()):
         raise UnreadableFileError(no_such("team", unknown[0], known), path=path)
     return tuple(sorted(as_written[name] for name in found))
@@ -195,7 +195,30 @@ def strata_of(path: Path) -> tuple[tuple[str, str], ...]:
     UnreadableFileError
         If the file is no table of a plan.
     """
-    return tuple((row["team"], row["stratum"]) for _, row in _rows(path, PLAN_COLUMNS, "a plan"))
+    return tuple((row["team"], row["stratum"]) for _, row in plan_cells(path))
+
+
+def plan_cells(
+    path: Path, columns: Sequence[str] = PLAN_COLUMNS
+) -> list[tuple[int, dict[str, str]]]:
+    """Return the number of the line and the cells of each item in a plan's table.
+
+    Parameters
+    ----------
+    path
+        The table.
+    columns
+        Those that it must have.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the file is no table of a plan, or has no items.
+    """
+    rows = _rows(path, columns, "a plan")
+    if not rows:
+        raise UnreadableFileError("expected a plan, found no items; draw it again", path=path)
+    return rows
 
 
 def read_plan(path: Path, units: Units) -> tuple[Plan, tuple[Finding, ...]]:
@@ -220,7 +243,7 @@ def read_plan(path: Path, units: Units) -> tuple[Plan, tuple[Finding, ...]]:
     UnreadableFileError
         If the file is no plan, or a plan of another cohort.
     """
-    rows = _rows(path, PLAN_COLUMNS, "a plan")
+    rows = plan_cells(path)
     by_item: dict[int, tuple[int, Mapping[str, str]]] = {}
     for line, row in rows:
         item = _item(row, line, path)
@@ -403,11 +426,9 @@ def _rows(path: Path, columns: Sequence[str], what: str) -> list[tuple[int, dict
     if missing:
         raise UnreadableFileError(
             f"expected {what} with the columns {english_list(columns, limit=len(columns))}, found "
-            f"no {english_list(missing)}; give the right file",
+            f"no column {english_list(missing)}; give the right file",
             path=path,
         )
-    if not rows and what == "a plan":
-        raise UnreadableFileError("expected a plan, found no items; draw it again", path=path)
     result = []
     for line, cells in rows:
         if len(cells) != len(header):

@@ -50,11 +50,11 @@ WORKSPACES = (
         Arrangement(
             left=Column(0.2, (Stack((CASES_DOCK,), 0.6), Stack((LAYERS,), 0.4))),
             right=Column(
-                0.27,
+                0.3,
                 (
-                    Stack((LEVELS_DOCK,), 0.36),
-                    Stack((SLICES_DOCK,), 0.22),
-                    Stack((RATERS_DOCK,), 0.42),
+                    Stack((LEVELS_DOCK,), 0.42),
+                    Stack((SLICES_DOCK,), 0.31),
+                    Stack((RATERS_DOCK,), 0.27),
                 ),
             ),
         ),

@@ -19,7 +19,7 @@ from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.saving import without_erased
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.nuclei.display.object_layers import too_many_objects
-from napari_panoptic.nuclei.edits.pair import IdWindow
+from napari_panoptic.nuclei.edits import IdWindow
 from napari_panoptic.nuclei.session import EditedEvaluation, Session
 from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import MaskFiles

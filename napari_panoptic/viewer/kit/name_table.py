@@ -15,6 +15,8 @@ from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.keys import FILTER_KEYS
 from napari_panoptic.viewer.kit.shown import PlainLabel
 
+LEAST_TABLE_PX = 52
+"""The header and a row: a low dock must not make the window higher than a small screen."""
 NOTHING_MATCHES = "No name contains this text. Press Esc to list all."
 
 
@@ -36,6 +38,7 @@ class NameTable(QWidget):
         super().__init__()
         self.table = ArrayTable()
         self.table.setAccessibleName(title)
+        self.table.setMinimumHeight(LEAST_TABLE_PX)
         self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.filter = _FilterField(hint)
         self.filter_row = QHBoxLayout()

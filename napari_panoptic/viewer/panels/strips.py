@@ -45,8 +45,7 @@ _SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
     Side.PREDICTION: (Status.TP, Status.FP, Status.MISCLASSIFIED, Status.IGNORED),
 }
 _ICON_WIDTHS: Mapping[Side, float] = {Side.REFERENCE: 3.5, Side.PREDICTION: 1.6}
-_SHORT_WORDS = {str(Status.MISCLASSIFIED): "mis."}
-"""As in the Failures panel."""
+_SHORT_WORDS = {str(status): word for status, word in styles.SHORT_STATUS_WORDS.items()}
 _ICON_PX, _CHIP_PADDING_PX = 18, 7
 _SIDE_MEANINGS: Mapping[Side, str] = {
     Side.REFERENCE: "The annotation, drawn with thick outlines.",

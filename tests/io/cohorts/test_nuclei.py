@@ -10,7 +10,9 @@ from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern, natural_key
+from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, Source
+from tests.support.builders import two_objects, write_tiff
 
 DATA = "MoNuSAC Testing Data and Annotations"
 COPIES = "MoNuSAC_Testing_Color_Coded_Masks"
@@ -339,3 +341,20 @@ def test_patterns_bind_the_same_text_everywhere(tmp_path: Path) -> None:
 def test_patterns_that_cannot_be(text: str) -> None:
     with pytest.raises(CohortError, match="found '"):
         Pattern(text)
+
+
+def test_names_that_leave_no_room_for_those_of_other_files(tmp_path: Path) -> None:
+    region = "a" * (255 - len(".tif"))
+    (tmp_path / "cohort.toml").write_text(
+        '[classes]\nEpithelial = [255, 0, 0]\n[files]\nreference.labels = "{region}.tif"\n'
+        'predictions.labels = "{team}/{region}.tif"\n'
+    )
+    (tmp_path / "alpha").mkdir()
+    for folder in (tmp_path, tmp_path / "alpha"):
+        write_tiff(folder / f"{region}.tif", two_objects())
+    cohort = open_cohort(tmp_path)
+    assert [own.name for own in cohort.regions] == [region]
+    assert cohort.regions[0].reference is not None
+    loaded = load_masks(cohort.regions[0].reference, cohort.scheme, shape=None)
+    assert loaded.labels.ids.tolist() == [1, 2]
+    assert loaded.ambiguous is None

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from napari_panoptic.nuclei.display.explanation import Named, explain, plain_text
-from napari_panoptic.nuclei.edits.pair import EditedPair
+from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from tests.support.compare import evaluate_case

@@ -96,7 +96,7 @@ def test_a_plan_with_items_removed_has_other_probabilities(path, small_units):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.drop(columns="stratum"), "found no stratum"),
+        (lambda t: t.drop(columns="stratum"), "found no column stratum"),
         (lambda t: t.iloc[:0], "found no items"),
         (lambda t: t.assign(item=t.item.replace(2, 1)), "item 1 is in line 2 and again in line 3"),
         (lambda t: t.assign(item=t.item + 1), "expected the items 1 to 60"),

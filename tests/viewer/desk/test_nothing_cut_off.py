@@ -151,6 +151,8 @@ def test_nothing_is_cut_off(desk, viewer, theme, wait_until):
         desk.show_workspace(workspace.name)
         wait_until(lambda: desk.is_arranged and desk.is_settled)
         QTest.qWait(50)
+        if (viewer.window._qt_window.width(), viewer.window._qt_window.height()) != SIZE:
+            problems.append(f"{workspace.name}: the window has grown")
         panels = {"strip": desk.strip, **desk.docked()}
         problems += problems_of(panels, workspace.name, seen)
         for title, panel in panels.items():
@@ -159,7 +161,6 @@ def test_nothing_is_cut_off(desk, viewer, theme, wait_until):
                 desk.reveal(title)
                 wait_until(lambda panel=panel: is_in_sight(panel) and desk.is_settled)
                 problems += problems_of(panels, workspace.name, seen)
-    assert viewer.window._qt_window.width() == SIZE[0]
     assert not problems, "\n".join(problems)
     assert len(seen) > 2
     assert "Slices" in seen or "Slices" not in desk.docked()

@@ -16,6 +16,7 @@ from qtpy.QtWidgets import QFileDialog, QMessageBox
 
 from napari_panoptic.nuclei.crop_reader import CropReader, CropSize
 from napari_panoptic.nuclei.crops import CropSource
+from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.failure_sections import GroupBy, let_through, sections
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
@@ -540,11 +541,12 @@ class TestView:
     def test_captions_tell_status_classes_iou_and_region(self, failures, view):
         columns = failures.failures.columns
         for row in view.items.rows[:: max(len(view.items.rows) // 40, 1)]:
-            first, second = view.items.caption(int(row)).lines
+            caption = view.items.caption(int(row))
             status = STATUSES[columns["status"][row]]
             word = "→" if status is Status.MISCLASSIFIED else str(status)
-            assert word in first
-            assert failures.failures.place(int(row)).region in second
+            assert word in caption.outcome
+            assert caption.figure == styles.ratio_text(float(columns["iou"][row]))
+            assert caption.region == failures.failures.place(int(row)).region
 
     def test_an_object_that_is_erased_leaves_the_gallery(self, failures, view, desk, wait_until):
         session = desk.session

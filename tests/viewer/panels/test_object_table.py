@@ -43,7 +43,7 @@ def shown(table, name):
 def test_all_columns_are_there(table):
     assert table.model.columnCount() == len(COLUMNS) == 16
     titles = [table.model.headerData(k, Qt.Orientation.Horizontal) for k in range(len(COLUMNS))]
-    assert titles[:6] == ["Side", "Id", "Status", "Cause", "Class", "IoU"]
+    assert titles[:7] == ["Side", "Id", "Status", "Cause", "IoU", "HD px", "Class"]
 
 
 def test_long_ids_are_not_cut_off(table):

@@ -136,7 +136,7 @@ class TestTeamsTable:
             for team, evaluation in evaluations.items():
                 code = evaluation.outcomes.reference.status[row]
                 status = list(Status)[code]
-                assert line[titles.index(team)] == teams_columns.SHORT_WORDS[status]
+                assert line[titles.index(team)] == styles.SHORT_STATUS_WORDS[status]
 
     @pytest.mark.parametrize("listed", list(teams_panel.Listed))
     def test_one_click_lists_what_is_asked_for(self, desk, teams, listed):

@@ -16,7 +16,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.decode import check_exact, check_size, pixel_shape, read_pixels
-from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.io.files import has_file, replaced_when_complete
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import (
@@ -479,7 +479,7 @@ def labels_beside(path: Path) -> Path | None:
 def area_beside(path: Path) -> Path | None:
     """Return the mask of the ambiguous area that lies beside a label image, if one does."""
     area = path.with_name(path.stem + AMBIGUOUS_SUFFIX)
-    return area if path.suffix == ".tif" and area.is_file() else None
+    return area if path.suffix == ".tif" and has_file(area) else None
 
 
 def excluded_area(path: Path, scheme: ClassScheme) -> TiledPixels | None:
@@ -613,7 +613,7 @@ def sidecars_beside(path: Path) -> Iterator[Path]:
         stems.append(stems[0].with_suffix(""))
     for stem in stems:
         for suffix in SIDECAR_SUFFIXES:
-            if (sidecar := stem.with_name(stem.name + suffix)).is_file():
+            if has_file(sidecar := stem.with_name(stem.name + suffix)):
                 yield sidecar
 
 

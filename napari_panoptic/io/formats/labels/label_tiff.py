@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.io.files import replaced_together
+from napari_panoptic.io.files import has_file, replaced_together
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, write_label_pixels
 from napari_panoptic.io.formats.scores import SCORE_NAMES
@@ -38,8 +38,8 @@ def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
         for file in areas:
             write_label_pixels(file, np.asarray(objects.ambiguous, np.uint8))
         write_label_pixels(image, objects.labels.id_image())
-    if objects.ambiguous is None:
-        mask.unlink(missing_ok=True)  # of the label image that was replaced
+    if objects.ambiguous is None and has_file(mask):
+        mask.unlink()  # of the label image that was replaced
     return tuple(paths)
 
 

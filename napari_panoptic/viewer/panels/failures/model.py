@@ -15,10 +15,8 @@ from napari_panoptic.nuclei.display.describe import ObjectFacts, hover_html
 from napari_panoptic.nuclei.display.failure_sections import GroupBy, Section
 from napari_panoptic.nuclei.explain.cohort_failures import NO_ID, CohortFailures, FailureName
 from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side, Status
+from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.shown import shown
-
-_SHORT_WORDS = {Status.MISCLASSIFIED: "mis."}
 
 
 @dataclass(frozen=True)
@@ -27,14 +25,25 @@ class Caption:
 
     Parameters
     ----------
-    lines
-        Two lines of text.
+    outcome
+        Status and class; the first line.
+    figure
+        The IoU, which is never cut; begins the second line.
+    region
+        Where it is; ends the second line, empty where that is known.
     colour
-        Colour of the swatch before the first.
+        Colour of the swatch before the first line.
     """
 
-    lines: tuple[str, str]
+    outcome: str
+    figure: str
+    region: str
     colour: Rgb
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        return " · ".join(filter(None, (self.outcome, self.figure, self.region)))
 
 
 class FailureModel(QAbstractListModel):
@@ -139,14 +148,16 @@ class FailureModel(QAbstractListModel):
         names: Sequence[str] = ("", *self.failures.class_names)
         class_name = names[int(columns["class"][row])]
         partner = names[int(columns["partner_class"][row])]
-        word = _SHORT_WORDS.get(status, styles.STATUS_WORDS[status])
-        iou = float(columns["iou"][row])
-        second = f"IoU {styles.ratio_text(iou)}"
-        if self._by is not GroupBy.REGION and not self._is_one_region:
-            second = f"{styles.ratio_text(iou)} · {self.failures.place(row).region}"
+        word = styles.SHORT_STATUS_WORDS[status]
+        iou = styles.ratio_text(float(columns["iou"][row]))
+        is_elsewhere = self._by is not GroupBy.REGION and not self._is_one_region
         is_pair = partner not in ("", class_name)
-        first = f"{class_name} → {partner}" if is_pair else f"{word} {class_name}"
-        return Caption((first, second), styles.STATUS_COLOURS[status])
+        return Caption(
+            outcome=f"{class_name} → {partner}" if is_pair else f"{word} {class_name}",
+            figure=iou if is_elsewhere else f"IoU {iou}",
+            region=self.failures.place(row).region if is_elsewhere else "",
+            colour=styles.STATUS_COLOURS[status],
+        )
 
     def rowCount(self, parent: QModelIndex | None = None) -> int:  # noqa: N802
         """Count the items."""
@@ -166,7 +177,7 @@ class FailureModel(QAbstractListModel):
         if role == Qt.ItemDataRole.DisplayRole:
             if self.is_heading(item):
                 return shown(self.heading_text(item))
-            return shown(" · ".join(self.caption(self.row(item)).lines))
+            return shown(self.caption(self.row(item)).text)
         if role == Qt.ItemDataRole.ToolTipRole:
             if self.is_heading(item):
                 return shown(self.section(item).meaning) or None

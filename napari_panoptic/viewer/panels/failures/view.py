@@ -447,13 +447,13 @@ class _Painter(QStyledItemDelegate):
         font.setBold(is_bold)
         painter.setFont(font)
         painter.setPen(self._text_colour())
-        for number, text in enumerate(caption.lines):
-            indent = swatch.width() + 4 if number == 0 else 0
-            width = crop.width() - indent
-            where = QRect(crop.x() + indent, top + number * line, width, line)
-            # The end of a region's name tells it from others of its patient.
-            said = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideMiddle, width)
-            painter.drawText(where, int(Qt.AlignmentFlag.AlignVCenter), said)
+        lines = QRect(crop.x(), top, crop.width(), line)
+        beside = lines.adjusted(swatch.width() + 4, 0, 0, 0)
+        _write(painter, beside, "", caption.outcome, Qt.TextElideMode.ElideMiddle)
+        # The end of a region's name tells it from others of its patient.
+        before = f"{caption.figure} · " if caption.region else caption.figure
+        below = lines.translated(0, line)
+        _write(painter, below, before, caption.region, Qt.TextElideMode.ElideLeft)
 
     def _paint_frame(self, painter: QPainter, crop: QRect) -> None:
         """Mark a selected crop as the selected object is on the image: light, edged dark."""
@@ -469,3 +469,11 @@ class _Painter(QStyledItemDelegate):
         colour = QColor(self._view.palette().color(self._view.foregroundRole()))
         colour.setAlpha(alpha)
         return colour
+
+
+def _write(painter: QPainter, where: QRect, kept: str, text: str, cut: Qt.TextElideMode) -> None:
+    """Write one line: words that are always whole, then a text that is cut to the room left."""
+    metrics = painter.fontMetrics()
+    room = where.width() - metrics.horizontalAdvance(kept)
+    said = metrics.elidedText(text, cut, room)
+    painter.drawText(where, int(Qt.AlignmentFlag.AlignVCenter), kept + said)

@@ -154,6 +154,9 @@ class ObjectTableModel(QAbstractTableModel):
         column = COLUMNS[index.column()]
         row = int(self._order[index.row()])
         if role == Qt.ItemDataRole.DisplayRole:
+            if column.name == "status":
+                status = STATUSES[int(self._rows.values["status"][row])]
+                return styles.SHORT_STATUS_WORDS[status]
             return shown(self._rows.text(row, column))
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _LEFT if column.kind is Kind.WORD else _RIGHT

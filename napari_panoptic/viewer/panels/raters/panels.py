@@ -195,7 +195,7 @@ class CasesPanel(PlaceNavigator):
         return f"Prediction {state}." if state else "Not evaluated yet."
 
 
-class LevelsPanel(QWidget):
+class LevelsPanel(QScrollArea):
     """The average, Dice at each level, and what is drawn."""
 
     level_chosen = Signal(int)
@@ -227,7 +227,8 @@ class LevelsPanel(QWidget):
             box.setToolTip(_SHOWN_MEANINGS[what])
             box.toggled.connect(self._on_shown)
             grid.addWidget(box, number // 2, number % 2)
-        layout = QVBoxLayout(self)
+        inner = QWidget()
+        layout = QVBoxLayout(inner)
         layout.setContentsMargins(6, 4, 6, 4)
         layout.addLayout(figures)
         layout.addWidget(self.table)
@@ -235,6 +236,9 @@ class LevelsPanel(QWidget):
         layout.addWidget(heading("Over the image"))
         layout.addLayout(grid)
         layout.addStretch(1)
+        self.setWidget(inner)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
 
     def show_figures(
         self,

@@ -31,7 +31,7 @@ class SliceStrip(QWidget):
         self._scores: NDArray[np.float64] = np.zeros(0)
         self._is_marked: NDArray[np.bool_] = np.zeros(0, bool)
         self._current = 0
-        self.setMinimumHeight(110)
+        self.setMinimumHeight(90)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("Dice of each slice")
@@ -90,20 +90,18 @@ class SliceStrip(QWidget):
                 if is_marked:
                     painter.drawEllipse(place, 2.2, 2.2)
             painter.setPen(ink)
-            painter.drawText(
-                QRectF(area.left(), area.bottom() + 2, area.width(), 16),
-                int(Qt.AlignmentFlag.AlignLeft),
-                "slice 0",
-            )
-            painter.drawText(
-                QRectF(area.left(), area.bottom() + 2, area.width(), 16),
-                int(Qt.AlignmentFlag.AlignRight),
-                str(len(self._scores) - 1),
-            )
+            below = QRectF(area.left(), area.bottom() + 2, area.width(), self._line_px())
+            last = str(len(self._scores) - 1)
+            painter.drawText(below, int(Qt.AlignmentFlag.AlignLeft), "slice 0")
+            painter.drawText(below, int(Qt.AlignmentFlag.AlignRight), last)
         painter.end()
 
     def _area(self) -> QRectF:
-        return QRectF(_MARGIN, 6, max(self.width() - _MARGIN - 8, 1), max(self.height() - 28, 1))
+        width, height = self.width() - _MARGIN - 8, self.height() - self._line_px() - 10
+        return QRectF(_MARGIN, 6, max(width, 1), max(height, 1))
+
+    def _line_px(self) -> int:
+        return self.fontMetrics().height()
 
     def _slice_at(self, x: float) -> int | None:
         area = self._area()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,9 @@ from napari_panoptic.nuclei.display.consensus_picture import (
 from napari_panoptic.nuclei.display.styles import count_text, ratio_text
 from napari_panoptic.nuclei.explain.consensus import Consensus, InventedPlace
 from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import STATUSES, Status
+from napari_panoptic.nuclei.values.vocabulary import STATUSES
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.panels.teams.comparison import Comparison
-
-SHORT_WORDS: Mapping[Status, str] = {**styles.STATUS_WORDS, Status.MISCLASSIFIED: "mis."}
-"""Statuses in narrow columns; the tooltip has the whole sentence."""
-
 
 LONGEST_NAME = 24
 """Letters that the heading of a team's column has room for; longer names lose their middle."""
@@ -78,7 +74,7 @@ def _team_column(comparison: Comparison, number: int, order: NDArray[np.intp]) -
         _heading(comparison, team),
         f"Outcome of the object with {team}, and below its name the team's PQ here.",
         codes,
-        text=lambda code: SHORT_WORDS[STATUSES[code]],
+        text=lambda code: styles.SHORT_STATUS_WORDS[STATUSES[code]],
         tooltip=tooltip,
         colour=lambda row: styles.STATUS_COLOURS[STATUSES[codes[row]]],
         stretch=True,

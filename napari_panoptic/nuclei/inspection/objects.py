@@ -1,4 +1,4 @@
-"""Doubts about outlines: vertices at pixel centres or edges, and MultiPolygons."""
+"""Doubts about objects: where vertices of outlines lie, and whether pieces are objects."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from napari_panoptic.io.formats.polygons.outline_rules import (
 )
 from napari_panoptic.nuclei.inspection.looking import SeenSide
 from napari_panoptic.nuclei.inspection.values import Doubt, Target
-from napari_panoptic.nuclei.values.cohort import Multipolygons, Vertices
+from napari_panoptic.nuclei.values.cohort import Multipolygons, Objects, Vertices
 
 LEAST_HALVES = 16
 """With fewer vertices between pixels, a file may as well hold drawn outlines."""
+LEAST_PIECES = 10
+"""With fewer pieces in all, objects may as well be cut by chance."""
+MANY_TIMES = 4
+"""Ratio of pieces to numbers from which numbers look like classes."""
 
 _VERTICES = (
     (Vertices.PIXEL_CENTRES, "They run through pixel centres"),
@@ -28,6 +32,10 @@ _VERTICES = (
 _PARTS = (
     (Multipolygons.SPLIT, "Each part is an object"),
     (Multipolygons.ONE_OBJECT, "They are one object"),
+)
+_OBJECTS = (
+    (Objects.PIECES, "Each piece is an object"),
+    (Objects.NUMBERS, "Each number is an object"),
 )
 
 
@@ -74,6 +82,21 @@ def multipolygon_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Do
             f"{count} object(s) of {target.in_words} have several parts that lie far apart: a "
             "MultiPolygon is read as one object, and CellViT writes one for all nuclei of a class.",
             tuple(target.fix("multipolygons", str(word), label) for word, label in _PARTS),
+        )
+
+
+def piece_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+    """Report masks whose numbers have too many pieces for numbers of objects."""
+    masks = [s for s in sides if s.masks is not None and s.files.rules.objects is None]
+    pieces = sum(side.pieces for side in masks)
+    numbers = sum(side.counts().total() for side in masks)
+    if pieces >= max(LEAST_PIECES, MANY_TIMES * numbers) and numbers:
+        yield Doubt(
+            f"objects:{target.name}",
+            f"Masks of {target.in_words} have {numbers} numbers in {pieces} separate pieces, as if "
+            "all nuclei of a class had the same number. Touching nuclei in such masks remain "
+            "one object.",
+            tuple(target.fix("objects", str(word), label) for word, label in _OBJECTS),
         )
 
 

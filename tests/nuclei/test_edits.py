@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.common.errors import LabelError
-from napari_panoptic.nuclei.edits.pair import EditedPair, IdWindow
+from napari_panoptic.nuclei.edits import EditedPair, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, Scores

@@ -1,1 +1,0 @@
-"""The chain of a label pair, kept up to date during edits."""
