@@ -217,6 +217,7 @@ class ArrayTable(SortableView):
     def __init__(self, parent: QWidget | None = None) -> None:
         model = ArrayModel()
         super().__init__(model, parent)
+        model.setParent(self)  # or garbage collection deletes it, in whatever thread
         self._model = model
         self._is_synchronising = False
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)

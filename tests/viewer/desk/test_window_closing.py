@@ -1,6 +1,8 @@
 """A desk in a window of its own: neither leaves a widget behind."""
 
 import pytest
+from qtpy.compat import isalive
+from qtpy.QtWidgets import QAbstractItemView
 
 from napari_panoptic.viewer.desk.nuclei import desk_of
 
@@ -10,6 +12,17 @@ def test_a_window_with_an_open_desk_leaks_nothing(make_napari_viewer, cohort, wa
     desk = desk_of(viewer)
     desk.show_cohort(cohort)
     wait_until(lambda: desk.is_settled)
+
+
+def test_a_desk_that_is_closed_leaves_no_model_to_garbage_collection(desk, close_desk, qapp):
+    views = [each for each in qapp.allWidgets() if isinstance(each, QAbstractItemView)]
+    models = [view.model() for view in views]
+    own = [model for model in models if type(model).__module__.startswith("napari_panoptic")]
+    assert desk.panels.objects.model in own
+    assert len(own) > 10
+    assert all(isalive(model) for model in own)
+    close_desk(desk)
+    assert not any(isalive(model) for model in own)
 
 
 @pytest.mark.long

@@ -67,6 +67,7 @@ class FailureView(QListView):
     def __init__(self, crops: Crops, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.items = FailureModel()
+        self.items.setParent(self)
         self.crops = crops
         self.crop_points = USUAL_CROP
         self._painter = _Painter(self)

@@ -117,6 +117,7 @@ class ObjectTable(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model = ObjectTableModel()
+        self.model.setParent(self)
         self.view = _View(self.model)
         self.worst = ChoiceMenu(
             "Sort",
