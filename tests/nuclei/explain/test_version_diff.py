@@ -247,7 +247,7 @@ def test_other_annotations_are_refused() -> None:
     with pytest.raises(LabelError, match="occurs twice"):
         version_diff(twice, twice)
     wrong = pair_rows(("P0", "P0_0"), np.array([10**6]), np.array([10**6]))
-    with pytest.raises(LabelError, match="each one occurs at most once"):
+    with pytest.raises(LabelError, match="each FP at most once, found other objects as id_before"):
         version_diff(old, old, same_fps=wrong)
 
 

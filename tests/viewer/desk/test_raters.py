@@ -130,16 +130,19 @@ def test_a_missing_rater_is_said(desk, show, wait_until):
     desk._show_title()
 
 
-def test_the_legend_takes_no_more_lines_than_it_needs(desk, show):
+def test_the_legend_takes_no_more_lines_than_it_needs(desk, show, wait_until):
     show(FLAT)
     window, legend = desk._viewer.window._qt_window, desk.legend
-    size, before = window.size(), legend.height()
-    window.resize(800, 700)
-    QTest.qWait(100)
-    assert legend.height() > before
-    window.resize(size)
-    QTest.qWait(100)
-    assert legend.height() == before
+
+    def at(width, height):
+        window.resize(width, height)
+        wait_until(lambda: window.width() == width)
+        wait_until(lambda: legend.height() == legend.heightForWidth(legend.width()))
+        return legend.height()
+
+    before = at(1280, 800)
+    assert at(800, 700) > before
+    assert at(1280, 800) == before
 
 
 def test_levels_show_the_figures_and_what_is_drawn(desk, show):
