@@ -138,6 +138,7 @@ class Link:
         self._at_rest = single_shot(SLIDER_REST_MS, self._start_summary)
         self._edited_since = single_shot(EDIT_REST_MS, self._after_edits)
         self._has_unseen_edit = False
+        self._edited_snapshot: RegionSnapshot | None = None
         self._idle = single_shot(IDLE_MS, self._catch_up)
         self._ahead = single_shot(AHEAD_MS, self._look_ahead)
         self._preparing = QTimer()
@@ -485,6 +486,7 @@ class Link:
 
     def _show_region(self, snapshot: RegionSnapshot) -> None:
         session, panels = self._session, self._panels
+        self._finish_edits()
         self.pointer.forget()
         if not self._is_on_slide(snapshot):
             self.slides.leave()
@@ -513,12 +515,20 @@ class Link:
         """Add the teams' results to the navigator, except those that it shows already."""
         name = snapshot.region.name
         for team in (*snapshot.evaluations, *snapshot.slides):
-            found = self._session.with_all_scores(team)
+            is_shown = snapshot is self._session.snapshot
+            found = self._session.with_all_scores(team) if is_shown else snapshot.result(team)
             known = self._session.summaries.get((name, team))
             if found is not None and (known is None or known.counts is not found.counts):
                 self._session.add_summary(RegionSummary.of(name, team, found))
 
+    def _finish_edits(self) -> None:
+        """Add the results of the last edits if their region or team is left at once."""
+        edited, self._edited_snapshot = self._edited_snapshot, None
+        if edited is not None:
+            self._add_summaries(edited)
+
     def _show_team(self, name: str) -> None:
+        self._finish_edits()
         self.pointer.forget()
         self.scene.set_team(name, self._session.snapshot)
         self._show_slide()
@@ -581,6 +591,7 @@ class Link:
         """Follow an edit with colours and figures; what takes longer comes a moment later."""
         if self._session.snapshot is None:
             return
+        self._edited_snapshot = self._session.snapshot
         self.pointer.forget()
         if edit.team != self._session.team:  # its layer is out of sight
             self.scene.take_unseen_edit(self._session.snapshot, edit.team)
@@ -625,6 +636,7 @@ class Link:
             return
         panels.metrics.show_evaluation(evaluation, session.cohort.scheme)
         panels.objects.show_outcomes(evaluation.outcomes)
+        self._edited_snapshot = None
         self._add_summaries(snapshot)
         chosen = session.selection
         panels.objects.select(None if chosen is None else (chosen.side, chosen.row))

@@ -16,6 +16,7 @@ from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.object_layers import label_data, object_lut
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
+from napari_panoptic.nuclei.snapshots import load_region
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.failure_steps import NONE_LISTED
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
@@ -300,6 +301,29 @@ class TestChanging:
         ):
             desk.panels.legend.chip_clicked.emit(Side.REFERENCE, "FN")
             assert desk.panels.objects.model.rowCount() == expected
+
+    @pytest.mark.parametrize("leave_for", ["another region", "another team"])
+    def test_edits_count_in_the_cohort_even_if_left_at_once(self, desk, wait_until, leave_for):
+        """Before lists follow the edit, which takes a moment."""
+        session, loaded = desk.session, desk.session.loaded
+        other = load_region(session.cohort, SECOND, session.settings)
+        labels = session.edited_labels(Side.PREDICTION)
+        y, x = np.nonzero(labels.id_image() == labels.ids[0])
+        before = session.summaries[FIRST, "careful"].counts
+        try:
+            edited = session.edit(Side.PREDICTION, y, x, 0).evaluation.counts
+            if leave_for == "another region":
+                session.deliver(session.request(region_name=SECOND), other)
+            else:
+                session.set_team("merger")
+            after = session.summaries[FIRST, "careful"].counts
+            assert after is edited
+            assert after is not before
+        finally:
+            session.deliver(session.request(region_name=FIRST), loaded)
+            session.set_team("careful")
+            session.discard_edits()
+            wait_until(lambda: desk.is_settled)
 
     @pytest.mark.long
     def test_a_selected_object_stays_selected_under_other_settings(self, desk, wait_until):

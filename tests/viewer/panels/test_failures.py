@@ -389,6 +389,7 @@ class TestView:
             session.edit(Side.PREDICTION, y, x, new, classes={new: labels.class_names[0]})
             desk.link.go_to(SECOND)
             wait_until(lambda: desk.is_settled and session.snapshot.region.name == SECOND)
+            wait_until(lambda: failures.failures.find(drawn) is not None)
             view.select(failures.failures.find(drawn))
             view.crops.outdate()
             view.look_again()
