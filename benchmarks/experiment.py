@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.conditions import (
+from napari_panoptic.nuclei.regions.conditions import (
     Condition,
     lessons_conditions,
     protocol_conditions,
@@ -28,9 +28,9 @@ from napari_panoptic.nuclei.conditions import (
     shift_conditions,
     threshold_conditions,
 )
-from napari_panoptic.nuclei.experiment import Experiment, cohort_robustness
-from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS
-from napari_panoptic.nuclei.run import PROCESSES, THREADS, run_regions
+from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
+from napari_panoptic.nuclei.regions.robustness import LESSONS_NEIGHBOURS
+from napari_panoptic.nuclei.regions.run import PROCESSES, THREADS, run_regions
 from napari_panoptic.nuclei.values.cohort import Cohort
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "cases" / "monusac"

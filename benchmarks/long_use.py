@@ -35,8 +35,8 @@ from benchmarks.windows import opened, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.samples.nuclei import write_sample_cohort

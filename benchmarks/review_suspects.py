@@ -22,7 +22,7 @@ from benchmarks.suspects import regions_of, with_errors
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.explain.suspects import SuspectKind, find_suspects
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import Restoration
 from napari_panoptic.review.plan.corrected import QUANTITIES

@@ -30,7 +30,7 @@ from benchmarks.cases import CLASSES
 from benchmarks.windows import PATIENCE_S, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.kernels.jit import compiled
-from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 
 TILE_PX = 512

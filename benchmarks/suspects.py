@@ -25,7 +25,7 @@ from napari_panoptic.nuclei.explain.suspects import (
     agreement,
     find_suspects,
 )
-from napari_panoptic.nuclei.snapshots import RegionSnapshot, load_region
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_region
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration

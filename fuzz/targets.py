@@ -28,7 +28,7 @@ from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.metadata import read_metadata
-from napari_panoptic.nuclei.result_store import PartStore
+from napari_panoptic.nuclei.regions.result_store import PartStore
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import Restoration
 from napari_panoptic.review.export import VERDICT_COLUMNS, verdict_rows, write_csv
@@ -532,7 +532,7 @@ def _part_goods() -> list[Any]:
 
     from napari_panoptic.common.findings import Finding, FindingKind
     from napari_panoptic.nuclei.metrics import Counts
-    from napari_panoptic.nuclei.results import RegionResult
+    from napari_panoptic.nuclei.regions.results import RegionResult
 
     with tempfile.TemporaryDirectory() as folder:
         store = PartStore(Path(folder) / "parts")

@@ -206,11 +206,11 @@ class OpenedCohort:
         PanopticError
             If nothing could be evaluated.
         """
-        from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation
-        from napari_panoptic.nuclei.conditions import Condition
-        from napari_panoptic.nuclei.experiment import Experiment
-        from napari_panoptic.nuclei.results import placed
-        from napari_panoptic.nuclei.run import run_regions
+        from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
+        from napari_panoptic.nuclei.regions.conditions import Condition
+        from napari_panoptic.nuclei.regions.experiment import Experiment
+        from napari_panoptic.nuclei.regions.results import placed
+        from napari_panoptic.nuclei.regions.run import run_regions
         from napari_panoptic.report.nuclei import tables
 
         wanted = [team] if isinstance(team, str) else self.teams if team is None else list(team)
@@ -574,7 +574,7 @@ def _pictures_html(result: PairResult, failures: pd.DataFrame) -> str:
     """Draw failures as small pictures with both outlines."""
     from napari_panoptic.io.cohorts.comparison import rgb
     from napari_panoptic.io.images import SlideImage
-    from napari_panoptic.nuclei.crops import CropSource
+    from napari_panoptic.nuclei.display.crops import CropSource
     from napari_panoptic.report.nuclei.gallery import SIZE_PX, failures_in, pictures_of
 
     if failures.empty:

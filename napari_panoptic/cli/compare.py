@@ -24,7 +24,7 @@ from napari_panoptic.nuclei.values.cohort import Task
 
 if TYPE_CHECKING:
     from napari_panoptic.io.evaluation_tables import EvaluationTables
-    from napari_panoptic.nuclei.versions import VersionComparison
+    from napari_panoptic.nuclei.explain.versions import VersionComparison
 
 HELP = "compare an old and a new version of predictions: fixed and broken nuclei, and a verdict"
 ABOUT = (
@@ -46,7 +46,7 @@ _EVALUATION_OPTIONS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     from napari_panoptic.nuclei.explain.version_diff import IOU_STEP
-    from napari_panoptic.nuclei.versions import MARGIN
+    from napari_panoptic.nuclei.explain.versions import MARGIN
 
     add_cohort(parser, or_pair=True)
     parser.add_argument(
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compare two versions, print the result, and return the exit status of the verdict."""
     from napari_panoptic.cli.console import report_findings, tables_in
-    from napari_panoptic.nuclei.versions import check_metric
+    from napari_panoptic.nuclei.explain.versions import check_metric
     from napari_panoptic.report.nuclei.versions import (
         COMPARE_NAMES,
         COMPARE_RECORD,
@@ -128,8 +128,8 @@ def _compare_files(
         settings_from,
         source_from,
     )
-    from napari_panoptic.nuclei.cohort_evaluation import InputWatch
-    from napari_panoptic.nuclei.versions import compare_teams_of
+    from napari_panoptic.nuclei.explain.versions import compare_teams_of
+    from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
     from napari_panoptic.report.nuclei.tables import input_fingerprints
     from napari_panoptic.report.nuclei.versions import comparison_record
 
@@ -199,7 +199,7 @@ def _compare_tables(
     """Compare two output folders of ``evaluate``."""
     from napari_panoptic.io.evaluation_tables import OBJECTS, read_evaluation
     from napari_panoptic.io.fingerprints import file_fingerprints
-    from napari_panoptic.nuclei.versions import compare_evaluations
+    from napari_panoptic.nuclei.explain.versions import compare_evaluations
     from napari_panoptic.report.nuclei.versions import comparison_record
 
     _check_settings_unused(options)
@@ -278,7 +278,7 @@ def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) ->
     """Print a comparison as text and small tables, or only its verdict."""
     from napari_panoptic.cli.console import print_table
     from napari_panoptic.nuclei.explain.version_diff import Change
-    from napari_panoptic.nuclei.versions import Pairing
+    from napari_panoptic.nuclei.explain.versions import Pairing
     from napari_panoptic.report.nuclei.versions import transitions
 
     diff, change = comparison.diff, comparison.change

@@ -30,16 +30,12 @@ from napari_panoptic.io.cohorts.pair import pair_cohort
 from napari_panoptic.io.covariates import read_covariates
 from napari_panoptic.io.locking import held_alone
 from napari_panoptic.io.metadata import Metadata, metadata_beside, read_metadata
-from napari_panoptic.nuclei import conversion
-from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch
 from napari_panoptic.nuclei.cohort_report import (
     ReportRequest,
     cohort_report,
     n_passes,
     remove_kept,
 )
-from napari_panoptic.nuclei.conditions import Condition
-from napari_panoptic.nuclei.experiment import Experiment
 from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
 from napari_panoptic.nuclei.explain.cohort_slices import SliceRequest, cohort_slices
 from napari_panoptic.nuclei.explain.cohort_suspects import (
@@ -49,9 +45,14 @@ from napari_panoptic.nuclei.explain.cohort_suspects import (
 )
 from napari_panoptic.nuclei.explain.slices import SliceSearch
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, SuspectKind
-from napari_panoptic.nuclei.result_store import PartStore
-from napari_panoptic.nuclei.results import ObjectsFile, RegionResult
-from napari_panoptic.nuclei.run import RegionDone, run_regions
+from napari_panoptic.nuclei.explain.versions import MARGIN, check_metric, compare_teams_of
+from napari_panoptic.nuclei.regions import conversion
+from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation, InputWatch
+from napari_panoptic.nuclei.regions.conditions import Condition
+from napari_panoptic.nuclei.regions.experiment import Experiment
+from napari_panoptic.nuclei.regions.result_store import PartStore
+from napari_panoptic.nuclei.regions.results import ObjectsFile, RegionResult
+from napari_panoptic.nuclei.regions.run import RegionDone, run_regions
 from napari_panoptic.nuclei.scores.cohort_scores import cohort_scores
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import (
@@ -63,7 +64,6 @@ from napari_panoptic.nuclei.values.settings import (
     protocol,
 )
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.nuclei.versions import MARGIN, check_metric, compare_teams_of
 from napari_panoptic.report.nuclei.scores import (
     NO_SCORES_ADVICE,
     SCORES_NAMES,

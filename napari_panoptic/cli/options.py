@@ -261,7 +261,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
     """Add how many regions are processed at a time, and where."""
-    from napari_panoptic.nuclei.run import AUTO, PROCESSES, THREADS
+    from napari_panoptic.nuclei.regions.run import AUTO, PROCESSES, THREADS
 
     parser.add_argument(
         "--jobs",
@@ -283,7 +283,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 
 def add_held(parser: argparse.ArgumentParser) -> None:
     """Add the size up to which regions are read as a whole."""
-    from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
+    from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 
     parser.add_argument(
         "--held-up-to",

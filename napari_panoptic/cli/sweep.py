@@ -65,9 +65,9 @@ def run(options: argparse.Namespace) -> int:
     from napari_panoptic.cli.nuclei import RegionProgress, settings_from, source_from
     from napari_panoptic.io.cohorts.nuclei import open_cohort
     from napari_panoptic.io.cohorts.tasks import task_of
-    from napari_panoptic.nuclei.cohort_evaluation import InputWatch
     from napari_panoptic.nuclei.explain.sweep import sweep_cohort
     from napari_panoptic.nuclei.explain.sweep_design import sweep_design
+    from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
     from napari_panoptic.report.nuclei.sweeps import (
         SWEEP_NAMES,
         SWEEP_RECORD,

@@ -20,21 +20,6 @@ from napari_panoptic.nuclei.averages import (
     RegionCounts,
     aggregation_table,
 )
-from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, InputWatch, statistics_of
-from napari_panoptic.nuclei.conditions import (
-    Condition,
-    lessons_conditions,
-    protocol_conditions,
-    radius_conditions,
-    shift_conditions,
-    threshold_conditions,
-)
-from napari_panoptic.nuclei.experiment import (
-    Experiment,
-    PatientSums,
-    left_out_of_reports,
-    scored_regions,
-)
 from napari_panoptic.nuclei.explain.breakdown import (
     RegionObjects,
     by_cause,
@@ -44,17 +29,36 @@ from napari_panoptic.nuclei.explain.breakdown import (
 from napari_panoptic.nuclei.explain.cohort_objects import cohort_objects, common_slices
 from napari_panoptic.nuclei.explain.slices import SliceSearch
 from napari_panoptic.nuclei.protocols import ProtocolTable, ScoredRegion, protocol_table
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.result_store import PartStore, RegionResults
-from napari_panoptic.nuclei.results import RegionResult
-from napari_panoptic.nuclei.robustness import (
+from napari_panoptic.nuclei.regions.cohort_evaluation import (
+    CohortEvaluation,
+    InputWatch,
+    statistics_of,
+)
+from napari_panoptic.nuclei.regions.conditions import (
+    Condition,
+    lessons_conditions,
+    protocol_conditions,
+    radius_conditions,
+    shift_conditions,
+    threshold_conditions,
+)
+from napari_panoptic.nuclei.regions.experiment import (
+    Experiment,
+    PatientSums,
+    left_out_of_reports,
+    scored_regions,
+)
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.regions.result_store import PartStore, RegionResults
+from napari_panoptic.nuclei.regions.results import RegionResult
+from napari_panoptic.nuclei.regions.robustness import (
     LESSONS_NEIGHBOURS,
     Robustness,
     star,
 )
-from napari_panoptic.nuclei.run import THREADS, RegionDone, run_regions
+from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
+from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.nuclei.scores.cohort_scores import CohortScores, cohort_scores
-from napari_panoptic.nuclei.shifts import SHIFTS
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
@@ -302,7 +306,7 @@ def cohort_report(
         What to report on.
     jobs, scheduler
         Regions at a time, and where they are evaluated; see
-        `napari_panoptic.nuclei.run.run_regions`.
+        `napari_panoptic.nuclei.regions.run.run_regions`.
     store
         A folder for finished regions, which reuses those of an earlier run. It
         stays until :func:`remove_kept` is called, unless nothing could be

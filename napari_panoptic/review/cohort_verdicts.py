@@ -13,9 +13,9 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     FailureSet,
     RegionFailures,
 )
+from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 from napari_panoptic.review.identity import Fingerprint, Place, Subject, matched, place_of
 from napari_panoptic.review.judged import Judged

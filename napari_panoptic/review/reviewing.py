@@ -12,7 +12,7 @@ from psygnal import Signal
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.file import (
     REVIEW_FILE,

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.common.spreadsheets import inert, inert_cells
-from napari_panoptic.nuclei.results import RegionResult, write_rows
+from napari_panoptic.nuclei.regions.results import RegionResult, write_rows
 from napari_panoptic.report.writing import write_set
 
 FORMULAS = ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x","y")']

@@ -42,8 +42,8 @@ from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.label_windows import open_pixels, zarr_areas, zarr_label
 from napari_panoptic.io.metadata import read_metadata
 from napari_panoptic.io.volumes import read_mask, read_volume
-from napari_panoptic.nuclei.result_store import DamagedPartError, PartStore, _sha256
-from napari_panoptic.nuclei.results import RegionResult
+from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore, _sha256
+from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.review.file import ReviewError, open_review_file
 from napari_panoptic.review.store import ReviewStore

@@ -23,9 +23,9 @@ from napari_panoptic.nuclei.cohort_report import (
     n_passes,
     remove_kept,
 )
-from napari_panoptic.nuclei.experiment import Experiment, PatientSums
-from napari_panoptic.nuclei.robustness import LESSONS_NEIGHBOURS, Robustness, star
-from napari_panoptic.nuclei.run import AUTO, PROCESSES, RegionDone
+from napari_panoptic.nuclei.regions.experiment import Experiment, PatientSums
+from napari_panoptic.nuclei.regions.robustness import LESSONS_NEIGHBOURS, Robustness, star
+from napari_panoptic.nuclei.regions.run import AUTO, PROCESSES, RegionDone
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
 from napari_panoptic.report.nuclei.page import report_page

@@ -25,10 +25,10 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.images import probe_image, read_image
-from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation
-from napari_panoptic.nuclei.conditions import Condition, lessons_conditions
-from napari_panoptic.nuclei.experiment import Experiment
-from napari_panoptic.nuclei.results import placed
+from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
+from napari_panoptic.nuclei.regions.conditions import Condition, lessons_conditions
+from napari_panoptic.nuclei.regions.experiment import Experiment
+from napari_panoptic.nuclei.regions.results import placed
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.settings import Correction, Scoring, protocol
 from napari_panoptic.report.nuclei.tables import (

@@ -17,11 +17,11 @@ import pytest
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation
-from napari_panoptic.nuclei.conditions import Condition
-from napari_panoptic.nuclei.experiment import evaluate_conditions
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
-from napari_panoptic.nuclei.results import PLACE_COLUMNS, ObjectsFile, RegionResult, placed
+from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
+from napari_panoptic.nuclei.regions.conditions import Condition
+from napari_panoptic.nuclei.regions.experiment import evaluate_conditions
+from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS, ObjectsFile, RegionResult, placed
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import PROTOCOLS, EvaluationSettings
 from napari_panoptic.report.nuclei.tables import (

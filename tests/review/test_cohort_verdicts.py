@@ -7,9 +7,9 @@ import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.explain.cohort_failures import SIDES, FailureName
-from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.snapshots import load_region
-from napari_panoptic.nuclei.summary import RegionSummary, evaluate_cohort_summary
+from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.nuclei.live.snapshots import load_region
+from napari_panoptic.nuclei.live.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.reviewing import Reviewing

@@ -12,8 +12,8 @@ import numpy as np
 
 from napari_panoptic.nuclei.display.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING
 from napari_panoptic.nuclei.display.styles import UNDEFINED
+from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
-from napari_panoptic.nuclei.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort
 
 Summaries = Mapping[tuple[str, str], RegionSummary]

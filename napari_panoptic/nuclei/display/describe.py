@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from napari_panoptic.common.text import visible
 from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from napari_panoptic.nuclei.values.windowed_labels import TiledLabels, TiledPair

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.text import counted
 from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.palette import hex_colour, rgba_table
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.palette import hex_colour, rgba_table
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display.object_layers import Emphasis, emphasis
 from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.live.session import Selection
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.session import Selection
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
 

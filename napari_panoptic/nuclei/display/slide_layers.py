@@ -23,10 +23,10 @@ from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.decoded_windows import DecodedWindows
 from napari_panoptic.nuclei.display.listed import DIMMED_ALPHA, Listed, Others
 from napari_panoptic.nuclei.display.object_layers import HATCH_RIM_PX, Emphasis, emphasis, hatching
+from napari_panoptic.nuclei.display.palette import class_colours, rgba_table, status_colour_table
 from napari_panoptic.nuclei.display.styles import ColourBy
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
-from napari_panoptic.nuclei.palette import class_colours, rgba_table, status_colour_table
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Status

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from napari_panoptic.nuclei.display.glossary import STATUS_MEANINGS as STATUS_MEANINGS
 
 # Defined there, and known here by the name that every panel uses.
-from napari_panoptic.nuclei.palette import ALPHA as ALPHA
-from napari_panoptic.nuclei.palette import STATUS_COLOURS as STATUS_COLOURS
-from napari_panoptic.nuclei.palette import class_colours as class_colours
-from napari_panoptic.nuclei.palette import hex_colour as hex_colour
-from napari_panoptic.nuclei.palette import rgba_table
-from napari_panoptic.nuclei.palette import status_colour_table as status_colour_table
+from napari_panoptic.nuclei.display.palette import ALPHA as ALPHA
+from napari_panoptic.nuclei.display.palette import STATUS_COLOURS as STATUS_COLOURS
+from napari_panoptic.nuclei.display.palette import class_colours as class_colours
+from napari_panoptic.nuclei.display.palette import hex_colour as hex_colour
+from napari_panoptic.nuclei.display.palette import rgba_table
+from napari_panoptic.nuclei.display.palette import status_colour_table as status_colour_table
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import CAUSE_MEANINGS as CAUSE_MEANINGS
 from napari_panoptic.nuclei.values.vocabulary import Side, Status

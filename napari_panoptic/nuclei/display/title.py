@@ -13,8 +13,8 @@ from napari_panoptic.nuclei.display.glossary import (
 )
 from napari_panoptic.nuclei.display.listed import Listed
 from napari_panoptic.nuclei.display.styles import count_text
-from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side
 

@@ -11,8 +11,8 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     FailureSet,
     objects_with_ids,
 )
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.region import held_regions
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.regions.region import held_regions
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 

@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.distances import pair_distances
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes
-from napari_panoptic.nuclei.results import PLACE_COLUMNS
+from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 
 SIDES: tuple[Side, ...] = tuple(Side)

@@ -17,18 +17,18 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.covariates import KEY_COLUMNS
 from napari_panoptic.io.images import SlideImage
 from napari_panoptic.io.metadata import Metadata
-from napari_panoptic.nuclei.covariates import (
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.explain.covariates import (
     TEXTS,
     RegionSide,
     as_covariate,
     plugin_findings,
     region_covariates,
 )
-from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.slices import SliceSearch, search_slices
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.region import held_regions
-from napari_panoptic.nuclei.snapshots import read_picture
+from napari_panoptic.nuclei.live.snapshots import read_picture
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.regions.region import held_regions
 from napari_panoptic.nuclei.values import vocabulary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings

@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.explain.cohort_objects import (
     common_slices,
 )
 from napari_panoptic.nuclei.explain.slices import Slice, SliceSearch
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.explain.suspects import Agreement, Suspect, agreement, find_suspects
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.region import held_region
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.regions.region import held_region
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
 

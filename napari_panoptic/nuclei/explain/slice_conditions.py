@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.text import LONGEST_WORD, shortened
-from napari_panoptic.nuclei.covariates import TEXTS, CovariateText
+from napari_panoptic.nuclei.explain.covariates import TEXTS, CovariateText
 from napari_panoptic.nuclei.values.vocabulary import Side
 
 BoolArray = NDArray[np.bool_]

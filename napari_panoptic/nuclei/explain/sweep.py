@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.nuclei.cohort_evaluation import LOWER_IS_BETTER
-from napari_panoptic.nuclei.conditions import Condition
-from napari_panoptic.nuclei.experiment import Experiment
 from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
 from napari_panoptic.nuclei.explain.sweep_design import Neighbours, SweepDesign
 from napari_panoptic.nuclei.explain.version_diff import Change, outcome_names, version_diff
+from napari_panoptic.nuclei.explain.versions import check_scoring
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.patients import summarise_team
-from napari_panoptic.nuclei.results import RegionResult
-from napari_panoptic.nuclei.run import THREADS, RegionDone, run_regions
+from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
+from napari_panoptic.nuclei.regions.conditions import Condition
+from napari_panoptic.nuclei.regions.experiment import Experiment
+from napari_panoptic.nuclei.regions.results import RegionResult
+from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
-from napari_panoptic.nuclei.versions import check_scoring
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
 from napari_panoptic.statistics.choice import Choice, choose
 
@@ -152,7 +152,7 @@ def sweep_cohort(
     metric
         The metric by which settings are chosen, one of `METRIC_NAMES`.
     jobs, scheduler, on_result
-        See `napari_panoptic.nuclei.run.run_regions`.
+        See `napari_panoptic.nuclei.regions.run.run_regions`.
     held_up_to_px
         Larger regions are read in windows; None for the default.
 

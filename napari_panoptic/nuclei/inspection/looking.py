@@ -20,7 +20,7 @@ from napari_panoptic.io.formats.polygons.patches import of_patch
 from napari_panoptic.io.formats.registry import form_of, load_masks, reference_shape
 from napari_panoptic.io.guard import check_links
 from napari_panoptic.io.images import ImageInfo, probe_image
-from napari_panoptic.nuclei.reading import UM_PER_PX_AT_1X, choose_files, unreadable
+from napari_panoptic.nuclei.regions.reading import UM_PER_PX_AT_1X, choose_files, unreadable
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region
 
 LOOKED_AT = 6

@@ -11,8 +11,8 @@ import pandas as pd
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.region import held_regions
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.regions.region import held_regions
 from napari_panoptic.nuclei.scores.calibration import Reliability, reliability
 from napari_panoptic.nuclei.scores.objects import ScoredRegion, failures_by_score, scored_region
 from napari_panoptic.nuclei.scores.precision import (

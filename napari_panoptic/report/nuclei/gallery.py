@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.nuclei.crops import ROOM, CropSource, bounded_field_px, cut
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.region import held_region
-from napari_panoptic.nuclei.results import RegionResult
+from napari_panoptic.nuclei.display.crops import ROOM, CropSource, bounded_field_px, cut
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.regions.region import held_region
+from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, Cause, Side, Status

@@ -13,9 +13,9 @@ from napari_panoptic.common.text import visible
 from napari_panoptic.io.files import replaced_when_complete
 from napari_panoptic.io.images import SlideImage
 from napari_panoptic.kernels.drawing import outline_pixels
+from napari_panoptic.nuclei.display.palette import STATUS_COLOURS
 from napari_panoptic.nuclei.inspection.inspect import Inspection
 from napari_panoptic.nuclei.inspection.looking import SeenSide, probed, seen_region
-from napari_panoptic.nuclei.palette import STATUS_COLOURS
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Status
 from napari_panoptic.report.pictures import readable_image

@@ -13,8 +13,8 @@ import pandas as pd
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.cohort_report import CohortReport
+from napari_panoptic.nuclei.explain.versions import VersionComparison
 from napari_panoptic.nuclei.values.settings import PROTOCOLS, Scoring
-from napari_panoptic.nuclei.versions import VersionComparison
 from napari_panoptic.report.columns import bounds, number, table, team_column, whole
 from napari_panoptic.report.nuclei.common_failures import slices_section
 from napari_panoptic.report.nuclei.failures import (

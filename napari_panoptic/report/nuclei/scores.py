@@ -13,7 +13,7 @@ import pandas as pd
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
-from napari_panoptic.nuclei.results import PLACE_COLUMNS
+from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
 from napari_panoptic.nuclei.scores.calibration import Reliability
 from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
 from napari_panoptic.nuclei.scores.precision import COCO_IOUS, RECALLS, average_precisions

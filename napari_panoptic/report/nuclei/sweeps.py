@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from napari_panoptic.nuclei.cohort_evaluation import LOWER_IS_BETTER
 from napari_panoptic.nuclei.explain.sweep import FLIP_COLUMNS, CohortSweep, SweepStep
 from napari_panoptic.nuclei.explain.sweep_design import value_text
 from napari_panoptic.nuclei.explain.version_diff import Change
+from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side
 from napari_panoptic.report.columns import (
     Cell,

@@ -12,7 +12,6 @@ import pandas as pd
 
 from napari_panoptic.io.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.challenge import uncounted
-from napari_panoptic.nuclei.cohort_evaluation import CohortEvaluation, input_files, statistics_of
 from napari_panoptic.nuclei.metrics import (
     CLASS_COLUMNS,
     METRIC_NAMES,
@@ -23,7 +22,12 @@ from napari_panoptic.nuclei.metrics import (
     unit_metrics,
 )
 from napari_panoptic.nuclei.patients import summed
-from napari_panoptic.nuclei.results import ObjectsFile
+from napari_panoptic.nuclei.regions.cohort_evaluation import (
+    CohortEvaluation,
+    input_files,
+    statistics_of,
+)
+from napari_panoptic.nuclei.regions.results import ObjectsFile
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import Overlaps, Scoring
 from napari_panoptic.report.columns import (

@@ -16,8 +16,8 @@ from napari_panoptic.nuclei.explain.version_diff import (
     VersionDiff,
     outcome_names,
 )
+from napari_panoptic.nuclei.explain.versions import VersionComparison
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.nuclei.versions import VersionComparison
 from napari_panoptic.report.columns import (
     Column,
     TableSpec,

@@ -12,11 +12,16 @@ from PIL import Image
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.polygons.trace import pixel_outlines
 from napari_panoptic.io.images import SlideImage
-from napari_panoptic.nuclei.crops import CropSource, bounded_field_px, tissue_at, windows_around
+from napari_panoptic.nuclei.display.crops import (
+    CropSource,
+    bounded_field_px,
+    tissue_at,
+    windows_around,
+)
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.region import HeldRegion
-from napari_panoptic.nuclei.snapshots import read_picture
+from napari_panoptic.nuclei.live.snapshots import read_picture
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status

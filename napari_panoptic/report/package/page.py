@@ -11,7 +11,7 @@ from typing import Any
 
 from napari_panoptic.common.text import visible
 from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.nuclei.palette import STATUS_COLOURS, hex_colour
+from napari_panoptic.nuclei.display.palette import STATUS_COLOURS, hex_colour
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status, Verdict
 from napari_panoptic.report.package.drawing import Drawn, drawn

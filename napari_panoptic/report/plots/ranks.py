@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.palette import team_styles
+from napari_panoptic.nuclei.display.palette import team_styles
 from napari_panoptic.nuclei.protocols import ProtocolTable
-from napari_panoptic.nuclei.robustness import Robustness
+from napari_panoptic.nuclei.regions.robustness import Robustness
 from napari_panoptic.report.plots.theme import (
     INK,
     NORMAL,

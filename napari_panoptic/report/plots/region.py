@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from napari_panoptic.nuclei.palette import team_styles
+from napari_panoptic.nuclei.display.palette import team_styles
 from napari_panoptic.nuclei.protocols import Alignment
 from napari_panoptic.report.plots.theme import SMALL, Drawing, Plot, nothing_to_show
 

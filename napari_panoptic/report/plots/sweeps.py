@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from napari_panoptic.nuclei.display.palette import team_styles
 from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
 from napari_panoptic.nuclei.explain.sweep import CohortSweep
 from napari_panoptic.nuclei.explain.sweep_design import value_text
-from napari_panoptic.nuclei.palette import team_styles
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.plots.theme import (
     NORMAL,

@@ -17,7 +17,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     FailureName,
     region_failures,
 )
-from napari_panoptic.nuclei.region import held_region
+from napari_panoptic.nuclei.regions.region import held_region
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side

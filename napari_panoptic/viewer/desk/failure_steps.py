@@ -19,8 +19,8 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     FailureName,
     FailureSet,
 )
+from napari_panoptic.nuclei.live.session import Selection, Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.session import Selection, Session
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.state.desk_state import DeskState

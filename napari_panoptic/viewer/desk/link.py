@@ -22,14 +22,14 @@ from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, Object
 from napari_panoptic.nuclei.display.styles import ColourBy, Look, count_text
 from napari_panoptic.nuclei.display.title import region_notes, title_parts
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
-from napari_panoptic.nuclei.read_ahead import ReadAhead
-from napari_panoptic.nuclei.session import EditedEvaluation, Selection, Session
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.summary import RegionSummary
+from napari_panoptic.nuclei.live.read_ahead import ReadAhead
+from napari_panoptic.nuclei.live.session import EditedEvaluation, Selection, Session
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.live.summary import RegionSummary
+from napari_panoptic.nuclei.live.warm_up import WARM_UP
 from napari_panoptic.nuclei.values.cohort import Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork

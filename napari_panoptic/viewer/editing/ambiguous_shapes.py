@@ -17,7 +17,7 @@ from napari_panoptic.io.formats.polygons.imagescope import traced_outlines
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.viewer.editing.live_edits import LiveEdits

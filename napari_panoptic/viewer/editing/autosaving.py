@@ -12,8 +12,8 @@ from platformdirs import user_cache_path
 
 from napari_panoptic.io.autosaves import Autosave, AutosaveFolder
 from napari_panoptic.io.fingerprints import file_fingerprints
-from napari_panoptic.nuclei.reading import choose_files
-from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.nuclei.regions.reading import choose_files
 from napari_panoptic.nuclei.values.cohort import MaskFiles
 from napari_panoptic.viewer.editing.live_edits import Copied, Drawn, LiveEdits
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers

@@ -26,7 +26,7 @@ from napari_panoptic.nuclei.cohort_report import (
     n_kept,
     n_passes,
 )
-from napari_panoptic.nuclei.run import RegionDone
+from napari_panoptic.nuclei.regions.run import RegionDone
 from napari_panoptic.viewer.jobs.jobs import Job, Stream
 
 KEPT_COHORTS = 4

@@ -8,7 +8,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QImage, QPainter
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.crops import Crop, CropSource, cut
+from napari_panoptic.nuclei.display.crops import Crop, CropSource, cut
 from napari_panoptic.nuclei.values.vocabulary import Side
 
 
@@ -20,7 +20,7 @@ def crop_picture(
     Parameters
     ----------
     source, side, row, field_px, size_px, per_point
-        As in `napari_panoptic.nuclei.crops.cut`. Where the image cannot be read, the
+        As in `napari_panoptic.nuclei.display.crops.cut`. Where the image cannot be read, the
         outlines are drawn on grey.
     """
     try:

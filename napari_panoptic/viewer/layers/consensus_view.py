@@ -19,8 +19,8 @@ from napari_panoptic.nuclei.display.consensus_picture import (
 )
 from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.display.styles import Display, Look
-from napari_panoptic.nuclei.session import Selection, Session
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.live.session import Selection, Session
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
 from napari_panoptic.viewer.layers.owned import (

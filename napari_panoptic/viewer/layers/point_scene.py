@@ -15,8 +15,8 @@ from napari_panoptic.detections.cohort import unique_ids
 from napari_panoptic.detections.pairing import JudgedPoints
 from napari_panoptic.io.images import SlideImage
 from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.nuclei.display.palette import rgba_table
 from napari_panoptic.nuclei.display.styles import NEUTRAL_COLOUR, STATUS_COLOURS
-from napari_panoptic.nuclei.palette import rgba_table
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
 from napari_panoptic.viewer.kit.within import Within
 from napari_panoptic.viewer.layers.camera import MARGIN

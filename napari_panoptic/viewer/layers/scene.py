@@ -20,8 +20,8 @@ from napari_panoptic.nuclei.display.listed import Listed, Others
 from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.display.rings import box_of, outcomes_of, region_rings
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
-from napari_panoptic.nuclei.session import Selection
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.live.session import Selection
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side

@@ -31,9 +31,9 @@ from napari_panoptic.nuclei.display.slide_layers import (
 )
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look, count_text
 from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.live.session import Selection
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.session import Selection
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import TiledArea, TiledPair

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from napari_panoptic.nuclei.display.styles import Look
-from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.values.vocabulary import Side
 
 

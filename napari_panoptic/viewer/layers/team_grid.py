@@ -36,8 +36,8 @@ from napari_panoptic.nuclei.display.rings import team_rings
 from napari_panoptic.nuclei.display.styles import Display, Look
 from napari_panoptic.nuclei.display.team_pictures import CellPictures, grid_shape, team_lut
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.session import Selection, Session
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.live.session import Selection, Session
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import Region, Rgb
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers

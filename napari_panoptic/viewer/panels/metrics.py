@@ -31,10 +31,10 @@ from napari_panoptic.nuclei.display.glossary import (
     UNDEFINED_BECAUSE,
 )
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter
+from napari_panoptic.nuclei.display.palette import class_colours
 from napari_panoptic.nuclei.display.styles import count_text, decimal_text, length_text, ratio_text
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS, detection_counts
-from napari_panoptic.nuclei.palette import class_colours
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.viewer.kit.flow_bar import FlowBar

@@ -18,14 +18,14 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.crops import CropSource, bounded_field_px
 from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.crops import CropSource, bounded_field_px
 from napari_panoptic.nuclei.display.describe import ObjectFacts, facts_of
 from napari_panoptic.nuclei.display.explanation import Named, Sentence, explain, plain_text
 from napari_panoptic.nuclei.display.object_rows import COLUMNS
+from napari_panoptic.nuclei.live.session import Selection
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.session import Selection
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.crop_picture import crop_picture
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel

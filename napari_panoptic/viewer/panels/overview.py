@@ -14,8 +14,8 @@ from qtpy.QtWidgets import QMainWindow, QWidget
 
 from napari_panoptic.io.images import SlideImage
 from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.viewer.layers.camera import canvas_size
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 

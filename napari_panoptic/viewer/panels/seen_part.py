@@ -17,9 +17,9 @@ from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtWidgets import QDockWidget, QWidget
 
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.scores.thresholds import without_low_scores
-from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs.jobs import Latest

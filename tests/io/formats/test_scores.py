@@ -17,7 +17,7 @@ from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects
 from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.io.formats.scores import ScoreNames
 from napari_panoptic.notebook import open_cohort as opened
-from napari_panoptic.nuclei.conversion import Conversion, convert, form_to_write
+from napari_panoptic.nuclei.regions.conversion import Conversion, convert, form_to_write
 from napari_panoptic.nuclei.values.cohort import MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import EvaluationSettings

@@ -5,8 +5,8 @@ import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.images import SlideImage
-from napari_panoptic.nuclei.crop_reader import CropReader, CropSize, crop_of
-from napari_panoptic.nuclei.crops import (
+from napari_panoptic.nuclei.display.crop_reader import CropReader, CropSize, crop_of
+from napari_panoptic.nuclei.display.crops import (
     BEYOND,
     FIELD_STEP_PX,
     LARGEST_FIELD_PX,
@@ -18,7 +18,7 @@ from napari_panoptic.nuclei.crops import (
 )
 from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
-from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from tests.support.small_cohort import write_cohort

@@ -13,8 +13,8 @@ from napari_panoptic.nuclei.display.team_pictures import grid_shape
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.explain.cohort_losses import cohort_losses
 from napari_panoptic.nuclei.explain.consensus import consensus
-from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.panels.seen_part import material

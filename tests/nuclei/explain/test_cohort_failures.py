@@ -20,8 +20,8 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     FailureName,
     FailureSet,
 )
-from napari_panoptic.nuclei.snapshots import load_region
-from napari_panoptic.nuclei.summary import RegionSummary, evaluate_cohort_summary
+from napari_panoptic.nuclei.live.snapshots import load_region
+from napari_panoptic.nuclei.live.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.support.small_cohort import write_cohort

@@ -13,7 +13,6 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.metadata import Metadata
-from napari_panoptic.nuclei.covariates import RegionSide, region_covariates
 from napari_panoptic.nuclei.explain.cohort_objects import (
     CAUSES_OF,
     CohortObjects,
@@ -21,7 +20,8 @@ from napari_panoptic.nuclei.explain.cohort_objects import (
     common_slices,
     is_failure,
 )
-from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.explain.covariates import RegionSide, region_covariates
+from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side

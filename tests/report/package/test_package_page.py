@@ -10,7 +10,7 @@ from PIL import Image
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.package.drawing import ITEM_BYTES, drawn
 from napari_panoptic.review.package.plan_rows import Question

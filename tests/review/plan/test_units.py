@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.conditions import Condition
 from napari_panoptic.nuclei.evaluate import evaluate_pair
-from napari_panoptic.nuclei.experiment import Experiment
-from napari_panoptic.nuclei.run import run_regions
+from napari_panoptic.nuclei.regions.conditions import Condition
+from napari_panoptic.nuclei.regions.experiment import Experiment
+from napari_panoptic.nuclei.regions.run import run_regions
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.review.plan.units import (
     EMPTY,

@@ -17,7 +17,7 @@ from qtpy.QtWidgets import QMessageBox
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.desk.detections import detection_desk_in
 from napari_panoptic.viewer.desk.nuclei import desk_in
@@ -559,7 +559,7 @@ def test_lazy_layers(window, tmp_path, kind):
 
 @pytest.mark.long
 def test_large_lazy_layers_are_slides(window, monkeypatch):
-    for module in ("viewer.layer_pair.sources", "nuclei.session"):
+    for module in ("viewer.layer_pair.sources", "nuclei.live.session"):
         monkeypatch.setattr(f"napari_panoptic.{module}.HELD_UP_TO_PX", 1000)
     truth, model = blobs(1), blobs(2)
     window.viewer.add_labels(da.from_array(truth, chunks=40), name="truth")

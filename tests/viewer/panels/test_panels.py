@@ -13,7 +13,7 @@ from napari_panoptic.nuclei.display.describe import object_facts
 from napari_panoptic.nuclei.display.glossary import FINDING_WORDS
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.explain.consensus import consensus
-from napari_panoptic.nuclei.summary import RegionSummary
+from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source, Team
 from napari_panoptic.nuclei.values.settings import (
     EvaluationSettings,

@@ -16,7 +16,7 @@ from napari_panoptic.nuclei.explain.chosen_objects import chosen_objects
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
 from napari_panoptic.nuclei.explain.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, SuspectKind
-from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 from napari_panoptic.report.nuclei.suspects import SUSPECTS_NAMES

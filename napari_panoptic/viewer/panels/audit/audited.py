@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.policy_audit import PolicyAudit, audit_policies, spill_table
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.panels.seen_part import Material
 

@@ -28,7 +28,7 @@ from napari_panoptic.nuclei.display.styles import (
     signed_count_text,
     signed_text,
 )
-from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.flow_bar import FlowBar

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.viewer.editing.live_edits import Copied
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.slide_texts import on_slide

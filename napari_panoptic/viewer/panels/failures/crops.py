@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from psygnal import Signal
 from qtpy.QtGui import QImage, QPixmap
 
-from napari_panoptic.nuclei.crop_reader import CropReader, CropSize, crop_of
-from napari_panoptic.nuclei.crops import CropSource
+from napari_panoptic.nuclei.display.crop_reader import CropReader, CropSize, crop_of
+from napari_panoptic.nuclei.display.crops import CropSource
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.viewer.jobs.jobs import Stream
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers

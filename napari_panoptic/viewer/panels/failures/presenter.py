@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtWidgets import QFileDialog
 
-from napari_panoptic.nuclei.crop_reader import CropReader, CropSize
-from napari_panoptic.nuclei.crops import (
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.crop_reader import CropReader, CropSize
+from napari_panoptic.nuclei.display.crops import (
     FIELD_STEP_PX,
     LARGE_SHARE,
     ROOM,
@@ -21,7 +22,6 @@ from napari_panoptic.nuclei.crops import (
     CropSource,
     bounded_field_px,
 )
-from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.failure_sections import (
     GroupBy,
     let_through,
@@ -37,9 +37,9 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     chosen_failures,
     objects_with_ids,
 )
-from napari_panoptic.nuclei.session import Selection
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.summary import RegionSummary
+from napari_panoptic.nuclei.live.session import Selection
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers

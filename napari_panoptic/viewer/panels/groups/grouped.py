@@ -10,8 +10,8 @@ from napari_panoptic.nuclei.explain.failure_groups import (
     counts_if_merged,
     failure_groups,
 )
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.metrics import Metrics, unit_metrics
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
 from napari_panoptic.viewer.panels.seen_part import Material
 
 

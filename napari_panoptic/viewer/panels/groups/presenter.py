@@ -11,7 +11,7 @@ from napari_panoptic.nuclei.explain.cohort_losses import LossesSoFar, cohort_los
 from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,
 )
-from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream

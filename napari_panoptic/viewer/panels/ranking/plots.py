@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from napari_panoptic.nuclei.challenge import evaluate_challenge
 from napari_panoptic.nuclei.cohort_report import CohortReport, Varied
-from napari_panoptic.nuclei.conditions import radius_conditions, threshold_conditions
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.experiment import Experiment, cohort_robustness
 from napari_panoptic.nuclei.protocols import alignments
+from napari_panoptic.nuclei.regions.conditions import radius_conditions, threshold_conditions
+from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report import plots

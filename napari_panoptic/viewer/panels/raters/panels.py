@@ -25,7 +25,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.nuclei.palette import hex_colour
+from napari_panoptic.nuclei.display.palette import hex_colour
 from napari_panoptic.raters.cohort import RatedCohort, RatersSettings
 from napari_panoptic.raters.levels import Comparison, RaterAgreement, Standing, standing
 from napari_panoptic.raters.objects import ObjectAgreement

@@ -11,7 +11,7 @@ from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import QGridLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.nuclei.palette import STATUS_COLOURS
+from napari_panoptic.nuclei.display.palette import STATUS_COLOURS
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Status, Verdict
 from napari_panoptic.review.judged import VERDICTS

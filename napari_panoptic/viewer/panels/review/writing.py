@@ -12,7 +12,7 @@ from qtpy.QtWidgets import QFileDialog
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, write_geojson
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.session import Session
+from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side

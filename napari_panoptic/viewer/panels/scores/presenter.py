@@ -15,9 +15,9 @@ from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.display.title import threshold_text
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
+from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.scores.cohort_scores import CohortScores, cohort_scores
 from napari_panoptic.nuclei.scores.thresholds import BestThreshold
-from napari_panoptic.nuclei.session import Session
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side

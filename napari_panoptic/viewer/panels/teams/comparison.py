@@ -12,7 +12,7 @@ from napari_panoptic.nuclei.display.consensus_picture import (
 from napari_panoptic.nuclei.display.team_pictures import CellPictures, cell_pictures
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.consensus import Consensus, consensus
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.viewer.panels.seen_part import Material
 from napari_panoptic.viewer.state.modes import ViewMode
 

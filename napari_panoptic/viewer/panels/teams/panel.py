@@ -28,7 +28,7 @@ from napari_panoptic.nuclei.display.consensus_picture import (
 )
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.consensus import FpPlace
-from napari_panoptic.nuclei.session import Selection
+from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable

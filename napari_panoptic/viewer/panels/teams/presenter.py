@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from napari_panoptic.nuclei.display.consensus_picture import Count
+from napari_panoptic.nuclei.display.palette import class_colours
 from napari_panoptic.nuclei.explain.consensus import FpPlace
-from napari_panoptic.nuclei.palette import class_colours
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.keys import Shortcut

@@ -22,8 +22,8 @@ from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.explain.version_diff import CHANGE_MEANINGS, Change
+from napari_panoptic.nuclei.explain.versions import VersionComparison
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.nuclei.versions import VersionComparison
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.flow_bar import FlowBar

@@ -9,16 +9,16 @@ from functools import partial
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.progress import Progress
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
-from napari_panoptic.nuclei.run import RegionDone
-from napari_panoptic.nuclei.session import Session
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.versions import (
+from napari_panoptic.nuclei.explain.versions import (
     VersionComparison,
     check_scoring,
     compare_in_region,
     compare_teams_of,
 )
+from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.nuclei.regions.run import RegionDone
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings

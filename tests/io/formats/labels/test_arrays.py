@@ -18,9 +18,9 @@ from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.images import probe_image, read_image
-from napari_panoptic.nuclei.conditions import Condition
-from napari_panoptic.nuclei.experiment import Experiment
-from napari_panoptic.nuclei.run import region_fingerprint
+from napari_panoptic.nuclei.regions.conditions import Condition
+from napari_panoptic.nuclei.regions.experiment import Experiment
+from napari_panoptic.nuclei.regions.run import region_fingerprint
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import EvaluationSettings

@@ -23,7 +23,7 @@ from napari_panoptic.io.formats.polygons.coco_instances import (
 )
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.guard import VARIABLE
-from napari_panoptic.nuclei.snapshots import load_region
+from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side

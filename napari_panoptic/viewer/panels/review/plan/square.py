@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.kernels.drawing import MARK, MARK_EDGE
 from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.nuclei.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.review.plan.units import TILE_PX
 from napari_panoptic.viewer.layers.mark_layer import MarkLayer
 

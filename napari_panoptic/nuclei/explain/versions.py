@@ -1,0 +1,581 @@
+"""An old and a new version of predictions: what changed, how certainly, and for which objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import PanopticError, SettingsError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.common.text import counted, english_list
+from napari_panoptic.io.evaluation_tables import EvaluationTables
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.explain.quality_change import QualityChange, quality_change
+from napari_panoptic.nuclei.explain.version_diff import (
+    IOU_STEP,
+    VersionDiff,
+    disc_pairs,
+    joined_pairs,
+    pair_rows,
+    pixel_pairs,
+    version_diff,
+)
+from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
+from napari_panoptic.nuclei.patients import TeamSummary, summarise_team
+from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
+from napari_panoptic.nuclei.regions.conditions import Condition
+from napari_panoptic.nuclei.regions.experiment import Experiment
+from napari_panoptic.nuclei.regions.reading import TooLargeError
+from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.nuclei.regions.results import RegionResult, unreadable_region, with_figures
+from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
+from napari_panoptic.nuclei.regions.stored_objects import RegionCounts, counts_of_rows
+from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Scoring
+from napari_panoptic.statistics.differences import (
+    Decision,
+    PairedDifference,
+    Verdict,
+    decide,
+    paired_differences,
+)
+
+MARGIN = 0.01
+"""By how much a new version may be worse, unless the user says otherwise."""
+
+_NO_OBJECTS = (
+    "versions are compared object by object, which the challenge's scoring does not do: choose "
+    "another protocol"
+)
+
+_IN_THE_WAY = (FindingKind.MISSING, FindingKind.UNREADABLE)
+
+Place = tuple[str, str]
+
+
+class Pairing(StrEnum):
+    """How FPs of the two versions were recognised as the same object."""
+
+    PIXELS = "pixels"  # IoU of their pixels above 0.5
+    DISCS = "discs"  # IoU above 0.5 of discs of their areas at their centroids
+    MIXED = "pixels, and discs in regions that are read in windows"
+
+
+@dataclass(frozen=True, eq=False)
+class Version:
+    """The objects and counts of one version.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    objects
+        One row per object: patient, region and `OBJECT_COLUMNS`.
+    regions
+        The counts of every region that was evaluated, also of those without objects.
+    """
+
+    name: str
+    objects: pd.DataFrame
+    regions: Sequence[RegionCounts]
+
+
+@dataclass(frozen=True, eq=False)
+class VersionComparison:
+    """An old and a new version compared.
+
+    Parameters
+    ----------
+    diff
+        Object by object.
+    change
+        The change of PQ, split into parts.
+    metrics
+        The difference of every metric, paired by patient; Holm's correction is over these.
+    classes
+        The difference of the PQ of every class, likewise.
+    metric
+        The metric that decides.
+    decision
+        The verdict.
+    regions
+        Number of regions that were compared.
+    only_old, only_new
+        Regions that were evaluated for one version only, and are left out.
+    pairing
+        How FPs were recognised.
+    findings
+        What was missing, odd or unreadable.
+    """
+
+    diff: VersionDiff
+    change: QualityChange
+    metrics: tuple[PairedDifference, ...]
+    classes: tuple[PairedDifference, ...]
+    metric: str
+    decision: Decision
+    regions: int
+    only_old: tuple[str, ...]
+    only_new: tuple[str, ...]
+    pairing: Pairing
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def deciding(self) -> PairedDifference:
+        """The difference of the metric that decides."""
+        return next(one for one in self.metrics if one.name == self.metric)
+
+
+def check_metric(name: str, margin: float) -> None:
+    """Check the metric and the margin of a comparison.
+
+    Raises
+    ------
+    SettingsError
+        For an unknown metric, or a margin below 0.
+    """
+    if name not in METRIC_NAMES:
+        raise SettingsError(f"metric must be one of {english_list(METRIC_NAMES)}, found '{name}'")
+    if not 0 <= margin < float("inf"):
+        raise SettingsError(f"margin must be a number from 0, found {margin:g}")
+
+
+def check_scoring(settings: EvaluationSettings) -> None:
+    """Check that settings have an outcome for each object.
+
+    Raises
+    ------
+    SettingsError
+        For the challenge's scoring.
+    """
+    if settings.scoring is Scoring.CHALLENGE:
+        raise SettingsError(_NO_OBJECTS)
+
+
+def compare_versions(
+    old: Version,
+    new: Version,
+    class_names: Sequence[str],
+    *,
+    metric: str = "pq",
+    margin: float = MARGIN,
+    iou_step: float = IOU_STEP,
+    same_fps: pd.DataFrame | None = None,
+    pairing: Pairing = Pairing.DISCS,
+    findings: Sequence[Finding] = (),
+) -> VersionComparison:
+    """Compare two versions over the regions that both have been evaluated in.
+
+    A verdict of not-worse becomes undecided if regions were evaluated for the old version
+    only: a version that fails on difficult images must not pass by that.
+
+    Parameters
+    ----------
+    old, new
+        The versions, evaluated with the same settings.
+    class_names
+        The scored classes, in order.
+    metric, margin
+        The metric that decides, and by how much it may be worse.
+    iou_step
+        See `version_diff`.
+    same_fps, pairing
+        FPs that are one object in both versions, and how they were recognised; None to
+        pair them without pixels.
+    findings
+        What was odd in the inputs.
+
+    Raises
+    ------
+    SettingsError
+        For an unknown metric, or a negative margin.
+    PanopticError
+        If no region was evaluated for both, or the annotations differ.
+    """
+    check_metric(metric, margin)
+    places = [{(one.patient, one.region) for one in version.regions} for version in (old, new)]
+    common = places[0] & places[1]
+    if not common:
+        reasons = [one.message for one in findings if one.kind in _IN_THE_WAY]
+        why = f" ({reasons[0]})" if reasons else ""
+        raise PanopticError(
+            f"expected regions that both versions were evaluated in, found none{why}; evaluate "
+            "both on the same cohort"
+        )
+    only_old, only_new = (tuple(sorted(own - common)) for own in places)
+    old, new = _within(old, common), _within(new, common)
+    diff = version_diff(
+        old.objects,
+        new.objects,
+        names=(old.name, new.name),
+        same_fps=same_fps,
+        iou_step=iou_step,
+    )
+    classes = tuple(class_names)
+    summaries = [summarise_team(_counted(version), classes) for version in (old, new)]
+    patients = sorted({patient for patient, _ in common})
+    metrics = paired_differences(
+        _defined({name: _figures(summaries, patients, name) for name in METRIC_NAMES}, keep=metric),
+        patients,
+        lower_is_better=LOWER_IS_BETTER,
+    )
+    by_class = paired_differences(
+        _defined(
+            {name: _class_figures(summaries, patients, place) for place, name in enumerate(classes)}
+        ),
+        patients,
+    )
+    decision = decide(next(one for one in metrics if one.name == metric), margin)
+    if only_old and decision.verdict is Verdict.NOT_WORSE:
+        decision = replace(
+            decision,
+            verdict=Verdict.UNDECIDED,
+            reason=f"{decision.reason}, but {counted(len(only_old), 'region')} could be "
+            f"evaluated for {old.name} only",
+        )
+    return VersionComparison(
+        diff=diff,
+        change=quality_change(diff, classes),
+        metrics=metrics,
+        classes=by_class,
+        metric=metric,
+        decision=decision,
+        regions=len(common),
+        only_old=tuple(region for _, region in only_old),
+        only_new=tuple(region for _, region in only_new),
+        pairing=pairing,
+        findings=(*findings, *_left_out(only_old, old.name), *_left_out(only_new, new.name)),
+    )
+
+
+def _within(version: Version, places: set[Place]) -> Version:
+    kept = [one for one in version.regions if (one.patient, one.region) in places]
+    if len(kept) == len(version.regions):
+        return version
+    own = pd.MultiIndex.from_frame(version.objects[["patient", "region"]])
+    objects = version.objects[own.isin(list(places))].reset_index(drop=True)
+    return replace(version, objects=objects, regions=kept)
+
+
+def _counted(version: Version) -> list[tuple[str, Counts]]:
+    return [(one.patient, one.counts) for one in version.regions]
+
+
+def _figures(
+    summaries: Sequence[TeamSummary], patients: Sequence[str], metric: str
+) -> tuple[list[float], list[float]]:
+    old, new = ([own.metrics[patient][metric] for patient in patients] for own in summaries)
+    return old, new
+
+
+def _class_figures(
+    summaries: Sequence[TeamSummary], patients: Sequence[str], place: int
+) -> tuple[list[float], list[float]]:
+    old, new = (
+        [float(own.patients[patient].figures_by_class["pq"][place]) for patient in patients]
+        for own in summaries
+    )
+    return old, new
+
+
+def _defined(
+    figures: Mapping[str, tuple[list[float], list[float]]], keep: str = ""
+) -> dict[str, tuple[list[float], list[float]]]:
+    """Leave out what no patient has, such as distances that were not measured."""
+    return {
+        name: values
+        for name, values in figures.items()
+        if name == keep or not np.isnan(values).all()
+    }
+
+
+def _left_out(places: Sequence[Place], name: str) -> tuple[Finding, ...]:
+    if not places:
+        return ()
+    regions = [region for _, region in places]
+    message = (
+        f"{len(regions)} region(s) were evaluated for '{name}' only, and are left out of the "
+        f"comparison: {english_list(regions[:5])}"
+    )
+    return (Finding(FindingKind.MISSING, message, team=name, count=len(regions)),)
+
+
+# --- from the files of a cohort ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _NewResult(RegionResult):
+    """The result of the new version, with the ids of FPs that the old version has too."""
+
+    same_fps: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+
+
+@dataclass(frozen=True)
+class _VersionWork(Experiment):
+    """Evaluates an old and a new team under one condition, and pairs their FPs by pixels."""
+
+    def evaluate(self, cohort: Cohort, region: Region) -> list[list[RegionResult]]:
+        """Evaluate both in one region; regions read in windows are left to the caller."""
+        (condition,) = self.conditions
+        try:
+            held = HeldRegion(cohort, region, condition.settings, held_up_to_px=self.held_up_to_px)
+        except TooLargeError:
+            raise
+        except (PanopticError, OSError) as error:
+            return [unreadable_region(region, self.team_names, error)]
+        found = [
+            held.evaluate(team, condition.settings, condition.source) for team in self.team_names
+        ]
+        results = []
+        for team, one in zip(self.team_names, found, strict=True):
+            result = RegionResult(
+                team, region.patient, region.name, None, None, findings=one.findings
+            )
+            if one.evaluation is not None:
+                result = with_figures(result, one.evaluation, condition.settings)
+            results.append(result)
+        old, new = (one.evaluation for one in found)
+        if old is not None and new is not None:
+            fields = {**vars(results[1]), "same_fps": pixel_pairs(old, new)}
+            results[1] = _NewResult(**fields)
+        return [results]
+
+
+def compare_teams_of(
+    cohort: Cohort,
+    old: str,
+    new: str,
+    settings: EvaluationSettings,
+    *,
+    source: Source | None = None,
+    metric: str = "pq",
+    margin: float = MARGIN,
+    iou_step: float = IOU_STEP,
+    jobs: int | None = None,
+    scheduler: str = THREADS,
+    held_up_to_px: int | None = None,
+    on_result: Callable[[RegionDone], None] | None = None,
+    progress: Progress = UNWATCHED,
+) -> VersionComparison:
+    """Evaluate two teams of a cohort, and compare them as versions.
+
+    Parameters
+    ----------
+    cohort, old, new
+        The cohort, and the names of two of its teams.
+    settings, source
+        How to evaluate, and which format of the predictions.
+    metric, margin, iou_step
+        See `compare_versions`.
+    jobs, scheduler, on_result
+        See `napari_panoptic.nuclei.regions.run.run_regions`.
+    held_up_to_px
+        Larger regions are read in windows, and their FPs are paired without pixels; None
+        for the default.
+    progress
+        Whether the comparison is still wanted; checked after each region.
+
+    Raises
+    ------
+    SettingsError
+        For the challenge's scoring, which has no outcome for each object.
+    PanopticError
+        As `compare_versions`; a StoppedError if the comparison is cancelled.
+    """
+    check_metric(metric, margin)
+    check_scoring(settings)
+    work = _VersionWork((old, new), (Condition("versions", settings, source),))
+    if held_up_to_px is not None:
+        work = replace(work, held_up_to_px=held_up_to_px)
+    results: tuple[list[RegionResult], list[RegionResult]] = ([], [])
+    findings = list(cohort.findings)
+    same_fps: list[pd.DataFrame] = []
+    in_windows: list[str] = []
+    for ((first, second),) in run_regions(
+        cohort,
+        work,
+        jobs=jobs,
+        scheduler=scheduler,
+        on_result=on_result,
+        is_wanted=progress.is_wanted,
+    ):
+        results[0].append(first)
+        results[1].append(second)
+        findings += [*first.findings, *second.findings]
+        if first.objects is None or second.objects is None:
+            continue
+        if isinstance(second, _NewResult) and second.same_fps is not None:
+            same_fps.append(pair_rows((first.patient, first.region), *second.same_fps))
+        else:
+            same_fps.append(disc_pairs(_placed(first), _placed(second)))
+            in_windows.append(first.region)
+    progress.check()
+    if in_windows:
+        findings.append(_without_pixels(in_windows))
+    return compare_versions(
+        _version(old, results[0]),
+        _version(new, results[1]),
+        cohort.scheme.names,
+        metric=metric,
+        margin=margin,
+        iou_step=iou_step,
+        same_fps=joined_pairs(same_fps),
+        pairing=Pairing.MIXED if in_windows else Pairing.PIXELS,
+        findings=list(dict.fromkeys(findings)),
+    )
+
+
+def compare_in_region(
+    region: Region,
+    old: tuple[str, Evaluation],
+    new: tuple[str, Evaluation],
+    class_names: Sequence[str],
+) -> VersionComparison:
+    """Compare two versions in one region.
+
+    Parameters
+    ----------
+    region
+        The region.
+    old, new
+        Name and evaluation of either version, against the same reference, not under edit.
+    class_names
+        The scored classes, in order.
+    """
+    place = region.patient, region.name
+    results = [
+        with_figures(RegionResult(name, *place, None, None), evaluation, evaluation.settings)
+        for name, evaluation in (old, new)
+    ]
+    return compare_versions(
+        _version(old[0], results[:1]),
+        _version(new[0], results[1:]),
+        class_names,
+        same_fps=pair_rows(place, *pixel_pairs(old[1], new[1])),
+        pairing=Pairing.PIXELS,
+    )
+
+
+def _version(name: str, results: Sequence[RegionResult]) -> Version:
+    frames = [_placed(result) for result in results if result.objects is not None]
+    objects = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    regions = [
+        RegionCounts(result.patient, result.region, result.counts)
+        for result in results
+        if result.counts is not None
+    ]
+    return Version(name, objects, regions)
+
+
+def _placed(result: RegionResult) -> pd.DataFrame:
+    if result.objects is None:
+        return pd.DataFrame()
+    return result.objects.assign(patient=result.patient, region=result.region)
+
+
+def _without_pixels(regions: Sequence[str]) -> Finding:
+    message = (
+        f"{len(regions)} region(s) were read in windows: {english_list(regions[:5])}. Their FPs "
+        "are paired as discs of their areas at their centroids, not by their pixels"
+    )
+    return Finding(FindingKind.FALLBACK, message, count=len(regions))
+
+
+# --- from the tables of evaluations -----------------------------------------------------------
+
+
+def compare_evaluations(
+    old: EvaluationTables,
+    new: EvaluationTables,
+    teams: tuple[str, str],
+    *,
+    names: tuple[str, str] | None = None,
+    metric: str = "pq",
+    margin: float = MARGIN,
+    iou_step: float = IOU_STEP,
+) -> VersionComparison:
+    """Compare a team of an evaluation with one of another, or of the same.
+
+    There are no pixels: FPs are paired as discs, see `disc_pairs`.
+
+    Parameters
+    ----------
+    old, new
+        The evaluations.
+    teams
+        The team in either.
+    names
+        Names of the versions; those of the teams if None.
+    metric, margin, iou_step
+        See `compare_versions`.
+
+    Raises
+    ------
+    SettingsError
+        As `compare_teams_of`.
+    PanopticError
+        If settings or classes differ, or as `compare_versions`.
+    """
+    check_metric(metric, margin)
+    _check_comparable(old, new)
+    names = teams if names is None else names
+    both = zip((old, new), teams, names, strict=True)
+    versions = [_stored_version(tables, team, name) for tables, team, name in both]
+    findings = [
+        finding
+        for tables, team in zip((old, new), teams, strict=True)
+        for finding in tables.findings
+        if finding.team in (None, team)
+    ]
+    return compare_versions(
+        versions[0],
+        versions[1],
+        old.class_names,
+        metric=metric,
+        margin=margin,
+        iou_step=iou_step,
+        findings=list(dict.fromkeys(findings)),
+    )
+
+
+def _stored_version(tables: EvaluationTables, team: str, name: str) -> Version:
+    objects = tables.objects[tables.objects["team"] == team].reset_index(drop=True)
+    places = tables.places[tables.places["team"] == team]
+    counted = {
+        (one.patient, one.region): one for one in counts_of_rows(objects, tables.class_names)
+    }
+    empty = Counts.zero(tables.class_names)
+    regions = [
+        counted.get((patient, region), RegionCounts(patient, region, empty))
+        for patient, region in zip(places["patient"], places["region"], strict=True)
+    ]
+    return Version(name, objects, regions)
+
+
+def _check_comparable(old: EvaluationTables, new: EvaluationTables) -> None:
+    """Check that two evaluations differ in their predictions only."""
+    if old.settings.get("scoring") == str(Scoring.CHALLENGE):
+        raise SettingsError(_NO_OBJECTS, path=old.folder)
+    names = {*old.settings, *new.settings} - {"distances"}
+    differing = sorted(n for n in names if old.settings.get(n) != new.settings.get(n))
+    if differing:
+        found = english_list(
+            [f"{n} {old.settings.get(n)} and {new.settings.get(n)}" for n in differing]
+        )
+        raise PanopticError(
+            f"expected two evaluations with the same settings, found {found}; evaluate both with "
+            "the same settings",
+            path=new.folder,
+        )
+    if old.class_names != new.class_names:
+        raise PanopticError(
+            f"expected the classes {english_list(old.class_names)} in both evaluations, found "
+            f"{english_list(new.class_names)}; evaluate both on the same cohort",
+            path=new.folder,
+        )

@@ -1,0 +1,494 @@
+"""Everything there is to show of one region: read, restored and evaluated.
+
+Loading may run in any thread. What new settings do not change is taken from an
+earlier snapshot of the region, not computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import LabelError, UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import Progress, Report, StoppedError, always
+from napari_panoptic.io.images import SlideImage, read_image
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.regions.reading import (
+    HELD_UP_TO_PX,
+    RegionSize,
+    region_size,
+    unreadable,
+)
+from napari_panoptic.nuclei.regions.region import Evaluated, HeldRegion, WindowedRegion
+from napari_panoptic.nuclei.values.cohort import Cohort, Placement, Region, Source
+from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+
+AT_A_TIME = 2
+"""How many teams are restored and evaluated side by side: kernels release the GIL."""
+
+
+@dataclass(frozen=True, eq=False)
+class RegionSnapshot:
+    """Everything there is to show of one region under one set of settings.
+
+    Parameters
+    ----------
+    region
+        Which region.
+    shape
+        Height and width in px.
+    mpp
+        Micrometres per pixel, or None.
+    image
+        The pixels, or None if there are none to show.
+    reference
+        The annotated objects, or None if there is no usable annotation. With the
+        pixels that they share if the settings keep overlaps, and so below.
+    ambiguous
+        bool image (y, x) of the excluded area, or None.
+    predictions
+        Team -> its objects; teams without a usable prediction are absent.
+    evaluations
+        Team -> its evaluation; empty without a reference.
+    settings, source
+        The settings, and the format of the predictions that was requested.
+    findings
+        What was missing, vanished, overlapping or unreadable in this region.
+    pending
+        Teams that are still being read or evaluated: absent above, for now.
+    slides
+        Team -> its evaluation, if the region is read in windows: then there
+        is no reference, prediction or evaluation above.
+    tried
+        Teams of such a region that were evaluated, or cannot be.
+    work
+        Keeps what was read and counted, so that it need not be read again.
+    placement
+        Where its pixels lie in a viewer; None to place them by micrometres per pixel.
+    """
+
+    region: Region
+    shape: tuple[int, int]
+    mpp: float | None
+    image: SlideImage | None
+    reference: LabelImage | None
+    ambiguous: NDArray[np.bool_] | None
+    predictions: Mapping[str, LabelImage]
+    evaluations: Mapping[str, Evaluation]
+    settings: EvaluationSettings
+    source: Source | None
+    findings: tuple[Finding, ...]
+    pending: frozenset[str] = frozenset()
+    slides: Mapping[str, Evaluation[TiledPair]] = field(default_factory=dict)
+    tried: frozenset[str] = frozenset()
+    work: HeldRegion | WindowedRegion | None = None
+    placement: Placement | None = None
+
+    @property
+    def is_slide(self) -> bool:
+        """Whether the region is read in windows."""
+        return isinstance(self.work, WindowedRegion)
+
+    @property
+    def keeps_overlaps(self) -> bool:
+        """Whether there are objects that share pixels, and keep them."""
+        sides = (self.reference, *self.predictions.values())
+        return any(labels is not None and labels.planes for labels in sides)
+
+    def result(self, team: str | None) -> Evaluation | Evaluation[TiledPair] | None:
+        """Return a team's evaluation, of a held region or of a slide; None if there is none."""
+        if team is None:
+            return None
+        return self.evaluations.get(team) or self.slides.get(team)
+
+    def is_whole_for(self, settings: EvaluationSettings, source: Source | None) -> bool:
+        """Return whether all teams are there, under these settings and from this source."""
+        return not self.pending and self.settings == settings and self.source == source
+
+    def row_at(self, side: Side, team: str | None, y: int, x: int) -> int | None:
+        """Find the object at a pixel.
+
+        Parameters
+        ----------
+        side, team
+            The reference as the team's evaluation has it, or the team's
+            prediction.
+        y, x
+            A pixel inside the region.
+
+        Returns
+        -------
+        int or None
+            The object's 0-based row in the team's outcomes; None for background.
+        """
+        labels = self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
+        if labels is None or not labels.index[y, x]:
+            return None
+        row = int(labels.index[y, x]) - 1
+        evaluation = self.evaluations.get(team or "")
+        if evaluation is None:
+            return row
+        return evaluation.outcomes.side(side).row_of(int(labels.ids[row]))
+
+    def index_of(self, side: Side, team: str | None, row: int) -> int | None:
+        """Find the number by which an object's pixels are marked in its label image.
+
+        While objects are edited that is not their row plus one.
+
+        Parameters
+        ----------
+        side, team
+            The reference as the team's evaluation has it, or the team's
+            prediction.
+        row
+            0-based row in the team's outcomes.
+
+        Returns
+        -------
+        int or None
+            The value in ``LabelImage.index``; None if there is no such object.
+        """
+        labels = self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
+        evaluation = self.evaluations.get(team or "")
+        if labels is None or evaluation is None:
+            return None if labels is None or row >= len(labels) else row + 1
+        ids = evaluation.outcomes.side(side).ids
+        if row >= len(ids):
+            return None
+        if row < len(labels) and labels.ids[row] == ids[row]:
+            return row + 1
+        slots = np.flatnonzero(labels.ids == ids[row])
+        return int(slots[0]) + 1 if len(slots) else None
+
+
+def load_region(
+    cohort: Cohort,
+    region_name: str,
+    settings: EvaluationSettings,
+    *,
+    source: Source | None = None,
+    previous: RegionSnapshot | None = None,
+) -> RegionSnapshot:
+    """Read and evaluate everything of one region.
+
+    Parameters
+    ----------
+    cohort
+        The cohort of the region.
+    region_name
+        Its name.
+    settings
+        How to restore and evaluate.
+    source
+        Which format of the predictions to read; None for the usual one.
+    previous
+        An earlier snapshot; what the new settings do not change is taken from
+        it, not read again.
+
+    Raises
+    ------
+    PanopticError
+        If not even the size of the region can be found out.
+    """
+    *_, whole = load_in_steps(cohort, region_name, settings, source=source, previous=previous)
+    return whole
+
+
+def picture_first(
+    cohort: Cohort, region_name: str, settings: EvaluationSettings
+) -> RegionSnapshot | None:
+    """Return a region with its pixels only, to be shown while the rest is being loaded.
+
+    Parameters
+    ----------
+    cohort, region_name, settings
+        As in :func:`load_region`; every team is pending.
+
+    Returns
+    -------
+    RegionSnapshot or None
+        None if there are no pixels to show.
+    """
+    region = cohort.region(region_name)
+    image, findings = read_picture(region)
+    if image is None:
+        return None
+    return RegionSnapshot(
+        region=region,
+        shape=image.shape,
+        mpp=image.mpp,
+        image=image,
+        reference=None,
+        ambiguous=None,
+        predictions={},
+        evaluations={},
+        settings=settings,
+        source=None,
+        findings=findings,
+        pending=frozenset(team.name for team in cohort.teams),
+        placement=cohort.placement,
+    )
+
+
+def load_in_steps(
+    cohort: Cohort,
+    region_name: str,
+    settings: EvaluationSettings,
+    *,
+    source: Source | None = None,
+    previous: RegionSnapshot | None = None,
+    first: str | None = None,
+    is_wanted: Callable[[], bool] = always,
+    progress: Report | None = None,
+    held_up_to_px: int = HELD_UP_TO_PX,
+) -> Iterator[RegionSnapshot]:
+    """Read and evaluate one region, the team that is shown before the others.
+
+    Of a region that is too large to hold, only the team that is shown is
+    evaluated, in windows: one takes gigabytes to read.
+
+    Parameters
+    ----------
+    cohort, region_name, settings, source, previous
+        As in :func:`load_region`.
+    first
+        The team that is shown; None to evaluate all at the same time.
+    is_wanted
+        Called between teams, and between windows; nothing more is yielded
+        once it returns False.
+    progress
+        Called with the progress of a region that is read in windows, from the
+        calling thread.
+    held_up_to_px
+        Regions of more pixels are read in windows.
+
+    Yields
+    ------
+    RegionSnapshot
+        First with the team that is shown only (if there are others), then with
+        all teams. Of a region that is read in windows first the picture, then
+        with the team that is shown.
+
+    Raises
+    ------
+    PanopticError
+        If not even the size of the region can be found out.
+    """
+    region = cohort.region(region_name)
+    kept = previous if previous is not None and previous.region == region else None
+    size = region_size(cohort, region) if kept is None else RegionSize(kept.shape, kept.mpp, ())
+    if size.shape[0] * size.shape[1] > held_up_to_px:
+        # What was read ahead as a whole is of no use here.
+        kept = kept if kept is not None and kept.is_slide else None
+        start = replace(
+            _begun(cohort, region, size, settings, source, kept), placement=cohort.placement
+        )
+        watched = Progress(is_wanted, progress)
+        yield from _slide_in_steps(cohort, start, kept, first, watched)
+        return
+    kept = None if kept is None or kept.is_slide else kept
+    if kept is not None and kept.is_whole_for(settings, source):
+        yield kept
+        return
+    yield from _held_in_steps(cohort, region, settings, source, kept, first, is_wanted)
+
+
+# --- held in memory ---------------------------------------------------------------------------
+
+
+def _held_in_steps(
+    cohort: Cohort,
+    region: Region,
+    settings: EvaluationSettings,
+    source: Source | None,
+    kept: RegionSnapshot | None,
+    first: str | None,
+    is_wanted: Callable[[], bool],
+) -> Iterator[RegionSnapshot]:
+    names = [team.name for team in cohort.teams]
+    done: dict[str, Evaluated[Evaluation]] = {}
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        # Decoding pixels releases the GIL, beside the annotation and the first team.
+        pixels = pool.submit(_pixels, region, kept)
+        if kept is not None and isinstance(kept.work, HeldRegion):
+            work = kept.work.copy()
+        else:
+            work = HeldRegion(cohort, region, settings)
+        start = replace(_without_teams(work, region, settings, source), placement=cohort.placement)
+        if first in names and len(names) > 1:
+            done[first] = work.evaluate(first, settings, source)
+    image, odd = pixels.result()
+    findings = (*odd, *(finding for finding in start.findings if finding not in odd))
+    start = replace(start, image=image, findings=findings)
+    if any(found.evaluation is not None for found in done.values()):
+        yield _with_teams(start, names, done)
+    others = [name for name in names if name not in done]
+
+    def evaluated(name: str) -> Evaluated[Evaluation] | None:
+        return work.evaluate(name, settings, source) if is_wanted() else None
+
+    with ThreadPoolExecutor(max_workers=AT_A_TIME) as pool:
+        for name, found in zip(others, pool.map(evaluated, others), strict=True):
+            if found is None:
+                return
+            done[name] = found
+    yield _with_teams(start, names, done)
+
+
+def _without_teams(
+    work: HeldRegion, region: Region, settings: EvaluationSettings, source: Source | None
+) -> RegionSnapshot:
+    """Return a snapshot with the annotation; pixels and teams are still to come."""
+    reference = work.reference(settings)
+    masks = reference.masks
+    try:
+        labels = work.reference_labels(settings)
+    except LabelError:  # every team has a finding then: none can be evaluated
+        labels = None if masks is None else masks.labels
+    return RegionSnapshot(
+        region=region,
+        shape=reference.shape,
+        mpp=reference.mpp,
+        image=None,
+        reference=labels,
+        ambiguous=None if masks is None else masks.ambiguous,
+        predictions={},
+        evaluations={},
+        settings=settings,
+        source=source,
+        findings=reference.findings,
+        work=work,
+    )
+
+
+def _with_teams(
+    start: RegionSnapshot, names: list[str], done: Mapping[str, Evaluated[Evaluation]]
+) -> RegionSnapshot:
+    """Return a snapshot with the teams that are done, in the cohort's order."""
+    ready = {name: done[name] for name in names if name in done}
+    findings = (finding for found in ready.values() for finding in found.of_team)
+    return replace(
+        start,
+        predictions={n: found.labels for n, found in ready.items() if found.labels is not None},
+        evaluations={
+            n: found.evaluation for n, found in ready.items() if found.evaluation is not None
+        },
+        findings=tuple(dict.fromkeys((*start.findings, *findings))),
+        pending=frozenset(names) - frozenset(done),
+    )
+
+
+def _pixels(
+    region: Region, kept: RegionSnapshot | None
+) -> tuple[SlideImage | None, tuple[Finding, ...]]:
+    """Return the image and what was odd about it, from an earlier snapshot if there is one."""
+    if kept is not None:
+        own = (f for f in kept.findings if f.path == region.image and f.path)
+        return kept.image, tuple(own)
+    return read_picture(region)
+
+
+def read_picture(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:
+    """Return the image of a region, and what is odd about it; None if there is none to show."""
+    if region.image is None:
+        return None, ()
+    try:
+        image = read_image(region.image, region.image_item)
+    except (UnreadableFileError, OSError) as error:
+        return None, (unreadable(error, region=region.name),)
+    if region.mpp is not None:
+        known = tuple(f for f in image.findings if f.kind is not FindingKind.NO_MPP)
+        image = replace(image, mpp=region.mpp, findings=known)
+    return image, tuple(replace(finding, region=region.name) for finding in image.findings)
+
+
+# --- read in windows --------------------------------------------------------------------------
+
+
+def _begun(
+    cohort: Cohort,
+    region: Region,
+    size: RegionSize,
+    settings: EvaluationSettings,
+    source: Source | None,
+    kept: RegionSnapshot | None,
+) -> RegionSnapshot:
+    """Return a snapshot of a slide with its picture, and with what is known already."""
+    if kept is not None and isinstance(kept.work, WindowedRegion):
+        of_source = kept.source == source
+        return replace(
+            kept,
+            settings=settings,
+            source=source,
+            slides=kept.slides if of_source and kept.settings == settings else {},
+            tried=kept.tried if of_source else frozenset(),
+            work=kept.work.copy(with_teams=of_source),
+            findings=tuple(finding for finding in kept.findings if finding.team is None),
+            pending=frozenset(),
+        )
+    image, odd = read_picture(region)
+    return RegionSnapshot(
+        region=region,
+        shape=size.shape,
+        mpp=size.mpp,
+        image=image,
+        reference=None,
+        ambiguous=None,
+        predictions={},
+        evaluations={},
+        settings=settings,
+        source=source,
+        findings=(*odd, *(finding for finding in size.findings if finding not in odd)),
+        work=WindowedRegion(cohort, region, size),
+    )
+
+
+def _slide_in_steps(
+    cohort: Cohort,
+    start: RegionSnapshot,
+    kept: RegionSnapshot | None,
+    first: str | None,
+    progress: Progress,
+) -> Iterator[RegionSnapshot]:
+    names = [team.name for team in cohort.teams]
+    team = first if first in names else next(iter(names), None)
+    if kept is None and team is not None:
+        yield replace(start, pending=frozenset({team}))
+    if team is None or team in start.slides:
+        yield start
+        return
+    try:
+        yield _with_slide(cohort, start, team, progress)
+    except StoppedError:
+        message = f"evaluating team '{team}' was stopped: press “evaluate” above the picture"
+        stopped = Finding(FindingKind.MISSING, message, region=start.region.name, team=team)
+        yield replace(start, findings=_merged(start.findings, (stopped,)))
+
+
+def _with_slide(
+    cohort: Cohort, start: RegionSnapshot, team: str, progress: Progress
+) -> RegionSnapshot:
+    """Return a snapshot with a team evaluated in windows."""
+    work = start.work
+    if not isinstance(work, WindowedRegion):
+        raise TypeError("a slide is read in windows")
+    found = work.evaluate(team, start.settings, start.source, progress=progress)
+    findings = _merged(start.findings, (*work.findings, *found.findings))
+    if any(finding.kind is FindingKind.CHANGED for finding in found.of_team):
+        work = WindowedRegion(cohort, start.region, work.size)  # opens the new files next time
+    slides = start.slides
+    if found.evaluation is not None:
+        slides = {**slides, team: found.evaluation}
+    return replace(start, slides=slides, tried=start.tried | {team}, work=work, findings=findings)
+
+
+def _merged(known: tuple[Finding, ...], new: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    return tuple(dict.fromkeys((*known, *new)))

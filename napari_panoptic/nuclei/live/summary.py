@@ -1,0 +1,111 @@
+"""Every region and team in a line, for the navigator."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.explain.cohort_failures import RegionFailures, region_failures
+from napari_panoptic.nuclei.metrics import Counts, Metrics
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError, unreadable
+from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+
+
+@dataclass(frozen=True, eq=False)
+class RegionSummary:
+    """One team in one region, in a line.
+
+    Parameters
+    ----------
+    region, team
+        Names.
+    counts
+        Summed outcomes, or None if it could not be evaluated.
+    metrics
+        The figures, or None likewise.
+    findings
+        What was odd, or prevented the evaluation.
+    failures
+        The failed objects; None if it could not be evaluated, or is a whole slide.
+    is_slide
+        Whether the region is too large to be held: its failures are not collected.
+    """
+
+    region: str
+    team: str
+    counts: Counts | None
+    metrics: Metrics | None
+    findings: tuple[Finding, ...] = ()
+    failures: RegionFailures | None = None
+    is_slide: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        region: str,
+        team: str,
+        evaluation: Evaluation[LabelPair] | Evaluation[TiledPair] | None,
+        findings: tuple[Finding, ...] = (),
+    ) -> RegionSummary:
+        """Summarise an evaluation; None if there is none."""
+        if evaluation is None:
+            return cls(region, team, None, None, findings)
+        line = cls(region, team, evaluation.counts, evaluation.metrics, findings)
+        if isinstance(evaluation.pair, TiledPair):
+            return replace(line, is_slide=True)
+        return replace(line, failures=region_failures(evaluation))
+
+
+def evaluate_cohort_summary(
+    cohort: Cohort,
+    settings: EvaluationSettings,
+    *,
+    source: Source | None = None,
+    team_names: tuple[str, ...] | None = None,
+    held_up_to_px: int = HELD_UP_TO_PX,
+    known: Collection[tuple[str, str]] = (),
+) -> Iterator[RegionSummary]:
+    """Evaluate the whole cohort region by region, without distances.
+
+    Parameters
+    ----------
+    cohort, settings
+        What to evaluate, and how.
+    source
+        Which format of the predictions; None for the usual one.
+    team_names
+        Which teams; None for all.
+    held_up_to_px
+        Regions of more pixels are left out: their lines have a finding and no counts.
+    known
+        Regions and teams that are not evaluated again.
+    """
+    quick = settings.replaced(distances=False)
+    teams = tuple(team.name for team in cohort.teams) if team_names is None else team_names
+    for region in cohort.regions:
+        wanted = [team for team in teams if (region.name, team) not in known]
+        if not wanted:
+            continue
+        try:
+            held = HeldRegion(cohort, region, quick, held_up_to_px=held_up_to_px)
+        except (PanopticError, OSError) as error:
+            finding = unreadable(error, region=region.name)
+            is_slide = isinstance(error, TooLargeError)
+            if isinstance(error, TooLargeError):
+                message = f"{error.message}: it is evaluated when it is looked at"
+                finding = replace(finding, message=message)
+            for team in wanted:
+                line = RegionSummary.of(region.name, team, None, (finding,))
+                yield replace(line, is_slide=is_slide)
+            continue
+        for team in wanted:
+            found = held.evaluate(team, quick, source)
+            yield RegionSummary.of(region.name, team, found.evaluation, found.of_team)
+            held.forget(team)

@@ -1,0 +1,192 @@
+"""The results of a cohort under one choice of settings, with averages and team statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.io.fingerprints import file_stamps
+from napari_panoptic.nuclei.challenge import team_score
+from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
+from napari_panoptic.nuclei.patients import TeamSummary, summarise_team
+from napari_panoptic.nuclei.regions.results import RegionResult
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
+from napari_panoptic.statistics.teams import TeamStatistics, team_statistics
+
+LOWER_IS_BETTER = ("mean_hausdorff_px",)
+"""Metrics of which lower ones are better."""
+
+
+@dataclass(frozen=True, eq=False)
+class CohortEvaluation:
+    """The results of a cohort under one choice of settings.
+
+    Parameters
+    ----------
+    cohort, settings
+        What was evaluated, and how.
+    protocol
+        The name of the protocol that the settings are based on.
+    results
+        Every team in every region, also those that could not be evaluated.
+    flattened
+        The results with each pixel in one object, for comparison, if these
+        results keep overlaps.
+    """
+
+    cohort: Cohort
+    settings: EvaluationSettings
+    protocol: str
+    results: Sequence[RegionResult]
+    flattened: Sequence[RegionResult] = ()
+
+    @cached_property
+    def without_overlaps(self) -> CohortEvaluation:
+        """The evaluation with each pixel in one object."""
+        settings = self.settings.replaced(overlaps=Overlaps.FLATTEN)
+        return replace(self, settings=settings, results=self.flattened, flattened=())
+
+    def overlapping_objects(self, team: str) -> int:
+        """Count the predicted objects of a team that share pixels and keep them."""
+        return sum(
+            finding.count
+            for result in self.results
+            for finding in result.findings
+            if finding.kind is FindingKind.OVERLAPPING
+            and result.team == finding.team == team
+            and finding.object_ids
+        )
+
+    def overlapping_references(self, team: str) -> int:
+        """Count the annotated objects that share pixels and keep them, where a team was scored."""
+        found = {
+            finding
+            for result in self.results
+            if result.team == team
+            for finding in result.findings
+            if finding.kind is FindingKind.OVERLAPPING
+            and finding.team is None
+            and finding.object_ids
+        }
+        return sum(finding.count for finding in found)
+
+    @cached_property
+    def team_names(self) -> list[str]:
+        """The teams, in order of first appearance."""
+        return list(dict.fromkeys(result.team for result in self.results))
+
+    @cached_property
+    def evaluated(self) -> list[RegionResult]:
+        """The results with figures."""
+        return [result for result in self.results if result.counts is not None]
+
+    @cached_property
+    def summaries(self) -> dict[str, TeamSummary]:
+        """Team -> its patients and averages."""
+        return {
+            team: summarise_team(self._patient_counts(team), self.cohort.scheme.names)
+            for team in self.team_names
+        }
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What was missing, odd or unreadable, each once."""
+        found = [*self.cohort.findings]
+        for result in self.results:
+            found.extend(result.findings)
+        return list(dict.fromkeys(found))
+
+    def score(self, team: str) -> float:
+        """Return the one number of the protocol: mean over patients, or the challenge's."""
+        if self.settings.scoring is Scoring.CHALLENGE:
+            return team_score(self._patient_counts(team), self.settings.corrections)
+        return self.summaries[team].averaged["pq"].mean
+
+    def _patient_counts(self, team: str) -> list[tuple[str, Counts]]:
+        return [
+            (result.patient, result.counts)
+            for result in self.evaluated
+            if result.team == team and result.counts is not None
+        ]
+
+
+def statistics_of(evaluation: CohortEvaluation) -> dict[str, TeamStatistics]:
+    """Compare the competing teams by every metric over the same patients; empty for fewer than two.
+
+    A patient in whom a team was not evaluated has no figure of that team.
+    """
+    competing = {team.name for team in evaluation.cohort.competing_teams}
+    teams = [team for team in evaluation.team_names if team in competing]
+    if len(teams) < 2:
+        return {}
+    compared = {}
+    for name in METRIC_NAMES:
+        figures = {
+            team: [
+                evaluation.summaries[team].metrics[patient][name]
+                if patient in evaluation.summaries[team].metrics
+                else float("nan")
+                for patient in evaluation.cohort.patients
+            ]
+            for team in teams
+        }
+        compared[name] = team_statistics(
+            figures, evaluation.cohort.patients, higher_is_better=name not in LOWER_IS_BETTER
+        )
+    return compared
+
+
+class InputWatch:
+    """Detects input files that change while they are evaluated.
+
+    Parameters
+    ----------
+    cohort, team_names
+        What will be evaluated.
+    """
+
+    def __init__(self, cohort: Cohort, team_names: Sequence[str]) -> None:
+        self._cohort, self._teams = cohort, tuple(team_names)
+        self._before = file_stamps(input_files(cohort, self._teams))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return a finding for each file that has changed."""
+        now = file_stamps(input_files(self._cohort, self._teams))
+        return tuple(
+            Finding(
+                FindingKind.CHANGED,
+                f"{path.name} was {_became(now[path])} while the cohort was being evaluated; the "
+                f"figures may be of either version: run the same again",
+                path=path,
+            )
+            for path, before in self._before.items()
+            if now[path] != before
+        )
+
+    def noted(self, evaluation: CohortEvaluation) -> CohortEvaluation:
+        """Return the evaluation with a finding for each file that has changed."""
+        changed = self.findings()
+        if not changed:
+            return evaluation
+        cohort = evaluation.cohort
+        return replace(evaluation, cohort=replace(cohort, findings=(*cohort.findings, *changed)))
+
+
+def _became(stamp: object | None) -> str:
+    return "removed" if stamp is None else "changed"
+
+
+def input_files(cohort: Cohort, team_names: Sequence[str]) -> set[Path]:
+    """Return every input file: images, annotations, and all formats of these teams."""
+    paths: set[Path] = set()
+    for region in cohort.regions:
+        paths.update([region.image] if region.image else [])
+        paths.update(region.reference.all_paths if region.reference else ())
+    for (team, _), forms in cohort.predictions.items():
+        if team in team_names:
+            paths.update(path for files in forms.values() for path in files.all_paths)
+    return paths

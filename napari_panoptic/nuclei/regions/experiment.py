@@ -1,0 +1,378 @@
+"""A cohort under many conditions at once: files are read once, and pixels counted once."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import UNWATCHED, Progress
+from napari_panoptic.common.text import english_list
+from napari_panoptic.nuclei.challenge import ChallengeEvaluation
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.protocols import ScoredRegion
+from napari_panoptic.nuclei.regions.conditions import Condition
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError, region_size
+from napari_panoptic.nuclei.regions.region import Evaluated, HeldRegion, WindowedRegion
+from napari_panoptic.nuclei.regions.result_store import PartStore
+from napari_panoptic.nuclei.regions.results import (
+    RegionResult,
+    stored_rows,
+    unreadable_region,
+    with_figures,
+)
+from napari_panoptic.nuclei.regions.robustness import Robustness, robustness
+from napari_panoptic.nuclei.values.cohort import Cohort, Region
+from napari_panoptic.nuclei.values.settings import Scoring
+
+_PATIENCE_S = 0.2
+_MOST_WORKERS = 8
+# Each slide keeps all processors busy, and takes much memory.
+_ONE_SLIDE = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Which teams are evaluated under which conditions.
+
+    Parameters
+    ----------
+    team_names
+        The teams.
+    conditions
+        The conditions.
+    with_objects
+        Whether to include the rows of the objects, or the sums only.
+    held_up_to_px
+        Larger regions are read in windows: see :func:`evaluate_slide`. Without
+        effect on figures.
+    """
+
+    team_names: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+    with_objects: bool = True
+    held_up_to_px: int = HELD_UP_TO_PX
+
+    def evaluate(self, cohort: Cohort, region: Region) -> list[list[RegionResult]]:
+        """Evaluate one region; see :func:`evaluate_conditions`.
+
+        Raises
+        ------
+        TooLargeError
+            For a region that is too large to hold.
+        """
+        return evaluate_conditions(
+            cohort,
+            region,
+            self.team_names,
+            self.conditions,
+            with_objects=self.with_objects,
+            held_up_to_px=self.held_up_to_px,
+        )
+
+    def as_record(self) -> dict[str, Any]:
+        """Return a plain dictionary, for JSON."""
+        return {
+            "teams": list(self.team_names),
+            "conditions": [condition.as_record() for condition in self.conditions],
+            "with_objects": self.with_objects,
+        }
+
+
+# --- one region, held in memory ---------------------------------------------------------------
+
+
+def evaluate_conditions(
+    cohort: Cohort,
+    region: Region,
+    team_names: Sequence[str],
+    conditions: Sequence[Condition],
+    *,
+    with_objects: bool = True,
+    held_up_to_px: int | None = None,
+) -> list[list[RegionResult]]:
+    """Evaluate several teams on one region under several conditions.
+
+    Every file is read once. Masks are restored once per restoration and radius,
+    the overlap of two masks is counted once, and distances are measured once
+    per pair of outlines. Each result equals that of a single evaluation.
+
+    Parameters
+    ----------
+    cohort, region, team_names
+        What to evaluate.
+    conditions
+        How; in any order.
+    with_objects
+        Whether to include the rows of the objects, or the sums only.
+    held_up_to_px
+        The number of pixels that the region may have; None for any number.
+
+    Returns
+    -------
+    list of list of RegionResult
+        Per condition, in their order, the teams in theirs. What cannot be
+        read is a finding.
+
+    Raises
+    ------
+    TooLargeError
+        If the region has more pixels.
+    """
+    if not conditions:
+        return []
+    try:
+        held = HeldRegion(cohort, region, conditions[0].settings, held_up_to_px=held_up_to_px)
+    except TooLargeError:
+        raise
+    except (PanopticError, OSError) as error:
+        return [unreadable_region(region, team_names, error) for _ in conditions]
+    by_team = [_of_team(held, region, team, conditions, with_objects) for team in team_names]
+    return [[results[number] for results in by_team] for number in range(len(conditions))]
+
+
+def _of_team(
+    held: HeldRegion,
+    region: Region,
+    team: str,
+    conditions: Sequence[Condition],
+    with_objects: bool,
+) -> list[RegionResult]:
+    """Evaluate a team, one restoration after the other, so that one is in memory at a time."""
+    results: dict[int, RegionResult] = {}
+    for number in sorted(range(len(conditions)), key=lambda number: _pair_of(conditions[number])):
+        condition = conditions[number]
+        is_challenge = condition.settings.scoring is Scoring.CHALLENGE
+        evaluate = held.score if is_challenge else held.evaluate
+        found: Evaluated[Evaluation | ChallengeEvaluation] = evaluate(
+            team, condition.settings, condition.source, condition.shift
+        )
+        result = RegionResult(
+            team, region.patient, region.name, None, None, findings=found.findings
+        )
+        if found.evaluation is not None:
+            result = with_figures(
+                result, found.evaluation, condition.settings, with_objects=with_objects
+            )
+        results[number] = result
+    held.forget(team)
+    return [results[number] for number in range(len(conditions))]
+
+
+def _pair_of(condition: Condition) -> tuple[Any, ...]:
+    """Return what decides the label pair: conditions that share it are evaluated together."""
+    settings = condition.settings
+    return (
+        str(condition.source),
+        str(settings.restoration),
+        settings.dilation_radius,
+        condition.shift,
+        str(settings.overlaps),
+    )
+
+
+# --- one region, read in windows --------------------------------------------------------------
+
+
+def evaluate_slide(
+    cohort: Cohort,
+    region: Region,
+    work: Experiment,
+    *,
+    store: PartStore | None = None,
+    progress: Progress = UNWATCHED,
+) -> list[list[RegionResult]]:
+    """Evaluate one region window by window.
+
+    Figures equal those of :func:`evaluate_conditions`.
+
+    Parameters
+    ----------
+    cohort, region, work
+        What to evaluate.
+    store
+        Where to store the rows of objects, which may be too many to hold; None
+        to hold them in memory.
+    progress
+        Reported after each window, and checked for cancellation before each.
+
+    Returns
+    -------
+    list of list of RegionResult
+        Per condition, in their order, the teams in theirs. What cannot be
+        read, or not be done in windows, is a finding.
+
+    Raises
+    ------
+    StoppedError
+        If cancelled.
+    """
+    try:
+        size = region_size(cohort, region)
+    except (PanopticError, OSError) as error:
+        return [unreadable_region(region, work.team_names, error) for _ in work.conditions]
+    results: list[list[RegionResult]] = [[] for _ in work.conditions]
+    workers = min(os.cpu_count() or 1, _MOST_WORKERS)
+    with _turn(progress):
+        slide = WindowedRegion(cohort, region, size)
+        for place, team in enumerate(work.team_names):
+            for number, condition in enumerate(work.conditions):
+                found = slide.evaluate(
+                    team,
+                    condition.settings,
+                    condition.source,
+                    condition.shift,
+                    progress=progress,
+                    workers=workers,
+                )
+                findings = (*size.findings, *found.findings)
+                result = RegionResult(
+                    team, region.patient, region.name, None, None, findings=findings
+                )
+                if found.evaluation is not None:
+                    result = replace(result, counts=found.evaluation.counts)
+                    if work.with_objects and store is None:
+                        result = replace(result, objects=found.evaluation.objects)
+                    elif work.with_objects and store is not None:
+                        rows_number = place * len(work.conditions) + number
+                        path = store.rows_path(region.name, rows_number)
+                        result = stored_rows(result, found.evaluation.outcomes, path)
+                results[number].append(result)
+            slide.forget(team)
+    return results
+
+
+@contextmanager
+def _turn(progress: Progress) -> Iterator[None]:
+    """Wait until no other slide is being evaluated."""
+    while not _ONE_SLIDE.acquire(timeout=_PATIENCE_S):
+        progress.check()
+    try:
+        yield
+    finally:
+        _ONE_SLIDE.release()
+
+
+def left_out_of_reports(results: Sequence[RegionResult]) -> Finding | None:
+    """Return a finding on what a report leaves out of regions that were read in windows.
+
+    Parameters
+    ----------
+    results
+        As evaluated with a store, which keeps rows of such regions in files.
+
+    Returns
+    -------
+    Finding or None
+        None if there is no such region among them.
+    """
+    names = list(dict.fromkeys(result.region for result in results if result.rows is not None))
+    if not names:
+        return None
+    message = (
+        f"{len(names)} region(s) were too large to be held and evaluated in windows: "
+        f"{english_list(names)}. They count in every figure but those by size and by cause, the "
+        f"worst failures, shifts, and the challenge's scoring, which are of the other regions "
+        f"alone and do not compare with those that have them"
+    )
+    region = names[0] if len(names) == 1 else None
+    return Finding(FindingKind.FALLBACK, message, region=region, count=len(names))
+
+
+# --- the whole cohort -------------------------------------------------------------------------
+
+
+class PatientSums:
+    """Counts under many conditions, summed over patients in the order of the regions.
+
+    Parameters
+    ----------
+    team_names, conditions
+        Which teams were evaluated, and how.
+    class_names
+        The scored classes.
+    """
+
+    def __init__(
+        self,
+        team_names: Sequence[str],
+        conditions: tuple[Condition, ...],
+        class_names: tuple[str, ...],
+    ) -> None:
+        self._conditions, self._class_names = conditions, class_names
+        self._zero = Counts.zero(class_names)
+        self._sums: dict[str, list[dict[str, Counts]]] = {
+            team: [{} for _ in conditions] for team in team_names
+        }
+
+    def add(self, region: Sequence[Sequence[RegionResult]]) -> None:
+        """Add the results of a region: per condition, the teams."""
+        for number, results in enumerate(region):
+            for result in results:
+                if result.counts is not None:
+                    sums = self._sums[result.team][number]
+                    known = sums.get(result.patient, self._zero)
+                    sums[result.patient] = known + result.counts
+
+    def robustness(self, neighbours: Sequence[tuple[int, int]] | None = None) -> Robustness:
+        """Return curves of PQ, SQ and DQ and their ranks under each condition.
+
+        Parameters
+        ----------
+        neighbours
+            Which conditions are compared; see
+            `napari_panoptic.nuclei.regions.robustness.robustness`.
+        """
+        counts = {
+            team: [list(sums.items()) for sums in by_condition]
+            for team, by_condition in self._sums.items()
+        }
+        names = tuple(condition.name for condition in self._conditions)
+        return robustness(counts, names, self._class_names, neighbours=neighbours)
+
+
+def cohort_robustness(
+    regions: Iterable[Sequence[Sequence[RegionResult]]],
+    experiment: Experiment,
+    class_names: tuple[str, ...],
+    *,
+    neighbours: Sequence[tuple[int, int]] | None = None,
+) -> Robustness:
+    """Gather the results of all regions into curves of PQ, SQ and DQ and their ranks.
+
+    Parameters
+    ----------
+    regions
+        Per region the result of :func:`evaluate_conditions`; only sums are kept.
+    experiment
+        The teams and conditions that they were evaluated for.
+    class_names
+        The scored classes.
+    neighbours
+        Which conditions are compared; see
+        `napari_panoptic.nuclei.regions.robustness.robustness`.
+    """
+    sums = PatientSums(experiment.team_names, experiment.conditions, class_names)
+    for by_condition in regions:
+        sums.add(by_condition)
+    return sums.robustness(neighbours)
+
+
+def scored_regions(results: Iterable[RegionResult]) -> dict[str, list[ScoredRegion]]:
+    """Gather the class scores of results of the challenge's scoring, by team.
+
+    From them `napari_panoptic.nuclei.protocols.protocol_table` computes
+    every choice of corrections.
+    """
+    by_team: dict[str, list[ScoredRegion]] = {}
+    for result in results:
+        own = by_team.setdefault(result.team, [])
+        if result.scores is not None:
+            own.append(ScoredRegion(result.patient, result.region, result.scores))
+    return by_team

@@ -1,0 +1,270 @@
+"""The results of a team in a region, without the pixels behind them, and their rows on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import IO, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.spreadsheets import inert_cells
+from napari_panoptic.common.text import UNENCODABLE, utf8
+from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.nuclei.challenge import ChallengeEvaluation, ClassScore, challenge_counts
+from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes, SideOutcomes
+from napari_panoptic.nuclei.regions.reading import unreadable
+from napari_panoptic.nuclei.values.cohort import Region
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
+
+_COPIED_CHARACTERS = 2**20
+_ROWS_AT_A_TIME = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class RegionResult:
+    """One team's outcomes in one region, without the pixels behind them.
+
+    Parameters
+    ----------
+    team, patient, region
+        Names.
+    objects
+        One row per object, columns ``OBJECT_COLUMNS``; None if the region
+        could not be evaluated.
+    counts
+        Their sums, as the scoring counts them; None likewise.
+    scores
+        Class -> the challenge's view of it; only under challenge scoring.
+    findings
+        What was odd or stood in the way.
+    rows
+        The objects' rows in a file, if they are too many to hold; ``objects``
+        is None then.
+    """
+
+    team: str
+    patient: str
+    region: str
+    objects: pd.DataFrame | None
+    counts: Counts | None
+    scores: Mapping[str, ClassScore] | None = None
+    findings: tuple[Finding, ...] = ()
+    rows: RowsFile | None = None
+
+    def without_objects(self) -> RegionResult:
+        """Return a copy that keeps sums and findings, and nothing that grows with the objects."""
+        scores = self.scores
+        if scores is not None:
+            scores = {name: score.without_ids() for name, score in scores.items()}
+        return replace(self, objects=None, rows=None, scores=scores)
+
+
+@dataclass(frozen=True)
+class RowsFile:
+    """Rows of objects as they stand in ``objects.csv``, without its header.
+
+    Parameters
+    ----------
+    path
+        The file.
+    sha256
+        Of its content, by which these rows are known.
+    """
+
+    path: Path
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Note a file that has been written.
+
+        Raises
+        ------
+        OSError
+            Where it cannot be read.
+        """
+        with path.open("rb") as file:
+            return cls(path, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+PLACE_COLUMNS = ("team", "patient", "region")
+"""The first columns of ``objects.csv``: the place of an object."""
+
+
+def placed(objects: pd.DataFrame, result: RegionResult) -> pd.DataFrame:
+    """Return rows of objects with their team, patient and region as the first columns."""
+    frame = objects.copy()
+    for position, name in enumerate(PLACE_COLUMNS):
+        frame.insert(position, name, getattr(result, name))
+    return frame
+
+
+def write_listed(
+    path: Path, outcomes: Outcomes, rows: NDArray[np.intp], place: tuple[str, str, str]
+) -> None:
+    """Write some objects of a region as CSV, with the columns of ``objects.csv``.
+
+    Parameters
+    ----------
+    path
+        The file; replaced when the new one is complete.
+    outcomes
+        The outcomes of every object.
+    rows
+        Rows of ``outcomes.to_frame()``, in the order in which they are written.
+    place
+        Team, patient and region: the values of `PLACE_COLUMNS`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    frame = outcomes.to_frame().iloc[rows]
+    for position, (name, value) in enumerate(zip(PLACE_COLUMNS, place, strict=True)):
+        frame.insert(position, name, value)
+    with replaced_when_complete(path) as file:
+        file.write(utf8(inert_cells(frame).to_csv(index=False, lineterminator="\n")))
+
+
+def write_rows(file: IO[str], objects: pd.DataFrame, result: RegionResult) -> None:
+    """Write rows of objects of a region as ``objects.csv`` has them, without its header."""
+    if not objects.empty:
+        rows = inert_cells(placed(objects, result))
+        rows.to_csv(file, index=False, header=False, lineterminator="\n")
+
+
+def unreadable_region(
+    region: Region, team_names: Sequence[str], error: PanopticError | OSError
+) -> list[RegionResult]:
+    """Return the results of teams on a region whose size cannot be found out."""
+    finding = unreadable(error, region=region.name)
+    return [
+        RegionResult(team, region.patient, region.name, None, None, findings=(finding,))
+        for team in team_names
+    ]
+
+
+def with_figures(
+    result: RegionResult,
+    evaluation: Evaluation | ChallengeEvaluation,
+    settings: EvaluationSettings,
+    *,
+    with_objects: bool = True,
+) -> RegionResult:
+    """Return a result with the outcomes and figures of a label pair.
+
+    Parameters
+    ----------
+    result
+        The names and findings.
+    evaluation
+        Of that team and region, under ``settings``.
+    settings
+        The corrections among them decide how a challenge evaluation is summed.
+    with_objects
+        Whether to include the rows of the objects, which take longer than the sums.
+    """
+    if isinstance(evaluation, Evaluation):
+        objects = evaluation.objects if with_objects else None
+        return replace(result, objects=objects, counts=evaluation.counts)
+    return replace(
+        result,
+        objects=_challenge_objects(evaluation) if with_objects else None,
+        counts=challenge_counts(evaluation.scores, settings.corrections),
+        scores=evaluation.scores,
+    )
+
+
+def _challenge_objects(challenge: ChallengeEvaluation) -> pd.DataFrame:
+    frames = [evaluation.objects for evaluation in challenge.evaluations.values()]
+    objects = pd.concat(frames, ignore_index=True)
+    return objects.sort_values(["side", "id"], ascending=[False, True], ignore_index=True)
+
+
+def stored_rows(result: RegionResult, outcomes: Outcomes, path: Path) -> RegionResult:
+    """Write the rows of objects that are too many to hold into a file of their own."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", errors=UNENCODABLE, newline="") as file:
+        for frame in object_frames(outcomes, _ROWS_AT_A_TIME):
+            write_rows(file, frame, result)
+    return replace(result, rows=RowsFile.of(path))
+
+
+def object_frames(outcomes: Outcomes, at_most: int) -> Iterator[pd.DataFrame]:
+    """Yield the rows of `Outcomes.to_frame` in their order, a bounded number at a time.
+
+    Parameters
+    ----------
+    outcomes
+        The outcomes of every object.
+    at_most
+        The largest number of rows in a frame.
+    """
+    for side in Side:
+        own = outcomes.side(side)
+        for start in range(0, len(own), at_most):
+            part = _part(own, slice(start, start + at_most))
+            is_reference = side is Side.REFERENCE
+            yield replace(
+                outcomes,
+                reference=part if is_reference else outcomes.reference,
+                prediction=outcomes.prediction if is_reference else part,
+            ).side_frame(side)
+
+
+def _part(side: SideOutcomes, rows: slice) -> SideOutcomes:
+    arrays = {f.name: getattr(side, f.name)[rows] for f in fields(side) if f.name != "side"}
+    return SideOutcomes(side=side.side, **arrays)
+
+
+class ObjectsFile:
+    """The table ``objects.csv``, written result by result: it may exceed the memory.
+
+    It has a temporary name until it is complete; as a context manager it is
+    removed if it is not completed.
+
+    Parameters
+    ----------
+    folder
+        Where to write it; must exist.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._temporary = folder / ".objects.csv.part"
+        # Closed by finish, or by leaving the context.
+        self._file = self._temporary.open("w", encoding="utf-8", errors=UNENCODABLE, newline="")
+        self._file.write(",".join([*PLACE_COLUMNS, *OBJECT_COLUMNS]) + "\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._file.close()  # fails on a full disk
+        finally:
+            self._temporary.unlink(missing_ok=True)
+
+    def add(self, result: RegionResult) -> None:
+        """Write the objects of a team in a region, if it has any."""
+        if result.rows is not None:
+            with result.rows.path.open(encoding="utf-8", newline="") as rows:
+                shutil.copyfileobj(rows, self._file, _COPIED_CHARACTERS)
+        elif result.objects is not None:
+            write_rows(self._file, result.objects, result)
+
+    def finish(self, folder: Path) -> Path:
+        """Close the complete table, and move it to a folder on the same disk."""
+        self._file.close()
+        return self._temporary.replace(folder / "objects.csv")

@@ -1,0 +1,198 @@
+"""Covariates of objects, against scikit-image and loops over pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, distance
+from skimage.color import rgb2hed
+from skimage.measure import regionprops
+
+from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.io.images import SlideImage
+from napari_panoptic.nuclei.evaluate import evaluate
+from napari_panoptic.nuclei.explain import covariates
+from napari_panoptic.nuclei.explain.covariates import (
+    NEAR_PX,
+    RegionSide,
+    as_covariate,
+    region_covariates,
+)
+from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+
+CLASSES = ("Epithelial", "Lymphocyte")
+
+
+def blobs(seed: int = 0, shape: tuple[int, int] = (90, 120), n: int = 25) -> NDArray[np.int32]:
+    """Draw ellipses over one another, some beyond the edges."""
+    rng = np.random.default_rng(seed)
+    y, x = np.indices(shape)
+    labels = np.zeros(shape, np.int32)
+    for number in range(1, n + 1):
+        cy, cx, ry, rx = rng.uniform((0, 0, 2, 2), (*shape, 9, 9))
+        labels[((y - cy) / ry) ** 2 + ((x - cx) / rx) ** 2 <= 1] = number
+    return labels
+
+
+def side_of(
+    labels: NDArray[np.int32], image: NDArray[np.uint8] | None = None, mpp: float | None = None
+) -> RegionSide:
+    """Evaluate labels against themselves, and return the reference."""
+    classes = {int(k): CLASSES[int(k) % 2] for k in np.unique(labels) if k}
+    own = LabelImage.from_array(labels, classes, CLASSES)
+    evaluation = evaluate(LabelPair(own, own, None, mpp))
+    picture = None
+    if image is not None:
+        picture = SlideImage((image,), mpp, (), (image.shape[0], image.shape[1]))
+    outcomes = evaluation.outcomes.reference
+    return RegionSide("patient", "region", "team", own, outcomes, picture, mpp)
+
+
+def test_shapes_are_those_of_scikit_image_and_of_the_hull_of_pixel_corners() -> None:
+    labels = blobs()
+    side = side_of(labels)
+    found = region_covariates(side, {})
+    for row, props in enumerate(regionprops(side.labels.index)):
+        assert found["area_px"][row] == props.area
+        assert found["eccentricity"][row] == pytest.approx(props.eccentricity, abs=1e-6)
+        corners = np.concatenate([props.coords + shift for shift in np.ndindex(2, 2)])
+        hull = ConvexHull(corners).volume  # of two dimensions: the area
+        assert found["solidity"][row] == pytest.approx(props.area / hull)
+
+
+def test_single_pixels_and_lines_have_a_shape_too() -> None:
+    labels = np.zeros((5, 9), np.int32)
+    labels[0, 0], labels[2, 1:8], labels[4, 8] = 1, 2, 3
+    found = region_covariates(side_of(labels), {})
+    assert found["area_px"].tolist() == [1, 7, 1]
+    assert found["solidity"].tolist() == [1, 1, 1]
+    assert found["eccentricity"].tolist() == [0, 1, 0]
+
+
+def test_stains_are_means_of_decadic_optical_densities() -> None:
+    labels = blobs(1)
+    image = np.random.default_rng(2).integers(0, 256, (*labels.shape, 3), np.uint8)
+    side = side_of(labels, image)
+    found = region_covariates(side, {})
+    hed = 6 * rgb2hed(image)
+    for row, props in enumerate(regionprops(side.labels.index)):
+        inside = tuple(props.coords.T)
+        assert found["haematoxylin_od"][row] == pytest.approx(hed[..., 0][inside].mean())
+        assert found["eosin_od"][row] == pytest.approx(hed[..., 1][inside].mean())
+
+
+def test_a_pixel_of_pure_stain_has_its_optical_density() -> None:
+    from skimage.color import hed2rgb
+
+    labels = np.ones((8, 8), np.int32)
+    # Half a unit of haematoxylin, in the scale of scikit-image.
+    pure = hed2rgb(np.tile([0.5 / 6, 0.0, 0.0], (8, 8, 1)))
+    found = region_covariates(side_of(labels, np.round(255 * pure).astype(np.uint8)), {})
+    assert found["haematoxylin_od"][0] == pytest.approx(0.5, abs=0.01)
+    assert found["eosin_od"][0] == pytest.approx(0, abs=0.01)
+
+
+@pytest.mark.parametrize("shape", [None, (10, 10)])
+def test_stains_are_undefined_without_an_image_of_the_region(shape: tuple[int, int] | None) -> None:
+    image = None if shape is None else np.zeros((*shape, 3), np.uint8)
+    found = region_covariates(side_of(blobs(), image), {})
+    assert np.isnan(found["haematoxylin_od"]).all()
+    assert np.isnan(found["eosin_od"]).all()
+    assert not np.isnan(found["area_px"]).any()
+
+
+@pytest.mark.parametrize("mpp", [None, 1.25])
+def test_surroundings_are_those_of_loops(mpp: float | None) -> None:
+    labels = blobs(3)
+    side = side_of(labels, mpp=mpp)
+    found = region_covariates(side, {})
+    index = side.labels.index
+    height, width = index.shape
+    centres = np.array([props.centroid for props in regionprops(index)])
+    apart = distance.cdist(centres, centres)
+    radius = NEAR_PX if mpp is None else 20.0  # 25 µm
+    fine = (np.indices((height * 4, width * 4)).reshape(2, -1).T + 0.5) / 4 - 0.5
+    for row, props in enumerate(regionprops(index)):
+        y0, x0, y1, x1 = props.bbox
+        assert found["frame_distance_px"][row] == min(y0, x0, height - y1, width - x1)
+        others = np.delete(apart[row], row)
+        assert found["neighbour_distance_px"][row] == pytest.approx(others.min())
+        inside = (distance.cdist(centres[row][None], fine) <= radius).sum() / 16
+        density = 10_000 * (others <= radius).sum() / inside
+        assert found["local_density_px"][row] == pytest.approx(density, rel=0.01)
+        around = np.zeros_like(index, dtype=bool)
+        for y, x in props.coords:
+            around[max(y - 1, 0) : y + 2, max(x - 1, 0) : x + 2] = True
+        touches = bool(((index != row + 1) & (index > 0))[around].any())
+        assert found["touching"][row] == ("yes" if touches else "no")
+
+
+def test_objects_that_share_pixels_are_measured_whole_and_touch() -> None:
+    planes = np.zeros((2, 12, 20), np.int32)
+    planes[0, 2:8, 2:10], planes[1, 4:10, 6:16], planes[0, 10:12, 18:20] = 1, 2, 3
+    top = np.where(planes[1] > 0, planes[1], planes[0])
+    ids = np.array([1, 2, 3])
+    shown = LabelImage.from_array(top, "Epithelial", CLASSES)
+    labels = shown.in_planes(tuple(planes), ids, np.ones(3, np.int16), ids)
+    outcomes = evaluate(LabelPair(labels, labels, None, None)).outcomes.reference
+    image = SlideImage((np.full((12, 20, 3), 90, np.uint8),), None, (), (12, 20))
+    found = region_covariates(RegionSide("p", "r", "t", labels, outcomes, image, None), {})
+    assert found["area_px"].tolist() == [48, 60, 4]
+    assert found["solidity"].tolist() == [1, 1, 1]
+    assert found["touching"].tolist() == ["yes", "yes", "no"]
+    assert np.ptp(found["haematoxylin_od"]) < 1e-12
+
+
+def test_a_region_without_objects_has_no_values() -> None:
+    found = region_covariates(side_of(np.zeros((6, 7), np.int32)), {})
+    assert {len(column) for column in found.values()} == {0}
+
+
+# --- further covariates -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    yield
+    covariates.unregister("brightness")
+
+
+@pytest.mark.usefixtures("registered")
+def test_functions_add_covariates_from_pixels_and_outcomes() -> None:
+    def brightness(side: RegionSide) -> Mapping[str, NDArray[Any]]:
+        assert side.image is not None
+        grey = np.asarray(side.image.levels[0]).mean(axis=-1)
+        index = side.labels.index
+        return {"brightness": np.bincount(index[index > 0], grey[index > 0])[1:]}
+
+    covariates.register("brightness", brightness)
+    covariates.register("brightness", brightness)  # again: nothing changes
+    with pytest.raises(PanopticError, match="'brightness' already"):
+        covariates.register("brightness", lambda _: {})
+    image = np.full((90, 120, 3), 3, np.uint8)
+    found = region_covariates(side_of(blobs(), image))
+    assert found["brightness"] == pytest.approx(3 * found["area_px"])
+
+
+@pytest.mark.parametrize(
+    ("returned", "problem"),
+    [({"area_px": np.zeros(25)}, "there already"), ({"new": np.zeros(3)}, "one per object")],
+)
+def test_functions_that_do_not_fit_are_named(
+    returned: Mapping[str, NDArray[Any]], problem: str
+) -> None:
+    with pytest.raises(LabelError, match=f"'mine'.*{problem}"):
+        region_covariates(side_of(blobs()), {"mine": lambda _: returned})
+
+
+def test_values_become_numbers_or_words() -> None:
+    assert as_covariate(["1", " 2.5", ""]).tolist()[:2] == [1, 2.5]
+    assert np.isnan(as_covariate(["1", ""])[1])
+    assert as_covariate(["1", " kidney ", ""]).tolist() == ["1", "kidney", ""]
+    assert as_covariate(np.array([True, False])).tolist() == ["yes", "no"]
+    assert np.isnan(as_covariate(np.array([np.inf, 1.0]))[0])
+    assert as_covariate(np.array([1, 2], np.int8)).dtype == np.float64
