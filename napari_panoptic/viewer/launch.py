@@ -17,8 +17,8 @@ from qtpy.QtWidgets import QApplication
 from napari_panoptic.common.errors import PanopticError, checked_name
 from napari_panoptic.nuclei.live.read_ahead import ReadAhead, Wanted
 from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.live.warm_up import WARM_UP
 from napari_panoptic.nuclei.values.cohort import Cohort, Task
+from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.kit.napari_private import settings_saved_once, window_of
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of

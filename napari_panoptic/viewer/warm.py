@@ -10,7 +10,7 @@ from napari.utils.transforms import Affine
 
 from napari_panoptic.nuclei.display.consensus_picture import consensus_picture
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.live.warm_up import WARM_UP
+from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.editing.shapes_ready import prepare_shapes
 
 

@@ -25,7 +25,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.images import probe_image, read_image
 from napari_panoptic.io.lazy_levels import LazyLevel
-from napari_panoptic.nuclei.live.snapshots import read_picture
+from napari_panoptic.nuclei.regions.reading import read_picture
 from tests.support.builders import noise
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "formats"

@@ -12,7 +12,7 @@ from skimage.io import imread
 from napari_panoptic.common.errors import CohortError, SettingsError
 from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
 from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.live.warm_up import WARM_UP, WarmUp
+from napari_panoptic.nuclei.warm_up import WARM_UP, WarmUp
 from napari_panoptic.viewer import launch
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.state.preferences import PLUGIN

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from napari_panoptic.nuclei.live import first_start
-from napari_panoptic.nuclei.live import warm_up as warm
-from napari_panoptic.nuclei.live.warm_up import WarmUp
+from napari_panoptic.nuclei import first_start
+from napari_panoptic.nuclei import warm_up as warm
+from napari_panoptic.nuclei.warm_up import WarmUp
 
 CHAIN = """
 import sys
@@ -28,7 +28,7 @@ from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.display import failure_cells
 from napari_panoptic.nuclei.display import object_layers as layers
 from napari_panoptic.nuclei.display import slide_layers
-from napari_panoptic.nuclei.live import warm_up as warm
+from napari_panoptic.nuclei import warm_up as warm
 from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.viewer import warm as viewer_warm
 from napari_panoptic.viewer.editing.shapes_ready import are_shapes_ready
@@ -179,8 +179,8 @@ def test_without_a_place_for_files_nobody_waits_for_ever(monkeypatch):
 LISTED = """
 import sys
 from pathlib import Path
-from napari_panoptic.nuclei.live import first_start
-from napari_panoptic.nuclei.live import warm_up as warm
+from napari_panoptic.nuclei import first_start
+from napari_panoptic.nuclei import warm_up as warm
 
 if sys.argv[1] == "beside":
     first_start.evaluate_and_edit()

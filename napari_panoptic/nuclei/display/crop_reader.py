@@ -11,7 +11,7 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.images import SlideImage
 from napari_panoptic.nuclei.display.crops import Crop, CropSource, cut
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
-from napari_panoptic.nuclei.live.snapshots import read_picture
+from napari_panoptic.nuclei.regions.reading import read_picture
 from napari_panoptic.nuclei.regions.region import HeldRegion, held_region
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings

@@ -26,8 +26,7 @@ from napari_panoptic.nuclei.explain.covariates import (
     region_covariates,
 )
 from napari_panoptic.nuclei.explain.slices import SliceSearch, search_slices
-from napari_panoptic.nuclei.live.snapshots import read_picture
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
 from napari_panoptic.nuclei.regions.region import held_regions
 from napari_panoptic.nuclei.values import vocabulary
 from napari_panoptic.nuclei.values.cohort import Cohort, Source

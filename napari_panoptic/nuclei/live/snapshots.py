@@ -13,16 +13,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import LabelError, UnreadableFileError
+from napari_panoptic.common.errors import LabelError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import Progress, Report, StoppedError, always
-from napari_panoptic.io.images import SlideImage, read_image
+from napari_panoptic.io.images import SlideImage
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import (
     HELD_UP_TO_PX,
     RegionSize,
+    read_picture,
     region_size,
-    unreadable,
 )
 from napari_panoptic.nuclei.regions.region import Evaluated, HeldRegion, WindowedRegion
 from napari_panoptic.nuclei.values.cohort import Cohort, Placement, Region, Source
@@ -394,20 +394,6 @@ def _pixels(
         own = (f for f in kept.findings if f.path == region.image and f.path)
         return kept.image, tuple(own)
     return read_picture(region)
-
-
-def read_picture(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:
-    """Return the image of a region, and what is odd about it; None if there is none to show."""
-    if region.image is None:
-        return None, ()
-    try:
-        image = read_image(region.image, region.image_item)
-    except (UnreadableFileError, OSError) as error:
-        return None, (unreadable(error, region=region.name),)
-    if region.mpp is not None:
-        known = tuple(f for f in image.findings if f.kind is not FindingKind.NO_MPP)
-        image = replace(image, mpp=region.mpp, findings=known)
-    return image, tuple(replace(finding, region=region.name) for finding in image.findings)
 
 
 # --- read in windows --------------------------------------------------------------------------

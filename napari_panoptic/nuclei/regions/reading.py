@@ -17,7 +17,7 @@ from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
 from napari_panoptic.io.formats.registry import known_forms, load_masks, open_masks, reference_shape
-from napari_panoptic.io.images import ImageInfo, probe_image
+from napari_panoptic.io.images import ImageInfo, SlideImage, probe_image, read_image
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.nuclei.values.labels import size_text
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
@@ -441,3 +441,17 @@ def unreadable(
             path=path,
         )
     return Finding(FindingKind.UNREADABLE, str(error), path=error.path, region=region, team=team)
+
+
+def read_picture(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:
+    """Return the image of a region, and what is odd about it; None if there is none to show."""
+    if region.image is None:
+        return None, ()
+    try:
+        image = read_image(region.image, region.image_item)
+    except (UnreadableFileError, OSError) as error:
+        return None, (unreadable(error, region=region.name),)
+    if region.mpp is not None:
+        known = tuple(f for f in image.findings if f.kind is not FindingKind.NO_MPP)
+        image = replace(image, mpp=region.mpp, findings=known)
+    return image, tuple(replace(finding, region=region.name) for finding in image.findings)

@@ -19,8 +19,7 @@ from napari_panoptic.nuclei.display.crops import (
     windows_around,
 )
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.live.snapshots import read_picture
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage

@@ -26,10 +26,10 @@ from napari_panoptic.nuclei.live.read_ahead import ReadAhead
 from napari_panoptic.nuclei.live.session import EditedEvaluation, Selection, Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.live.summary import RegionSummary
-from napari_panoptic.nuclei.live.warm_up import WARM_UP
 from napari_panoptic.nuclei.values.cohort import Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork

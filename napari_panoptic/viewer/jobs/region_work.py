@@ -16,7 +16,7 @@ from napari_panoptic.nuclei.live.read_ahead import ReadAhead, Stamps, Wanted, st
 from napari_panoptic.nuclei.live.session import Request, Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_in_steps, picture_first
 from napari_panoptic.nuclei.live.summary import RegionSummary, evaluate_cohort_summary
-from napari_panoptic.nuclei.live.warm_up import WARM_UP
+from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.jobs.jobs import Job, Stream
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.state.preferences import PREFERENCES

@@ -1,7 +1,7 @@
 """On a first start, compile the kernels of the evaluation in a second process.
 
 Numba compiles on one processor at a time. While the window's process compiles the kernels
-that read and draw a region, ``python -m napari_panoptic.nuclei.live.first_start`` compiles those
+that read and draw a region, ``python -m napari_panoptic.nuclei.first_start`` compiles those
 that evaluate and edit it. Each finds in numba's cache what the other has compiled.
 """
 

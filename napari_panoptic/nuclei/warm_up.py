@@ -35,7 +35,7 @@ from napari_panoptic.nuclei.display.failure_cells import SMALLEST_CELL_PX, Failu
 from napari_panoptic.nuclei.display.styles import ColourBy
 from napari_panoptic.nuclei.display.team_pictures import cell_pictures
 from napari_panoptic.nuclei.edits import IdWindow
-from napari_panoptic.nuclei.live.first_start import compile_beside, has_cached_kernels
+from napari_panoptic.nuclei.first_start import compile_beside, has_cached_kernels
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_region
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, MaskFiles, Source
