@@ -44,7 +44,7 @@ from napari_panoptic.nuclei.regions.run import (
 )
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from tests.nuclei.test_conditions import assert_same
+from tests.nuclei.regions.test_conditions import assert_same
 from tests.support.dask_cluster import Cluster, cluster_in_one_process
 from tests.support.interrupted import stopped_at, write_large_cohort
 from tests.support.paths import REPOSITORY
