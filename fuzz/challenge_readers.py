@@ -21,18 +21,24 @@ from fuzz.judge import check_findings
 from fuzz.sound import check_masks, check_polygons
 from fuzz.target import ONE_CLASS, SHAPE, Target, load, none, npy_good, one_of, unpacked
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.io.boxes import read_boxes
 from napari_panoptic.io.cohorts.detections import open_detection_cohort, read_detection_description
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.io.formats.labels.arrays import array_items
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
+from napari_panoptic.io.formats.points.boxes import read_boxes
+from napari_panoptic.io.formats.points.point_files import read_atypia, read_points
 from napari_panoptic.io.formats.polygons.annotation_store import read_store
 from napari_panoptic.io.formats.polygons.coco_instances import instance_items
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.io.formats.polygons.imagej_rois import read_rois
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
-from napari_panoptic.io.points import read_atypia, read_points
-from napari_panoptic.io.volumes import SPATIAL, Volume, read_mask, read_probabilities, read_volume
+from napari_panoptic.io.images.volumes import (
+    SPATIAL,
+    Volume,
+    read_mask,
+    read_probabilities,
+    read_volume,
+)
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 
 ARRAY_FILES = ("masks.npy", "ambiguous.npy", "regions.csv", "types.npy", "patch_info.csv")

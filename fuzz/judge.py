@@ -23,7 +23,7 @@ from typing import Any
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.io.guard import VARIABLE
+from napari_panoptic.io.files.guard import VARIABLE
 
 SECONDS = 2.0
 """Of processor time that one input may take."""

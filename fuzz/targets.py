@@ -17,7 +17,6 @@ from fuzz.judge import check_findings
 from fuzz.sound import check_masks, check_mpp, check_polygons
 from fuzz.target import ONE_CLASS, SHAPE, Target, load, none, npy_good, one_of, unpacked
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.io.challenge_dump import read_dump, read_organs
 from napari_panoptic.io.cohorts.description import read_description
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.patches import read_patches
@@ -26,8 +25,9 @@ from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.polygons.geojson import read_geojson
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
-from napari_panoptic.io.images import probe_image, read_image
-from napari_panoptic.io.metadata import read_metadata
+from napari_panoptic.io.images.slides import probe_image, read_image
+from napari_panoptic.io.tables.challenge_dump import read_dump, read_organs
+from napari_panoptic.io.tables.metadata import read_metadata
 from napari_panoptic.nuclei.regions.result_store import PartStore
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import Restoration

@@ -23,7 +23,7 @@ from napari_panoptic.common.text import counted, english_list, similar, visible
 from napari_panoptic.nuclei.values.cohort import Task
 
 if TYPE_CHECKING:
-    from napari_panoptic.io.evaluation_tables import EvaluationTables
+    from napari_panoptic.io.tables.evaluation import EvaluationTables
     from napari_panoptic.nuclei.explain.versions import VersionComparison
 
 HELP = "compare an old and a new version of predictions: fixed and broken nuclei, and a verdict"
@@ -197,8 +197,8 @@ def _compare_tables(
     options: argparse.Namespace, metric: str
 ) -> tuple[VersionComparison, dict[str, Any]]:
     """Compare two output folders of ``evaluate``."""
-    from napari_panoptic.io.evaluation_tables import OBJECTS, read_evaluation
-    from napari_panoptic.io.fingerprints import file_fingerprints
+    from napari_panoptic.io.files.fingerprints import file_fingerprints
+    from napari_panoptic.io.tables.evaluation import OBJECTS, read_evaluation
     from napari_panoptic.nuclei.explain.versions import compare_evaluations
     from napari_panoptic.report.nuclei.versions import comparison_record
 

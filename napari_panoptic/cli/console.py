@@ -17,9 +17,9 @@ from tqdm import tqdm
 from napari_panoptic.common.errors import PanopticError, SettingsError, checked_name
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.common.text import visible
-from napari_panoptic.io.file_sets import finish_replacing
+from napari_panoptic.io.files.file_sets import finish_replacing
+from napari_panoptic.io.files.locking import held_alone
 from napari_panoptic.io.formats.saving import check_not_in_cohort
-from napari_panoptic.io.locking import held_alone
 from napari_panoptic.report.writing import check_writable, is_own_page, own_tables
 
 _LOCK = ".lock"

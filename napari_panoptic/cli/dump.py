@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the figures of a dump, and write them as tables."""
     from napari_panoptic.cli.console import tables_in
-    from napari_panoptic.io.challenge_dump import (
+    from napari_panoptic.io.tables.challenge_dump import (
         MONUSAC_2020_TEST_ORGANS,
         read_dump,
         read_organs,

@@ -29,7 +29,7 @@ from napari_panoptic.cli import (
 from napari_panoptic.cli.output import readers_may_end
 from napari_panoptic.cli.parser import CommandParser, Parser
 from napari_panoptic.common.errors import PanopticError, SettingsError
-from napari_panoptic.io.guard import VARIABLE, largest_px
+from napari_panoptic.io.files.guard import VARIABLE, largest_px
 
 COMMANDS = {
     "view": view,

@@ -27,9 +27,9 @@ from napari_panoptic.common.progress import Progress
 from napari_panoptic.common.text import counted, english_list, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.pair import pair_cohort
-from napari_panoptic.io.covariates import read_covariates
-from napari_panoptic.io.locking import held_alone
-from napari_panoptic.io.metadata import Metadata, metadata_beside, read_metadata
+from napari_panoptic.io.files.locking import held_alone
+from napari_panoptic.io.tables.covariates import read_covariates
+from napari_panoptic.io.tables.metadata import Metadata, metadata_beside, read_metadata
 from napari_panoptic.nuclei.cohort_report import (
     ReportRequest,
     cohort_report,

@@ -27,7 +27,7 @@ ABOUT = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from napari_panoptic.io.metadata import METADATA_FILE
+    from napari_panoptic.io.tables.metadata import METADATA_FILE
 
     add_cohort(parser, or_pair=True)
     add_output(parser, "FILE.html", "the file to write")

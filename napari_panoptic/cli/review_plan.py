@@ -9,7 +9,7 @@ from napari_panoptic.cli.console import print_table, report_findings, tables_in
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.common.text import counted, utf8, visible
-from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings

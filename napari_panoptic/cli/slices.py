@@ -26,7 +26,7 @@ ABOUT = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from napari_panoptic.io.metadata import METADATA_FILE
+    from napari_panoptic.io.tables.metadata import METADATA_FILE
     from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
     from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 

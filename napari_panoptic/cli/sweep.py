@@ -115,7 +115,7 @@ def _values(
     options: argparse.Namespace, cohort: Cohort
 ) -> tuple[Mapping[str, Mapping[str, str]], tuple[Finding, ...]]:
     """Return the parameters of each team of the sweep, and findings about teams left out."""
-    from napari_panoptic.io.tables import read_sweep_table
+    from napari_panoptic.io.tables.small_tables import read_sweep_table
     from napari_panoptic.nuclei.explain.sweep_design import parameters_in
 
     wanted = None if options.teams is None else _teams_from(options.teams, cohort)

@@ -23,8 +23,8 @@ from napari_panoptic.detections.pairing import (
     JudgedPoints,
     judge_points,
 )
-from napari_panoptic.io.images import probe_image
-from napari_panoptic.io.points import read_points
+from napari_panoptic.io.formats.points.point_files import read_points
+from napari_panoptic.io.images.slides import probe_image
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
 from napari_panoptic.statistics.friedman import TeamComparison, compare_teams
 from napari_panoptic.statistics.ranks import ranked_teams

@@ -14,7 +14,7 @@ from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.metadata import Metadata
+from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.averages import (
     AggregationTable,
     RegionCounts,

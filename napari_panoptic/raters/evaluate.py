@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
-from napari_panoptic.io.volumes import (
+from napari_panoptic.io.images.volumes import (
     Volume,
     check_fits,
     is_slide,

@@ -18,9 +18,9 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.common.text import encodable, utf8
-from napari_panoptic.io.file_sets import replaced_as_set
-from napari_panoptic.io.files import replaced_when_complete
-from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.files.file_sets import replaced_as_set
+from napari_panoptic.io.files.fingerprints import file_fingerprints
+from napari_panoptic.io.files.replacing import replaced_when_complete
 
 RECORD = "evaluation.json"
 """The record beside the tables of an evaluation."""

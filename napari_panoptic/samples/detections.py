@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.detections.cohort import Points
 from napari_panoptic.io.cohorts.description import DESCRIPTION
-from napari_panoptic.io.points import write_points
+from napari_panoptic.io.formats.points.point_files import write_points
 from napari_panoptic.samples.tissue import Nucleus, Tissue
 from napari_panoptic.samples.write import write_once
 

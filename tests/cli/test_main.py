@@ -20,7 +20,7 @@ from scipy.ndimage import gaussian_filter
 
 from napari_panoptic import __version__
 from napari_panoptic.cli.main import main
-from napari_panoptic.io.guard import VARIABLE
+from napari_panoptic.io.files.guard import VARIABLE
 from napari_panoptic.nuclei.regions import cluster
 from tests.support.paths import REPOSITORY
 from tests.support.small_cohort import ANNOTATIONS, REGIONS, TEAMS, mask_path, write_cohort

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io import guard
+from napari_panoptic.io.files import guard
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.report.plots import svg_text

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.io.volumes import read_probabilities
+from napari_panoptic.io.images.volumes import read_probabilities
 
 RATERS = 10
 

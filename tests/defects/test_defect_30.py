@@ -10,7 +10,7 @@ import pytest
 from napari_panoptic import evaluate_pair
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import LabelError
-from napari_panoptic.io.points import read_points
+from napari_panoptic.io.formats.points.point_files import read_points
 
 DESCRIPTION = """
 task = "detections"

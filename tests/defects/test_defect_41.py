@@ -11,7 +11,7 @@ from PIL import Image
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.nuclei.values.cohort import ClassScheme

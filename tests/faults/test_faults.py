@@ -20,9 +20,9 @@ import pytest
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.files.locking import InUseError, held_alone
 from napari_panoptic.io.formats.polygons.geojson_writer import UnwritableFileError
 from napari_panoptic.io.formats.saving import write_objects
-from napari_panoptic.io.locking import InUseError, held_alone
 from napari_panoptic.nuclei.cohort_report import ReportRequest, cohort_report
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.nuclei.tables import TABLE_NAMES
@@ -252,7 +252,7 @@ def test_a_file_that_becomes_another_one_during_a_report_is_told(cohort: Path) -
 HOLD = """
 import sys, time
 from pathlib import Path
-from napari_panoptic.io.locking import held_alone
+from napari_panoptic.io.files.locking import held_alone
 with held_alone(Path(sys.argv[1]), "an evaluation", "choose another --output"):
     print("held", flush=True)
     time.sleep(60)

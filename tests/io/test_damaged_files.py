@@ -28,7 +28,7 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import read_description
 from napari_panoptic.io.cohorts.detections import read_detection_description
 from napari_panoptic.io.cohorts.raters_layout import read_raters_description
-from napari_panoptic.io.decode import pixel_shape, read_pixels, without_warnings
+from napari_panoptic.io.files.guard import MOST_PAGES
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.arrays import AREAS, _area_of, array_items
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
@@ -37,11 +37,11 @@ from napari_panoptic.io.formats.polygons.annotation_store import read_store
 from napari_panoptic.io.formats.polygons.geojson import read_geojson
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
-from napari_panoptic.io.guard import MOST_PAGES
-from napari_panoptic.io.images import probe_image, read_image
-from napari_panoptic.io.label_windows import open_pixels, zarr_areas, zarr_label
-from napari_panoptic.io.metadata import read_metadata
-from napari_panoptic.io.volumes import read_mask, read_volume
+from napari_panoptic.io.images.slides import probe_image, read_image
+from napari_panoptic.io.images.volumes import read_mask, read_volume
+from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels, without_warnings
+from napari_panoptic.io.pixels.label_windows import open_pixels, zarr_areas, zarr_label
+from napari_panoptic.io.tables.metadata import read_metadata
 from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore, _sha256
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source

@@ -27,14 +27,14 @@ import tifffile
 from PIL import Image
 
 from napari_panoptic.common.errors import SettingsError, UnreadableFileError
-from napari_panoptic.io import guard
-from napari_panoptic.io.decode import pixel_shape, read_pixels
+from napari_panoptic.io.files import guard
 from napari_panoptic.io.formats.labels.submissions import read_submission
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.io.images import probe_image, read_image
-from napari_panoptic.io.label_windows import open_pixels
-from napari_panoptic.io.zarr_chunks import inflated
+from napari_panoptic.io.images.slides import probe_image, read_image
+from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels
+from napari_panoptic.io.pixels.label_windows import open_pixels
+from napari_panoptic.io.pixels.zarr_chunks import inflated
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import annotation_xml, submission, two_objects, write_mat
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from fuzz.judge import HELD, LARGEST_PX, MEMORY_BYTES, Judge, Logbook
 from fuzz.targets import TARGETS
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.io.guard import largest_px
+from napari_panoptic.io.files.guard import largest_px
 from tests.support.paths import REPOSITORY
 
 INPUTS = 60

@@ -18,14 +18,14 @@ FORBIDDEN_MODULES = {
 }
 KNOWN = {
     # By one parser that opens nothing else, and refuses document types; see ONLY_THERE.
-    ("io/formats/polygons/xml_files.py", "lxml"),
-    ("io/formats/polygons/xml_files.py", "lxml.etree"),
+    ("io/files/xml_files.py", "lxml"),
+    ("io/files/xml_files.py", "lxml.etree"),
     ("io/formats/polygons/imagescope.py", "lxml"),
     ("io/formats/polygons/imagescope.py", "lxml.etree"),
     ("io/formats/polygons/imagescope_edits.py", "lxml"),
     ("io/formats/polygons/imagescope_edits.py", "lxml.etree"),
     ("kernels/jit.py", "pickle"),  # what numba kept of kernels in the user's own cache, no input
-    ("io/locking.py", "socket"),  # for this machine's name
+    ("io/files/locking.py", "socket"),  # for this machine's name
     ("nuclei/first_start.py", "subprocess"),  # starts itself, given nothing
 }
 FORBIDDEN_CALLS = {
@@ -35,13 +35,13 @@ FORBIDDEN_CALLS = {
     *("tifffile.imread", "tifffile.TiffSequence", "tifffile.xml2dict", "zarr.load"),
 }
 ONLY_THERE = {
-    "tifffile.TiffFile": ("io/decode.py",),  # with the dialects that read XML switched off
-    "Image.open": ("io/decode.py",),  # with the formats that are pictures
+    "tifffile.TiffFile": ("io/pixels/decode.py",),  # with the dialects that read XML switched off
+    "Image.open": ("io/pixels/decode.py",),  # with the formats that are pictures
     # With a schema that is not trusted.
     "sqlite3.connect": ("review/file.py", "io/formats/polygons/annotation_store.py"),
-    "etree.XMLParser": ("io/formats/polygons/xml_files.py",),  # which opens nothing else
-    "etree.parse": ("io/formats/polygons/xml_files.py",),  # by that parser
-    "zarr.open": ("io/label_windows.py",),  # with the codecs that are known
+    "etree.XMLParser": ("io/files/xml_files.py",),  # which opens nothing else
+    "etree.parse": ("io/files/xml_files.py",),  # by that parser
+    "zarr.open": ("io/pixels/label_windows.py",),  # with the codecs that are known
 }
 
 
@@ -114,6 +114,6 @@ CONSTANT_PARTS = {"wanted", "'FULL' if mode == 'wal' else 'EXTRA'", "conditions"
 
 
 def test_there_are_modules() -> None:
-    assert "io/files.py" in modules()
+    assert "io/files/replacing.py" in modules()
     assert "np.load" in {call for _, call, _ in all_calls()}
     assert {said for _, said in named()} >= {*ONLY_THERE}

@@ -24,7 +24,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.images import probe_image, read_image
+from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
 from napari_panoptic.nuclei.regions.conditions import Condition, lessons_conditions
 from napari_panoptic.nuclei.regions.experiment import Experiment

@@ -17,7 +17,11 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.io.challenge_dump import MONUSAC_2020_TEST_ORGANS, read_dump, read_organs
+from napari_panoptic.io.tables.challenge_dump import (
+    MONUSAC_2020_TEST_ORGANS,
+    read_dump,
+    read_organs,
+)
 from napari_panoptic.report.dump.tables import (
     DumpEvaluation,
     by_organ_table,

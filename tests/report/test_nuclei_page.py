@@ -22,7 +22,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import shortened, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.metadata import Metadata
+from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.cohort_report import (
     CohortReport,
     ReportRequest,

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.files import fingerprints
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
 from napari_panoptic.nuclei.regions.conditions import Condition

@@ -13,7 +13,7 @@ from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.io.images import read_image
+from napari_panoptic.io.images.slides import read_image
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair

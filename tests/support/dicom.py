@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from napari_panoptic.io.dicom_files import SLIDE
+from napari_panoptic.io.formats.dicom_files import SLIDE
 
 needs_highdicom = pytest.mark.skipif(
     find_spec("highdicom") is None, reason="needs the optional package highdicom"

@@ -17,7 +17,7 @@ from skimage.measure import euler_number, find_contours
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.saving import write_objects
-from napari_panoptic.io.images import read_image
+from napari_panoptic.io.images.slides import read_image
 from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import LabelImage

@@ -15,9 +15,9 @@ from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.patches import PlacedRegion, placed_region
 from napari_panoptic.io.cohorts.patients import PatientExpression
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
+from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.formats.format import Format, PerClass
 from napari_panoptic.io.formats.registry import known_forms
-from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.cohort import (
     MONUSAC_CLASSES,
     Axes,

@@ -13,7 +13,7 @@ from typing import Any
 
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.io.cohorts.description import DESCRIPTION
-from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.io.files.replacing import replaced_when_complete
 
 Key = tuple[str, ...]
 """The names of tables and of the key in the last of them."""

@@ -13,7 +13,6 @@ from napari_panoptic.common.errors import CohortError, PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.detections.cohort import DetectionCohort, Frame, InFile, ScoredFrame
-from napari_panoptic.io import boxes
 from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
     TASK_KEY,
@@ -42,6 +41,7 @@ from napari_panoptic.io.cohorts.patterns import (
     natural_key,
 )
 from napari_panoptic.io.cohorts.shelves import Key, Place, Shelf, places_on
+from napari_panoptic.io.formats.points import boxes
 from napari_panoptic.nuclei.values.cohort import Team
 
 LARGEST_MPP = 1e6

@@ -21,7 +21,7 @@ from napari_panoptic.io.cohorts.pair import (
     stated_classes,
 )
 from napari_panoptic.io.cohorts.patterns import Listing, check_listing
-from napari_panoptic.io.images import IMAGE_ENDINGS, are_one_slide, probe_image
+from napari_panoptic.io.images.slides import IMAGE_ENDINGS, are_one_slide, probe_image
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
 
 IMAGE = "image"

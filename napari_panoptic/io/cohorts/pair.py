@@ -12,8 +12,7 @@ import numpy as np
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.decode import pixel_shape, read_pixels
-from napari_panoptic.io.files import check_file
+from napari_panoptic.io.files.replacing import check_file
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.label_images import (
     area_beside,
@@ -23,8 +22,9 @@ from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.labels.ome_zarr import label_classes
 from napari_panoptic.io.formats.recognise import dicom_source, foreign_tool, json_source, xml_source
 from napari_panoptic.io.formats.registry import form_of, known_forms
-from napari_panoptic.io.images import probe_image
-from napari_panoptic.io.label_windows import has_labels, is_zarr
+from napari_panoptic.io.images.slides import probe_image
+from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels
+from napari_panoptic.io.pixels.label_windows import has_labels, is_zarr
 from napari_panoptic.nuclei.values.cohort import (
     MONUSAC_CLASSES,
     ONLY_CLASS,

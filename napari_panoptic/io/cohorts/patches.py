@@ -9,7 +9,7 @@ from typing import Any
 
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.tables import table_rows
+from napari_panoptic.io.tables.small_tables import table_rows
 from napari_panoptic.nuclei.values.cohort import SlidePatch
 
 LARGEST_PX = 2.0**29

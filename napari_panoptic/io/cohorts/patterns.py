@@ -14,7 +14,7 @@ from typing import ClassVar
 from napari_panoptic.common.errors import CohortError, OutsideLinksError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list, similar
-from napari_panoptic.io.guard import is_link, leads_out
+from napari_panoptic.io.files.guard import is_link, leads_out
 
 FIELDS = ("patient", "region", "team", "class", "slide")
 """What can stand between braces in a pattern."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_length
 from napari_panoptic.io.formats.polygons.model import UNKNOWN, class_number
-from napari_panoptic.io.guard import SMALL_TABLE_BYTES, check_length
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 
 TYPE_INFO = "type_info.json"

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io.decode import check_size
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.labels.masks import LazyMasks
 from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
+from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.kernels.relabel import present_labels
 from napari_panoptic.nuclei.values.cohort import MaskFiles, OutlineRules
 from napari_panoptic.nuclei.values.labels import LabelImage, Vanished

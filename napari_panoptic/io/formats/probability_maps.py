@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.decode import check_size
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest
-from napari_panoptic.io.label_windows import open_pixels
+from napari_panoptic.io.pixels.decode import check_size
+from napari_panoptic.io.pixels.label_windows import open_pixels
 from napari_panoptic.nuclei.values.labels import LabelImage, Scores
 
 WHAT = "a probability map (one channel: numbers, or whole numbers of which the largest means 1)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from napari_panoptic.io.dicom_files import ANNOTATIONS, SEGMENTATIONS, SLIDE, dicom_class
+from napari_panoptic.io.formats.dicom_files import ANNOTATIONS, SEGMENTATIONS, SLIDE, dicom_class
 from napari_panoptic.nuclei.values.cohort import Source
 
 _SNIFFED_BYTES = 1 << 16

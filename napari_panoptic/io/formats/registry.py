@@ -12,6 +12,7 @@ from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.plugins import Plugins
 from napari_panoptic.common.text import english_list
+from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.class_numbers import tables_beside
 from napari_panoptic.io.formats.format import Format, LoadedMasks, LoadRequest, PerClass, TiledMasks
 from napari_panoptic.io.formats.labels import arrays as array_sets
@@ -46,8 +47,7 @@ from napari_panoptic.io.formats.polygons import (
 from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
 from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
 from napari_panoptic.io.formats.recognise import foreign_tool, source_of
-from napari_panoptic.io.guard import check_links
-from napari_panoptic.io.images import probe_image
+from napari_panoptic.io.images.slides import probe_image
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Objects, Source, Vertices
 from napari_panoptic.nuclei.values.labels import size_text
 from napari_panoptic.nuclei.values.settings import Restoration

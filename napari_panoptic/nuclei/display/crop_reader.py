@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.display.crops import Crop, CropSource, cut
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.regions.reading import read_picture

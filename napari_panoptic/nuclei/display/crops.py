@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.display.palette import status_colour_table
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.kernels.drawing import HATCH_SPACING_PX, MAX_OBJECTS, outline_pixels
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.styles import ColourBy

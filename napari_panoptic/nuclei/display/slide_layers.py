@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.io.lazy_levels import read_indexed
+from napari_panoptic.io.images.lazy_levels import read_indexed
 from napari_panoptic.kernels import drawing as drawing_kernels
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.decoded_windows import DecodedWindows

@@ -14,9 +14,9 @@ from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.covariates import KEY_COLUMNS
-from napari_panoptic.io.images import SlideImage
-from napari_panoptic.io.metadata import Metadata
+from napari_panoptic.io.images.slides import SlideImage
+from napari_panoptic.io.tables.covariates import KEY_COLUMNS
+from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.covariates import (
     TEXTS,
@@ -167,7 +167,7 @@ def cohort_objects(
     metadata
         The table of patients. Its columns become covariates of the objects of each patient.
     table
-        Further covariates, from `napari_panoptic.io.covariates.read_covariates`.
+        Further covariates, from `napari_panoptic.io.tables.covariates.read_covariates`.
     held_up_to_px
         Regions with more pixels are left out: covariates need all of their pixels at once.
     progress

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.io.metadata import Metadata
+from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.explain.cohort_objects import (
     CohortObjects,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.plugins import Plugins
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.distances import contours
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.values.labels import LabelImage

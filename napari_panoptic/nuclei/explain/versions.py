@@ -14,7 +14,7 @@ from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.io.evaluation_tables import EvaluationTables
+from napari_panoptic.io.tables.evaluation import EvaluationTables
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.quality_change import QualityChange, quality_change
 from napari_panoptic.nuclei.explain.version_diff import (

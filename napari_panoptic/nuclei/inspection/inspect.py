@@ -19,7 +19,7 @@ from napari_panoptic.io.cohorts.folder_scan import layout_text, scan_folder
 from napari_panoptic.io.cohorts.layouts import Layout
 from napari_panoptic.io.cohorts.nuclei import EXPECTED, layout_of, open_cohort
 from napari_panoptic.io.cohorts.patterns import check_listing
-from napari_panoptic.io.images import ImageInfo
+from napari_panoptic.io.images.slides import ImageInfo
 from napari_panoptic.nuclei.inspection.classes import class_doubts
 from napari_panoptic.nuclei.inspection.looking import (
     SeenRegion,

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.placing import in_pieces, placed_outlines, placed_shape
 from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.patches import of_patch
 from napari_panoptic.io.formats.registry import form_of, load_masks, reference_shape
-from napari_panoptic.io.guard import check_links
-from napari_panoptic.io.images import ImageInfo, probe_image
+from napari_panoptic.io.images.slides import ImageInfo, probe_image
 from napari_panoptic.nuclei.regions.reading import UM_PER_PX_AT_1X, choose_files, unreadable
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region
 

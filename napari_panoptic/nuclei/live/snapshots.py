@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import Progress, Report, StoppedError, always
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import (
     HELD_UP_TO_PX,

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.fingerprints import file_stamps
+from napari_panoptic.io.files.fingerprints import file_stamps
 from napari_panoptic.nuclei.challenge import team_score
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
 from napari_panoptic.nuclei.patients import TeamSummary, summarise_team

@@ -17,7 +17,7 @@ from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
 from napari_panoptic.io.formats.registry import known_forms, load_masks, open_masks, reference_shape
-from napari_panoptic.io.images import ImageInfo, SlideImage, probe_image, read_image
+from napari_panoptic.io.images.slides import ImageInfo, SlideImage, probe_image, read_image
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.nuclei.values.labels import size_text
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration

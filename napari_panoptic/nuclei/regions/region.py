@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress, StoppedError
-from napari_panoptic.io.fingerprints import file_stamps
+from napari_panoptic.io.files.fingerprints import file_stamps
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.nuclei.challenge import ChallengeEvaluation, evaluate_challenge
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again

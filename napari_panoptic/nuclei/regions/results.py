@@ -17,7 +17,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.common.text import UNENCODABLE, utf8
-from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.nuclei.challenge import ChallengeEvaluation, ClassScore, challenge_counts
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts

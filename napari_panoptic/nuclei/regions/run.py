@@ -34,7 +34,7 @@ from typing import Any
 from napari_panoptic import __version__
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.progress import Progress
-from napari_panoptic.io.fingerprints import file_fingerprints, times_of_large
+from napari_panoptic.io.files.fingerprints import file_fingerprints, times_of_large
 from napari_panoptic.nuclei.regions.cluster import Cluster
 from napari_panoptic.nuclei.regions.experiment import Experiment, evaluate_slide
 from napari_panoptic.nuclei.regions.reading import TooLargeError, preferred_form

@@ -14,7 +14,7 @@ from napari_panoptic.detections.atypia import AnswerState
 from napari_panoptic.detections.cohort import DetectionCohort
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
-from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
 from napari_panoptic.report.columns import (
     Cell,

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from napari_panoptic import __version__
-from napari_panoptic.io.challenge_dump import Dump, organ_of
+from napari_panoptic.io.tables.challenge_dump import Dump, organ_of
 from napari_panoptic.report.writing import write_set
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED, Interval, mean_interval
 from napari_panoptic.statistics.friedman import MissingRule

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from napari_panoptic.common.text import visible
-from napari_panoptic.io.files import replaced_when_complete
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.files.replacing import replaced_when_complete
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.nuclei.display.palette import STATUS_COLOURS
 from napari_panoptic.nuclei.inspection.inspect import Inspection

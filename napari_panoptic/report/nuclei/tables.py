@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.challenge import uncounted
 from napari_panoptic.nuclei.metrics import (
     CLASS_COLUMNS,

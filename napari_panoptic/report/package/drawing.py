@@ -11,7 +11,7 @@ from PIL import Image
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.polygons.trace import pixel_outlines
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.display.crops import (
     CropSource,
     bounded_field_px,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
 from napari_panoptic.raters.levels import RELIABILITY_BINS, Standing

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source

@@ -15,7 +15,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.common.text import english_list, no_such
-from napari_panoptic.io.tables import table_rows
+from napari_panoptic.io.tables.small_tables import table_rows
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.plan.conclusions import RANKED, difference, ranking
 from napari_panoptic.review.plan.design import LEVELS, Plan, Strata, stratified

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from napari_panoptic.io.autosaves import Autosave, AutosaveFolder
-from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.files.autosaves import Autosave, AutosaveFolder
+from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.regions.reading import choose_files
 from napari_panoptic.nuclei.values.cohort import MaskFiles

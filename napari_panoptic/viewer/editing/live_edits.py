@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.io.autosaves import EditedPart
+from napari_panoptic.io.files.autosaves import EditedPart
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.saving import without_erased
 from napari_panoptic.kernels.drawing import MAX_OBJECTS

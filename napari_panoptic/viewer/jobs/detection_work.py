@@ -18,7 +18,7 @@ from napari_panoptic.detections.evaluate import (
     count_frame_or_why,
     load_frame,
 )
-from napari_panoptic.io.images import SlideImage, read_image
+from napari_panoptic.io.images.slides import SlideImage, read_image
 from napari_panoptic.viewer.jobs.jobs import (
     FORESEEN,
     Job,

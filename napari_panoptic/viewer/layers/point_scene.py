@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from napari_panoptic.detections.cohort import Points as PointValues
 from napari_panoptic.detections.cohort import unique_ids
 from napari_panoptic.detections.pairing import JudgedPoints
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.display.palette import rgba_table
 from napari_panoptic.nuclei.display.styles import NEUTRAL_COLOUR, STATUS_COLOURS

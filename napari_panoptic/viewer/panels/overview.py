@@ -12,7 +12,7 @@ from qtpy.QtCore import QEvent, QObject, QPointF, QRectF, Qt
 from qtpy.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen
 from qtpy.QtWidgets import QMainWindow, QWidget
 
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot

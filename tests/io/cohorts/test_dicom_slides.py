@@ -14,7 +14,7 @@ import tifffile
 
 from napari_panoptic.io.cohorts.folder_scan import scan_folder
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.images import probe_image, read_image
+from napari_panoptic.io.images.slides import probe_image, read_image
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "formats"
 SHAPE = (192, 256)

@@ -14,15 +14,15 @@ import zarr
 
 from napari_panoptic.common.errors import CohortError, OutsideLinksError, UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io import guard
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.patients import PatientExpression
 from napari_panoptic.io.cohorts.patterns import Pattern
 from napari_panoptic.io.cohorts.raters import open_raters
+from napari_panoptic.io.files import guard
+from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.labels.label_images import write_labels
 from napari_panoptic.io.formats.registry import load_masks, open_masks, reference_shape
-from napari_panoptic.io.guard import check_links
-from napari_panoptic.io.metadata import metadata_beside
+from napari_panoptic.io.tables.metadata import metadata_beside
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source
 from tests.support.builders import two_objects
 

@@ -32,7 +32,7 @@ from napari_panoptic.io.formats.polygons.geojson_writer import (
     write_geojson,
 )
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
-from napari_panoptic.io.label_windows import open_pixels
+from napari_panoptic.io.pixels.label_windows import open_pixels
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side

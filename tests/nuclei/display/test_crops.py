@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.display.crop_reader import CropReader, CropSize, crop_of
 from napari_panoptic.nuclei.display.crops import (
     BEYOND,

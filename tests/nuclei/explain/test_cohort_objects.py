@@ -12,7 +12,7 @@ from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.metadata import Metadata
+from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.explain.cohort_objects import (
     CAUSES_OF,
     CohortObjects,

@@ -13,7 +13,7 @@ from skimage.color import rgb2hed
 from skimage.measure import regionprops
 
 from napari_panoptic.common.errors import LabelError, PanopticError
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.explain import covariates
 from napari_panoptic.nuclei.explain.covariates import (

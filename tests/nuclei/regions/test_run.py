@@ -23,8 +23,8 @@ import pytest
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.files import fingerprints
 from napari_panoptic.nuclei.regions import cluster as dask_cluster
 from napari_panoptic.nuclei.regions import result_store as parts
 from napari_panoptic.nuclei.regions import run as jobs
@@ -515,7 +515,7 @@ def test_a_file_that_vanishes_between_two_looks_is_a_finding(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is there when it is checked, and gone when it is opened."""
-    from napari_panoptic.io import decode
+    from napari_panoptic.io.pixels import decode
 
     gone = mask_path(folder, "alpha", FIRST)
     original = decode.check_file

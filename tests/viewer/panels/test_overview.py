@@ -11,7 +11,7 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QWidget
 
-from napari_panoptic.io.images import SlideImage
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.viewer.panels import overview as module
 from napari_panoptic.viewer.panels.overview import OverviewPicture, magnification_text
 from napari_panoptic.viewer.state.preferences import PREFERENCES

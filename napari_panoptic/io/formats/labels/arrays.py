@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.io.decode import check_size, file_kind, map_npy, undecodable
-from napari_panoptic.io.files import check_file
+from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_length
+from napari_panoptic.io.files.replacing import check_file
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import (
     labels_from_channels,
     labels_from_class_numbers,
 )
 from napari_panoptic.io.formats.labels.masks import extra_files, vanished_findings, whole_numbers
-from napari_panoptic.io.guard import SMALL_TABLE_BYTES, check_length
+from napari_panoptic.io.pixels.decode import check_size, file_kind, map_npy, undecodable
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage, size_text
 

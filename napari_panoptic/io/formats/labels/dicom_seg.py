@@ -14,15 +14,20 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.decode import DECODING_ERRORS, check_size, undecodable
-from napari_panoptic.io.dicom_files import SEGMENTATIONS, decoding_dicom, optional, read_dicom
-from napari_panoptic.io.files import check_file
+from napari_panoptic.io.files.guard import check_pixels, check_segment
+from napari_panoptic.io.files.replacing import check_file
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
+from napari_panoptic.io.formats.dicom_files import (
+    SEGMENTATIONS,
+    decoding_dicom,
+    optional,
+    read_dicom,
+)
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.label_images import labels_with_classes
 from napari_panoptic.io.formats.labels.masks import vanished_findings
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
-from napari_panoptic.io.guard import check_pixels, check_segment
+from napari_panoptic.io.pixels.decode import DECODING_ERRORS, check_size, undecodable
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import compact

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.decode import check_size
-from napari_panoptic.io.files import check_file
+from napari_panoptic.io.files.replacing import check_file
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO, ClassNumbers
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.label_images import labels_with_classes
@@ -23,6 +22,7 @@ from napari_panoptic.io.formats.labels.masks import (
 )
 from napari_panoptic.io.formats.labels.matlab import mat_value, mat_variables
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
+from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import checked_array, compact
 

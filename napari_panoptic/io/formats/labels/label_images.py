@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.decode import check_exact, check_size, pixel_shape, read_pixels
-from napari_panoptic.io.files import has_file, replaced_when_complete
+from napari_panoptic.io.files.guard import check_pixels
+from napari_panoptic.io.files.replacing import has_file, replaced_when_complete
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import (
@@ -28,8 +28,8 @@ from napari_panoptic.io.formats.labels.masks import (
     whole_numbers,
 )
 from napari_panoptic.io.formats.labels.ome_zarr import AMBIGUOUS_LABEL, label_classes, label_scores
-from napari_panoptic.io.guard import check_pixels
-from napari_panoptic.io.label_windows import (
+from napari_panoptic.io.pixels.decode import check_exact, check_size, pixel_shape, read_pixels
+from napari_panoptic.io.pixels.label_windows import (
     TiledPixels,
     absent_chunks,
     is_zarr,

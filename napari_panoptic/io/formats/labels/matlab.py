@@ -25,13 +25,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.decode import (
-    DECODING_ERRORS,
-    foreign_decoder,
-    undecodable,
-    without_warnings,
-)
-from napari_panoptic.io.guard import (
+from napari_panoptic.io.files.guard import (
     BYTES_PER_PX,
     DEFLATE_RATIO,
     check_inflated,
@@ -39,6 +33,12 @@ from napari_panoptic.io.guard import (
     check_pixels,
     check_segment,
     largest_px,
+)
+from napari_panoptic.io.pixels.decode import (
+    DECODING_ERRORS,
+    foreign_decoder,
+    undecodable,
+    without_warnings,
 )
 
 WHAT = "a MATLAB file with an n-ary mask"

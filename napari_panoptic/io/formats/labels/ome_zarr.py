@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io.files import exchange, folder_to_disk
+from napari_panoptic.io.files.replacing import exchange, folder_to_disk
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.scores import SCORE_NAMES, ScoreNames
-from napari_panoptic.io.label_windows import zarr_label
+from napari_panoptic.io.pixels.label_windows import zarr_label
 
 WHAT = "an OME-Zarr label image"
 CLASS_KEY = "class"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.decode import check_size
+from napari_panoptic.io.files.guard import largest_px
 from napari_panoptic.io.formats.class_tables import ClassTable
 from napari_panoptic.io.formats.format import LoadRequest, TiledMasks, located
 from napari_panoptic.io.formats.labels.label_images import (
@@ -30,8 +30,8 @@ from napari_panoptic.io.formats.labels.masks import (
     vanished_findings,
     whole_numbers,
 )
-from napari_panoptic.io.guard import largest_px
-from napari_panoptic.io.label_windows import TiledPixels, absent_chunks, open_pixels
+from napari_panoptic.io.pixels.decode import check_size
+from napari_panoptic.io.pixels.label_windows import TiledPixels, absent_chunks, open_pixels
 from napari_panoptic.kernels.lookup import look_up, run_values, search
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
@@ -71,7 +71,7 @@ def open_label_tiles(
     ----------
     files
         Of the form of label images; see
-        `napari_panoptic.io.label_windows.open_pixels`.
+        `napari_panoptic.io.pixels.label_windows.open_pixels`.
     scheme
         The classes.
     shape

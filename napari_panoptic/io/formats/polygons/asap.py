@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from napari_panoptic.io.files.guard import check_length
+from napari_panoptic.io.files.xml_files import xml_root
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
-from napari_panoptic.io.formats.polygons.xml_files import xml_root
-from napari_panoptic.io.guard import check_length
 
 WHAT = "an ASAP XML annotation"
 ROOT = "ASAP_Annotations"

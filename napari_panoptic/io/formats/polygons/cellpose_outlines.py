@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
-from napari_panoptic.io.guard import check_length
 
 WHAT = "outlines of Cellpose"
 

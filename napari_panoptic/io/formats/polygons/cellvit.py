@@ -13,8 +13,8 @@ from pathlib import Path
 
 import orjson
 
+from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
-from napari_panoptic.io.guard import check_length
 
 WHAT = "CellViT's cells.json"
 

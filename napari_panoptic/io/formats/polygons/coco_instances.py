@@ -17,12 +17,12 @@ import orjson
 from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.io.coco_files import read_coco
-from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.io.files.guard import largest_px
+from napari_panoptic.io.files.replacing import replaced_when_complete
+from napari_panoptic.io.formats.coco_files import read_coco
 from napari_panoptic.io.formats.format import Item, Objects
 from napari_panoptic.io.formats.polygons.polygon_format import EXCLUDED, Outline
 from napari_panoptic.io.formats.polygons.trace import connected_areas, pixel_outlines
-from napari_panoptic.io.guard import largest_px
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.io.dicom_files import ANNOTATIONS, decoding_dicom, read_dicom
+from napari_panoptic.io.formats.dicom_files import ANNOTATIONS, decoding_dicom, read_dicom
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
 from napari_panoptic.io.formats.polygons.shapes import ellipse
 

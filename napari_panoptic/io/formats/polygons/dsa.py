@@ -15,9 +15,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
 from napari_panoptic.io.formats.polygons.shapes import ellipse, rectangle
-from napari_panoptic.io.guard import check_length
 
 WHAT = "annotations of the Digital Slide Archive"
 

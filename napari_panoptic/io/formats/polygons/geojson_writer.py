@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, UnwritableFileError
-from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.trace import Part, connected_areas, pixel_outlines
 from napari_panoptic.io.formats.scores import SCORE_NAMES

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.io.files.guard import check_length
+from napari_panoptic.io.files.xml_files import Element, xml_root
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
 from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
-from napari_panoptic.io.formats.polygons.xml_files import Element, xml_root
-from napari_panoptic.io.guard import check_length
 
 WHAT = "a HALO annotation"
 _POLYGON, _RECTANGLE, _ELLIPSE = "Polygon", "Rectangle", "Ellipse"

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io.files import check_file, replaced_when_complete
+from napari_panoptic.io.files.guard import BYTES_PER_PX, largest_px
+from napari_panoptic.io.files.replacing import check_file, replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import BATCH, Collector, Known
 from napari_panoptic.io.formats.polygons.model import (
@@ -28,7 +29,6 @@ from napari_panoptic.io.formats.polygons.model import (
     opened,
 )
 from napari_panoptic.io.formats.polygons.trace import Part, connected_areas, pixel_outlines
-from napari_panoptic.io.guard import BYTES_PER_PX, largest_px
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules, Vertices
 from napari_panoptic.nuclei.values.labels import LabelImage
 

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.files import check_file, replaced_when_complete
+from napari_panoptic.io.files.guard import check_length
+from napari_panoptic.io.files.replacing import check_file, replaced_when_complete
+from napari_panoptic.io.files.xml_files import safe_parser
 from napari_panoptic.io.formats.polygons.collect import UNREADABLE_VERTICES, Collector
 from napari_panoptic.io.formats.polygons.model import (
     LARGEST_COORDINATE,
@@ -26,8 +28,6 @@ from napari_panoptic.io.formats.polygons.model import (
     ReadingStoppedError,
 )
 from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
-from napari_panoptic.io.formats.polygons.xml_files import safe_parser
-from napari_panoptic.io.guard import check_length
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules
 from napari_panoptic.nuclei.values.labels import LabelImage
 

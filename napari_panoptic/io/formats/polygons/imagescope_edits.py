@@ -9,7 +9,8 @@ import numpy as np
 from lxml import etree
 from numpy.typing import NDArray
 
-from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.io.files.replacing import replaced_when_complete
+from napari_panoptic.io.files.xml_files import xml_root
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.imagescope import (
     LAYER_ATTRIBUTES,
@@ -22,7 +23,6 @@ from napari_panoptic.io.formats.polygons.imagescope import (
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, Polygons, class_number
 from napari_panoptic.io.formats.polygons.rasterize import RasterizedAnnotation, rasterize_polygons
 from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
-from napari_panoptic.io.formats.polygons.xml_files import xml_root
 from napari_panoptic.kernels.fill import draw, draw_where_free
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
 

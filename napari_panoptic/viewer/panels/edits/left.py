@@ -8,7 +8,7 @@ from qtpy.QtWidgets import QMessageBox
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.autosaves import Autosave
+from napari_panoptic.io.files.autosaves import Autosave
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side

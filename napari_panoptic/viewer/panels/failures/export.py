@@ -14,7 +14,7 @@ from PIL import Image
 
 from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.common.text import utf8
-from napari_panoptic.io.files import replaced_when_complete
+from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.nuclei.display.crop_reader import CropReader, CropSize
 from napari_panoptic.nuclei.display.crops import Crop
 from napari_panoptic.nuclei.explain.cohort_failures import CohortFailures

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from napari_panoptic.io.metadata import metadata_beside
+from napari_panoptic.io.tables.metadata import metadata_beside
 from napari_panoptic.nuclei.explain.cohort_objects import CohortObjects
 from napari_panoptic.nuclei.explain.cohort_slices import CohortSlices, SliceRequest, cohort_slices
 from napari_panoptic.nuclei.explain.failure_curves import Curve

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import CohortError, UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.files import fingerprints
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
-from napari_panoptic.io.images import probe_image, read_image
+from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.run import region_fingerprint

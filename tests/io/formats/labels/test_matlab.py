@@ -13,10 +13,10 @@ import pytest
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.files.guard import VARIABLE
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.labels.matlab import mat_value, mat_variables
 from napari_panoptic.io.formats.labels.submissions import read_submission
-from napari_panoptic.io.guard import VARIABLE
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from tests.support.builders import submission, two_objects
 

@@ -21,7 +21,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.format import TiledMasks
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
-from napari_panoptic.io.label_windows import is_zarr, open_pixels
+from napari_panoptic.io.pixels.label_windows import is_zarr, open_pixels
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.windowed_labels import TiledLabels
 from tests.support.zarr_stores import KINDS, write_zarr
@@ -294,7 +294,7 @@ def test_damaged_files(tmp_path: Path) -> None:
 def test_pieces_too_large_for_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = np.ones((50, 60), np.uint8)
     tifffile.imwrite(tmp_path / "m.tif", image, compression="lzw", rowsperstrip=50)
-    monkeypatch.setattr("napari_panoptic.io.guard.SEGMENT_BYTES", 1000)
+    monkeypatch.setattr("napari_panoptic.io.files.guard.SEGMENT_BYTES", 1000)
     with pytest.raises(UnreadableFileError, match="smaller tiles"):
         open_pixels(tmp_path / "m.tif", "a mask")
 

@@ -12,13 +12,13 @@ import pytest
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io import fingerprints
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.fingerprints import file_fingerprints
+from napari_panoptic.io.files import fingerprints
+from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
-from napari_panoptic.io.label_windows import TiledPixels
+from napari_panoptic.io.pixels.label_windows import TiledPixels
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
 from tests.support.builders import label_files, write_svs
 from tests.support.zarr_stores import KINDS, write_zarr

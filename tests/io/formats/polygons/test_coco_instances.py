@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.files.guard import VARIABLE
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.polygons import coco_instances
 from napari_panoptic.io.formats.polygons.coco_instances import (
@@ -22,7 +23,6 @@ from napari_panoptic.io.formats.polygons.coco_instances import (
     write_files,
 )
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.io.guard import VARIABLE
 from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings

@@ -17,12 +17,12 @@ from roifile import ROI_OPTIONS, ROI_SUBTYPE, ROI_TYPE, ImagejRoi
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.io.files.guard import VARIABLE
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.polygons import imagej_rois
 from napari_panoptic.io.formats.polygons.imagej_rois import read_rois, write_files
 from napari_panoptic.io.formats.polygons.model import PolygonFile, ReadingStoppedError
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.io.guard import VARIABLE
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side

@@ -1,0 +1,1 @@
+"""Files: limits and links, reading XML, complete replacement, locks, fingerprints."""

@@ -1,0 +1,179 @@
+"""Files: checked before they are read, replaced only by complete ones."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+from shutil import rmtree
+from typing import BinaryIO
+
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.files.guard import is_endless
+
+_NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
+"""Error codes of file systems without fsync."""
+
+
+def check_file(path: Path, what: str) -> None:
+    """Check that a file is readable and not empty.
+
+    Raises
+    ------
+    UnreadableFileError
+        With what was expected and what is there instead.
+    """
+    try:
+        mode = path.stat().st_mode
+        # Reading a pipe waits for a writer, perhaps for ever; a device has no end.
+        if is_endless(mode):
+            raise UnreadableFileError(
+                f"expected {what}, found a pipe, a socket or a device", path=path
+            )
+        with path.open("rb") as file:
+            empty = not file.read(1)
+    except FileNotFoundError:
+        raise UnreadableFileError(
+            f"expected {what}, but there is no such file", path=path
+        ) from None
+    except IsADirectoryError:
+        raise UnreadableFileError(f"expected {what}, found a folder", path=path) from None
+    except PermissionError:
+        # Windows also raises this for folders.
+        found = "found a folder" if path.is_dir() else "but there is no permission to read it"
+        raise UnreadableFileError(f"expected {what}, {found}", path=path) from None
+    except OSError as error:
+        raise UnreadableFileError(
+            f"expected {what}, but it cannot be opened ({error.strerror})", path=path
+        ) from error
+    except ValueError:
+        raise UnreadableFileError(
+            f"expected {what}, but the file name contains an invalid character",
+            path=path,
+        ) from None
+    if empty:
+        raise UnreadableFileError(
+            f"expected {what}, found an empty file (0 bytes); copy or export it again", path=path
+        )
+
+
+def has_file(path: Path) -> bool:
+    """Return whether there is a file of this name, which may be longer than names can be.
+
+    A name that is derived from that of another file can be too long. ``Path.is_file`` raises then.
+    """
+    try:
+        return path.is_file()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return False
+
+
+@contextmanager
+def replaced_when_complete(path: Path) -> Iterator[BinaryIO]:
+    """Write a file beside its place, and move it there when it is complete.
+
+    Other programs see the old file or the new one, never half of it. After an error the old
+    one stays. If this ends without an error, the file has been flushed to the disk.
+    """
+    with replaced_together([path]) as (file,):
+        yield file
+
+
+@contextmanager
+def replaced_together(paths: Sequence[Path]) -> Iterator[tuple[BinaryIO, ...]]:
+    """Write files that belong together, and move them to their places when all are complete.
+
+    Each appears whole or not at all, and after an error all are as before. Several files
+    cannot be exchanged in one step: meanwhile the old ones lie in a folder named after the
+    first file, with ``.before`` added. The folder is removed when all are in place, and stays
+    only if the program is killed in between: then it holds the complete previous set.
+
+    Parameters
+    ----------
+    paths
+        Where to write, in one folder; existing files are replaced.
+    """
+    parts = [_part_of(path) for path in paths]
+    try:
+        with ExitStack() as stack:
+            files = tuple(stack.enter_context(part.open("xb")) for part in parts)
+            yield files
+            for file in files:
+                _bring_to_disk(file)
+        if len(paths) > 1:
+            exchange(parts, paths)
+        else:
+            parts[0].replace(paths[0])
+        _bring_names_to_disk(paths[0].parent)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+
+def exchange(parts: Sequence[Path], paths: Sequence[Path]) -> None:
+    """Move new files or folders to their places; see :func:`replaced_together`."""
+    before = paths[0].with_name(f"{paths[0].name}.before")
+    try:
+        for path in (path for path in paths if path.exists()):
+            before.mkdir(exist_ok=True)
+            # A leftover from a killed run is older and complete: keep it.
+            if not (before / path.name).exists():
+                path.replace(before / path.name)
+            elif path.is_dir():
+                _remove_folder(path)
+        for part, path in zip(parts, paths, strict=True):
+            part.replace(path)
+    except BaseException:
+        for path in (path for path in paths if (before / path.name).exists()):
+            (before / path.name).replace(path)
+        with suppress(OSError):
+            before.rmdir()
+        raise
+    if before.is_dir():
+        _remove_folder(before)
+
+
+def folder_to_disk(folder: Path) -> None:
+    """Flush everything in a folder to the disk before it replaces another one."""
+    for path in folder.rglob("*"):
+        if path.is_dir():
+            _bring_names_to_disk(path)
+        else:
+            with path.open("r+b") as file:
+                _bring_to_disk(file)
+    _bring_names_to_disk(folder)
+
+
+def _part_of(path: Path) -> Path:
+    """Return a unique name beside a file; hidden, in case a killed program leaves it behind."""
+    return path.with_name(f".{path.name[:40]}.{token_hex(4)}.part")
+
+
+def _bring_to_disk(file: BinaryIO) -> None:
+    """Flush a file to the disk before it replaces another one."""
+    file.flush()
+    try:
+        os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
+
+
+def _bring_names_to_disk(folder: Path) -> None:
+    """Flush the names of files to the disk, where the system can do that."""
+    with suppress(OSError):  # Windows opens no folders
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove a folder in one step, since half of one could be taken for the whole."""
+    rmtree(folder.rename(_part_of(folder)), ignore_errors=True)

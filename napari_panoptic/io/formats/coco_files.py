@@ -1,0 +1,98 @@
+"""The JSON of COCO instances: images, annotations and categories, also of challenges like MIDOG."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import orjson
+
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.files.guard import check_length
+from napari_panoptic.io.files.replacing import check_file
+
+
+@dataclass(frozen=True)
+class CocoContent:
+    """The parsed JSON.
+
+    Parameters
+    ----------
+    images
+        Id of each image -> its file name; in results, which have no names, the id.
+    objects
+        Id of an image -> its annotations, as in the file.
+    categories
+        Id of a category -> its name.
+    """
+
+    images: Mapping[str, str]
+    objects: Mapping[str, Sequence[Mapping[str, Any]]]
+    categories: Mapping[int, str]
+
+    def stems(self, path: Path, what: str) -> dict[str, str]:
+        """Return the names of the images without folder and ending, by their ids.
+
+        Raises
+        ------
+        UnreadableFileError
+            If two images have one stem.
+        """
+        stems = {key: PurePosixPath(name).stem or name for key, name in self.images.items()}
+        if len({stem.casefold() for stem in stems.values()}) < len(stems):
+            raise coco_refused(path, what, "several images have the same name")
+        return stems
+
+
+def read_coco(path: Path, what: str) -> CocoContent:
+    """Read a file; the result is cached until the file changes.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        The expected content, for errors.
+
+    Raises
+    ------
+    UnreadableFileError
+        If it is not valid.
+    """
+    check_file(path, what)
+    check_length(path, what)
+    status = path.stat()
+    return _parsed(path, what, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4)
+def _parsed(path: Path, what: str, mtime_ns: int, size: int) -> CocoContent:  # noqa: ARG001 - the file as it was
+    try:
+        table = orjson.loads(path.read_bytes())
+        results = isinstance(table, list)
+        objects: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        for entry in table if results else table["annotations"]:
+            objects[str(entry["image_id"])].append(entry)
+        if results:
+            return CocoContent({key: key for key in objects}, objects, {})
+        images = {str(image["id"]): str(image["file_name"]) for image in table["images"]}
+        categories = {int(c["id"]): str(c["name"]) for c in table.get("categories", ())}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise coco_refused(path, what, str(error)) from error
+    except LookupError as error:
+        raise coco_refused(path, what, f"the key {error} is missing") from error
+    if unknown := set(objects) - set(images):
+        found = f"annotations of the image {min(unknown)[:40]}, which is not listed"
+        raise coco_refused(path, what, found)
+    return CocoContent(images, objects, categories)
+
+
+def coco_refused(path: Path, what: str, found: str) -> UnreadableFileError:
+    """Return the error for a file that is not valid."""
+    return UnreadableFileError(
+        f"expected {what}, found something else ({found}); export it again", path=path
+    )

@@ -1,0 +1,1 @@
+"""Formats that store objects as points."""

@@ -1,0 +1,477 @@
+"""Slides and pictures: RGB pixels, lazily where they are many, and micrometres per pixel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from ctypes import ArgumentError
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openslide
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.io.files.guard import check_segment, check_slide, largest_px
+from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.formats.labels.arrays import image_shape, read_array_image
+from napari_panoptic.io.images.lazy_levels import LazyLevel, but_smallest, overview
+from napari_panoptic.io.images.ome import OmeImage, open_ome
+from napari_panoptic.io.pixels.decode import (
+    DECODING_ERRORS,
+    file_kind,
+    foreign_decoder,
+    open_tiff,
+    pixel_shape,
+    read_pixels,
+    undecodable,
+)
+from napari_panoptic.io.pixels.tiff_windows import VENDORS, PageWindows, level_windows
+from napari_panoptic.nuclei.values.labels import size_text
+
+WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG, JPEG or OME-Zarr)"
+SLIDE_ENDINGS = ("svs", "ndpi", "scn", "mrxs", "vms", "vmu", "svslide", "bif", "czi")
+"""What names of slides end in that only scanners write: Aperio, Hamamatsu, Leica, MIRAX, Sakura,
+Ventana and Zeiss. Those of Philips and Trestle, and generic tiled ones, end in .tif or .tiff."""
+IMAGE_ENDINGS = (*SLIDE_ENDINGS, "ome.tif", "ome.tiff", "tif", "tiff", "png", "jpg", "jpeg")
+"""What names of images of regions end in, the preferred first."""
+LARGEST_ARRAY_PX = 4096 * 4096
+"""Images up to this many pixels are read whole; larger ones lazily."""
+LARGEST_OVERVIEW_PX = 4096 * 2048
+"""The smallest level of a lazy image has at most this many pixels, and is held in memory."""
+PLAUSIBLE_MPP = (0.01, 20.0)
+"""Resolution tags that mean anything else are a screen's or a printer's."""
+MPP_TOLERANCE = 0.01
+"""Relative difference of x and y above which pixels count as not square."""
+RGBA_BYTES = 4
+_TILE_SIDES = ("height", "width")
+MICROMETRES = {"inch": 25_400.0, "centimeter": 10_000.0}
+RESOLUTION_UNITS = {2: "inch", 3: "centimeter"}
+
+
+@dataclass(frozen=True)
+class ImageInfo:
+    """What an image file says about itself.
+
+    Parameters
+    ----------
+    shape
+        Height and width in px.
+    mpp
+        Micrometres per pixel, or None if unknown.
+    findings
+        Problems found.
+    """
+
+    shape: tuple[int, int]
+    mpp: float | None
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class SlideImage:
+    """The pixels of an image.
+
+    Holds an open file where levels are lazy: close it (or use it in a ``with``
+    statement) when it is no longer shown. Closing twice does no harm.
+
+    Parameters
+    ----------
+    levels
+        uint8 (y, x, 3), the first at full resolution, each next one smaller:
+        NumPy arrays, or `LazyLevel` where the image is large.
+    mpp
+        Micrometres per pixel at full resolution, or None if unknown.
+    findings
+        Problems found.
+    shape
+        Height and width in px at full resolution.
+    """
+
+    levels: tuple[NDArray[np.uint8] | LazyLevel, ...]
+    mpp: float | None
+    findings: tuple[Finding, ...]
+    shape: tuple[int, int]
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether levels are read where they are looked at, from an open file."""
+        return any(isinstance(level, LazyLevel) for level in self.levels)
+
+    def close(self) -> None:
+        """Close the file, if one is open."""
+        lazy = [level for level in self.levels if isinstance(level, LazyLevel)]
+        # All levels share one file.
+        if lazy:
+            lazy[0].close()
+
+    def __enter__(self) -> SlideImage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class SlideLevel(LazyLevel):
+    """One level of a slide that OpenSlide has open.
+
+    Parameters
+    ----------
+    slide
+        The open slide, which may be shared between levels.
+    level
+        Number of the level.
+    path
+        The file.
+    """
+
+    def __init__(self, slide: openslide.OpenSlide, level: int, path: Path) -> None:
+        width, height = slide.level_dimensions[level]
+        super().__init__((int(height), int(width)))
+        self._slide = slide
+        self._level = level
+        self._path = path
+        self._factor = float(slide.level_downsamples[level])
+        self._closed = False
+        self._windows: PageWindows | None = None
+        vendor = slide.properties.get(openslide.PROPERTY_NAME_VENDOR)
+        # Else rows and columns of the level lie between those of the first, and are blended.
+        if vendor in VENDORS and self._factor.is_integer():
+            self._windows = level_windows(path, (int(height), int(width)), self._by_openslide)
+
+    def close(self) -> None:
+        """Close the slide, also for the other levels; more than once does no harm."""
+        if not self._closed:
+            self._closed = True
+            self._slide.close()
+
+    def _read(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
+        if height == 0 or width == 0:
+            return np.zeros((height, width, 3), np.uint8)
+        if self._windows is None:
+            return self._by_openslide(y, x, height, width)
+        if self._closed:
+            raise _closed(self._path)
+        try:
+            return self._windows.read((y, x, y + height, x + width))
+        except DECODING_ERRORS as error:
+            raise undecodable(self._path, WHAT, error) from error
+
+    def _by_openslide(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
+        # OpenSlide wants the corner in px of the first level.
+        corner = (round(x * self._factor), round(y * self._factor))
+        return _region(self._slide, corner, self._level, (width, height), self._path)
+
+
+def probe_image(path: Path, item: str | None = None) -> ImageInfo:
+    """Read size and resolution of an image, but no pixels.
+
+    Parameters
+    ----------
+    path
+        The file.
+    item
+        Which image of an array that holds many; see `napari_panoptic.nuclei.values.cohort.Region`.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the file is missing or no image.
+    """
+    if item is None and (ome := _ome_or_none(path)) is not None:
+        mpp, findings = _ome_mpp(ome, path)
+        return ImageInfo(ome.shape, mpp, (*ome.findings, *findings))
+    check_file(path, WHAT)
+    if item is not None:
+        return ImageInfo(image_shape(path, item), *_tag_mpp((None, None), path))
+    with _openslide(path) as slide:
+        if slide is not None:
+            width, height = slide.dimensions
+            check_slide((height, width), path=path)
+            mpp, findings = _slide_mpp(slide, path)
+            return ImageInfo((height, width), mpp, findings)
+    height, width = pixel_shape(path, WHAT)[:2]
+    check_slide((height, width), path=path)
+    mpp, findings = _tag_mpp(_resolution_tags(path), path)
+    return ImageInfo((height, width), mpp, findings)
+
+
+def read_image(path: Path, item: str | None = None) -> SlideImage:
+    """Read an image: whole up to 4096 x 4096 px, else as a lazy pyramid.
+
+    OpenSlide goes first, whatever the file's name; what it does not know is
+    read by tifffile or Pillow. OME-TIFF and OME-Zarr have a reader of their own, since
+    OpenSlide would show the first channel only, and no smaller levels. Of a lazy pyramid
+    tifffile decodes the tiles that give the same pixels so.
+
+    Parameters
+    ----------
+    path
+        The file.
+    item
+        Which image of an array that holds many; see `napari_panoptic.nuclei.values.cohort.Region`.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the file is missing, damaged, cut off or no image.
+    """
+    if item is None and (ome := _ome_or_none(path)) is not None:
+        return _read_ome(ome, path)
+    check_file(path, WHAT)
+    if item is not None:
+        rgb, odd = _as_rgb(read_array_image(path, item), path)
+        mpp, no_mpp = _tag_mpp((None, None), path)
+        return SlideImage((rgb,), mpp, (*odd, *no_mpp), (rgb.shape[0], rgb.shape[1]))
+    slide = _open_or_none(path)
+    if slide is None:
+        return _read_plain(path)
+    try:
+        image = _read_slide(slide, path)
+    except BaseException:
+        slide.close()
+        raise
+    if not image.is_lazy:
+        slide.close()
+    return image
+
+
+def _ome_or_none(path: Path) -> OmeImage | None:
+    ending = path.suffix.lower().removeprefix(".")
+    return None if ending in SLIDE_ENDINGS else open_ome(path, WHAT)
+
+
+def _ome_mpp(ome: OmeImage, path: Path) -> tuple[float | None, tuple[Finding, ...]]:
+    low, high = PLAUSIBLE_MPP
+    y, x = (mpp if mpp is not None and low <= mpp <= high else None for mpp in ome.mpp_yx)
+    if x is None and y is None:
+        tags = (None, None) if path.is_dir() else _resolution_tags(path)
+        return _tag_mpp(tags, path)
+    return _averaged(x, y, path)
+
+
+def _read_ome(ome: OmeImage, path: Path) -> SlideImage:
+    mpp, findings = _ome_mpp(ome, path)
+    levels: tuple[NDArray[np.uint8] | LazyLevel, ...]
+    if math.prod(ome.shape) <= LARGEST_ARRAY_PX:
+        levels = (np.asarray(ome.levels[0]),)
+    else:
+        levels = _with_overview(ome.levels)
+    return SlideImage(levels, mpp, (*ome.findings, *findings), ome.shape)
+
+
+def are_one_slide(paths: Sequence[Path]) -> bool:
+    """Return whether files are parts of one DICOM slide, each of which opens all of it."""
+    series = set()
+    for path in paths:
+        try:
+            with openslide.OpenSlide(path) as slide:
+                series.add(slide.properties.get("dicom.SeriesInstanceUID"))
+        except (openslide.OpenSlideError, OSError):
+            return False
+    return len(series) == 1 and None not in series
+
+
+def _read_slide(slide: openslide.OpenSlide, path: Path) -> SlideImage:
+    width, height = slide.dimensions
+    check_slide((height, width), path=path)
+    _check_tiles(slide, path)
+    mpp, findings = _slide_mpp(slide, path)
+    levels: tuple[NDArray[np.uint8] | LazyLevel, ...]
+    if width * height <= LARGEST_ARRAY_PX:
+        levels = (_region(slide, (0, 0), 0, (width, height), path),)
+    else:
+        lazy = tuple(SlideLevel(slide, level, path) for level in range(slide.level_count))
+        levels = _with_overview(lazy)
+    return SlideImage(levels, mpp, findings, (height, width))
+
+
+def _with_overview(
+    lazy: Sequence[LazyLevel],
+) -> tuple[NDArray[np.uint8] | LazyLevel, ...]:
+    """Replace the smallest level by one that is held in memory, or add one."""
+    return (*but_smallest(lazy, LARGEST_OVERVIEW_PX), overview(lazy[-1], LARGEST_OVERVIEW_PX))
+
+
+def _check_tiles(slide: openslide.OpenSlide, path: Path) -> None:
+    """Make sure that tiles are not too large for the library, which would end the process."""
+    for level in range(slide.level_count):
+        sizes = (slide.properties.get(f"openslide.level[{level}].tile-{s}") for s in _TILE_SIDES)
+        check_segment([int(size or 0) for size in sizes], RGBA_BYTES, path=path)
+
+
+def _read_plain(path: Path) -> SlideImage:
+    height, width = pixel_shape(path, WHAT)[:2]
+    if height * width > largest_px():
+        raise UnreadableFileError(
+            f"the image of {size_text((height, width))} is too large to be read at once; save it "
+            f"as a tiled pyramid (SVS or TIFF) that OpenSlide can open",
+            path=path,
+        )
+    rgb, findings = _as_rgb(read_pixels(path, WHAT, colour=True), path)
+    mpp, mpp_findings = _tag_mpp(_resolution_tags(path), path)
+    levels = [rgb]
+    while levels[-1].shape[0] * levels[-1].shape[1] > LARGEST_ARRAY_PX:
+        levels.append(np.ascontiguousarray(levels[-1][::2, ::2]))
+    return SlideImage(tuple(levels), mpp, (*findings, *mpp_findings), (height, width))
+
+
+def _as_rgb(pixels: NDArray[Any], path: Path) -> tuple[NDArray[np.uint8], list[Finding]]:
+    findings = []
+    if pixels.dtype == bool:
+        pixels = pixels.astype(np.uint8) * np.uint8(255)
+    if pixels.dtype == np.uint16:
+        pixels = (pixels >> 8).astype(np.uint8)
+        message = "the image has 16 bits per channel; the upper 8 are shown"
+        findings.append(Finding(FindingKind.FALLBACK, message, path=path))
+    if pixels.ndim == 2:
+        pixels = pixels[..., np.newaxis]
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] > 4:
+        raise UnreadableFileError(
+            f"expected {WHAT} with 8 or 16 bits per channel, found type {pixels.dtype} and shape "
+            f"{pixels.shape}; save it as 8-bit RGB",
+            path=path,
+        )
+    # Grey with or without alpha, or colour with or without alpha.
+    colour = pixels[..., :3] if pixels.shape[2] >= 3 else np.repeat(pixels[..., :1], 3, axis=2)
+    return np.ascontiguousarray(colour), findings
+
+
+def _region(
+    slide: openslide.OpenSlide,
+    corner_xy: tuple[int, int],
+    level: int,
+    size: tuple[int, int],
+    path: Path,
+) -> NDArray[np.uint8]:
+    try:
+        with foreign_decoder():
+            rgba = np.asarray(slide.read_region(corner_xy, level, size))
+    except ArgumentError as error:
+        # What the library says when its handle is closed.
+        raise _closed(path) from error
+    except (openslide.OpenSlideError, *DECODING_ERRORS) as error:
+        raise undecodable(path, WHAT, error) from error
+    rgb = np.ascontiguousarray(rgba[..., :3])
+    # Where nothing was scanned, glass is white, not black.
+    empty = rgba[..., 3] == 0
+    if empty.any():
+        rgb[empty] = 255
+    return rgb
+
+
+def _closed(path: Path) -> UnreadableFileError:
+    return UnreadableFileError("the slide was closed; open it again", path=path)
+
+
+@contextmanager
+def _openslide(path: Path) -> Iterator[openslide.OpenSlide | None]:
+    slide = _open_or_none(path)
+    try:
+        yield slide
+    finally:
+        if slide is not None:
+            slide.close()
+
+
+def _open_or_none(path: Path) -> openslide.OpenSlide | None:
+    """Open a slide; None for what OpenSlide does not know, which others may."""
+    try:
+        return openslide.OpenSlide(path)
+    except (openslide.OpenSlideError, OSError) as error:
+        ending = path.suffix.lower().removeprefix(".")
+        if ending == "svs" and file_kind(path) != "tiff":
+            raise UnreadableFileError(
+                "expected an Aperio slide (SVS), but OpenSlide cannot open it and it is no TIFF "
+                "either: it is damaged or of another format; copy or export it again",
+                path=path,
+            ) from error
+        if ending in SLIDE_ENDINGS and ending != "svs":
+            # Others would show the label or the thumbnail that such a file begins with.
+            raise UnreadableFileError(
+                f"expected a slide (.{ending}), but OpenSlide cannot open it ({error}): copy it "
+                f"again, with the files and the folder of its name that belong to it",
+                path=path,
+            ) from error
+        return None
+
+
+def _slide_mpp(slide: openslide.OpenSlide, path: Path) -> tuple[float | None, tuple[Finding, ...]]:
+    properties = slide.properties
+    x = _positive(properties.get(openslide.PROPERTY_NAME_MPP_X))
+    y = _positive(properties.get(openslide.PROPERTY_NAME_MPP_Y))
+    if x is None and y is None:
+        return _tag_mpp(_property_tags(properties), path)
+    return _averaged(x, y, path)
+
+
+def _averaged(
+    x: float | None, y: float | None, path: Path
+) -> tuple[float | None, tuple[Finding, ...]]:
+    if x is None or y is None:
+        return x or y, ()
+    mpp = x / 2 + y / 2  # in this order the sum is never beyond any number
+    if abs(x - y) <= MPP_TOLERANCE * mpp:
+        return mpp, ()
+    message = (
+        f"pixels are not square ({x:g} x {y:g} um): distances in um use the mean of {mpp:g} um "
+        f"per pixel"
+    )
+    return mpp, (Finding(FindingKind.FALLBACK, message, path=path),)
+
+
+def _tag_mpp(
+    tags: tuple[float | None, float | None], path: Path
+) -> tuple[float | None, tuple[Finding, ...]]:
+    low, high = PLAUSIBLE_MPP
+    given = [mpp for mpp in tags if mpp is not None]
+    if not given or not all(low <= mpp <= high for mpp in given):
+        message = "the image has no micrometres per pixel (MPP): distances are given in px only"
+        return None, (Finding(FindingKind.NO_MPP, message, path=path),)
+    mpp, findings = _averaged(*tags, path)
+    message = f"micrometres per pixel ({mpp:g}) were taken from the TIFF resolution tags"
+    return mpp, (Finding(FindingKind.FALLBACK, message, path=path), *findings)
+
+
+def _property_tags(properties: Mapping[str, str]) -> tuple[float | None, float | None]:
+    um = MICROMETRES.get(properties.get("tiff.ResolutionUnit", ""))
+    x = _positive(properties.get("tiff.XResolution"))
+    y = _positive(properties.get("tiff.YResolution"))
+    return (um / x if um and x else None, um / y if um and y else None)
+
+
+def _resolution_tags(path: Path) -> tuple[float | None, float | None]:
+    if file_kind(path) != "tiff":
+        return None, None
+    try:
+        with open_tiff(path) as tiff:
+            with foreign_decoder():
+                tags = tiff.pages[0].tags
+            um = MICROMETRES.get(RESOLUTION_UNITS.get(_tag(tags, "ResolutionUnit"), ""))
+            x, y = _ratio(_tag(tags, "XResolution")), _ratio(_tag(tags, "YResolution"))
+    except DECODING_ERRORS as error:
+        raise undecodable(path, WHAT, error) from error
+    return (um / x if um and x else None, um / y if um and y else None)
+
+
+def _tag(tags: Any, name: str) -> Any:
+    return tags[name].value if name in tags else None
+
+
+def _ratio(value: Any) -> float | None:
+    match value:
+        case (numerator, denominator) if denominator and numerator > 0:
+            return float(numerator / denominator)
+    return None
+
+
+def _positive(text: str | None) -> float | None:
+    try:
+        value = float(text) if text is not None else math.nan
+    except ValueError:
+        return None
+    return value if value > 0 and math.isfinite(value) else None

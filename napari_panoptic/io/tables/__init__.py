@@ -1,0 +1,1 @@
+"""Tables beside the objects: patients, covariates, earlier evaluations."""

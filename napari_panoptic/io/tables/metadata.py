@@ -1,0 +1,126 @@
+"""The optional table of patients, ``metadata.csv``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
+from napari_panoptic.io.files.guard import leads_out
+from napari_panoptic.io.tables.small_tables import table_rows
+
+METADATA_FILE = "metadata.csv"
+
+
+@dataclass(frozen=True, eq=False)
+class Metadata:
+    """Columns of a table with one row per patient.
+
+    Parameters
+    ----------
+    columns
+        Column -> patient -> what it says; patients with an empty cell are absent.
+    findings
+        Unknown and missing patients.
+    """
+
+    columns: Mapping[str, Mapping[str, str]]
+    findings: tuple[Finding, ...] = ()
+
+    def group_of(self, column: str, patient: str) -> str:
+        """Return a patient's entry in a column; empty if there is none."""
+        return self.columns.get(column, {}).get(patient, "")
+
+
+def read_metadata(path: Path, patients: Iterable[str]) -> Metadata:
+    """Read a table with a column ``patient`` and any others, such as ``organ``.
+
+    Parameters
+    ----------
+    path
+        CSV in UTF-8, separated by commas or semicolons.
+    patients
+        The patients of the cohort. Rows of others are left out and reported,
+        as are patients without a row.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the file cannot be read, has no column ``patient``, names a
+        column or a patient twice, or has a row of another length.
+    """
+    header, rows = table_rows(path, "a table of patients")
+    if "patient" not in header:
+        raise UnreadableFileError(
+            f"expected a column 'patient', found {english_list(header) or 'no columns'}; name the "
+            f"column that holds the patients 'patient'",
+            path=path,
+        )
+    if doubled := sorted({name for name in header if header.count(name) > 1}):
+        raise UnreadableFileError(f"the column {english_list(doubled)} is there twice", path=path)
+    place = header.index("patient")
+    known, seen = set(patients), dict[str, int]()
+    columns: dict[str, dict[str, str]] = {name: {} for name in header if name != "patient"}
+    for line, row in rows:
+        if len(row) != len(header):
+            raise UnreadableFileError(
+                f"expected {len(header)} cells in line {line}, found {len(row)}", path=path
+            )
+        patient = row[place].strip()
+        if patient in seen:
+            raise UnreadableFileError(
+                f"patient '{patient}' is in line {seen[patient]} and again in line {line}; keep "
+                f"one of them",
+                path=path,
+            )
+        seen[patient] = line
+        for name, cell in zip(header, row, strict=True):
+            if name != "patient" and cell.strip() and patient in known:
+                columns[name][patient] = cell.strip()
+    return Metadata(columns, _strangers(path, known, set(seen)))
+
+
+def metadata_beside(root: Path, patients: Iterable[str]) -> Metadata | None:
+    """Read the table in a cohort's folder; return None if there is none.
+
+    Raises
+    ------
+    UnreadableFileError
+        As :func:`read_metadata`.
+    """
+    path = root / METADATA_FILE
+    if path.is_symlink() and leads_out(path, root):
+        raise UnreadableFileError(
+            "this is a link that leads out of the cohort's folder, and was not followed; give the "
+            "table itself (on the command line by --metadata), or put it there",
+            path=path,
+        )
+    return read_metadata(path, patients) if path.is_file() else None
+
+
+def _strangers(path: Path, known: set[str], listed: set[str]) -> tuple[Finding, ...]:
+    found = []
+    if unknown := sorted(listed - known):
+        found.append(
+            Finding(
+                FindingKind.EXTRA,
+                f"{len(unknown)} patient(s) of the table are not in the cohort: "
+                f"{english_list(unknown[:5])}",
+                path=path,
+                count=len(unknown),
+            )
+        )
+    if missing := sorted(known - listed):
+        found.append(
+            Finding(
+                FindingKind.MISSING,
+                f"{len(missing)} patient(s) of the cohort are not in the table: "
+                f"{english_list(missing[:5])}; they belong to no group",
+                path=path,
+                count=len(missing),
+            )
+        )
+    return tuple(found)
