@@ -27,8 +27,7 @@ from napari_panoptic.samples.write import write_sample
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.kit.napari_private import unwrapped, window_check, window_of
-from napari_panoptic.viewer.kit.opening_report import NOTIFICATIONS, OpeningReport
-from napari_panoptic.viewer.kit.shown import shown
+from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, OpeningReport, shown
 from napari_panoptic.viewer.panels.inspection import InspectionDialog
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 

@@ -22,8 +22,8 @@ from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace
 from napari_panoptic.viewer.jobs.detection_work import FrameReader, ReadFrame, StandingsFinder
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
-from napari_panoptic.viewer.kit.clicks import is_plain_click
-from napari_panoptic.viewer.kit.key_bindings import bind_commands
+from napari_panoptic.viewer.kit.commands import bind_commands
+from napari_panoptic.viewer.kit.events import is_plain_click
 from napari_panoptic.viewer.kit.keys import (
     DETECTION_KEYS,
     DETECTION_NAPARI_KEYS,
@@ -32,7 +32,7 @@ from napari_panoptic.viewer.kit.keys import (
 )
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
 from napari_panoptic.viewer.kit.napari_private import focus_canvas
-from napari_panoptic.viewer.kit.replacing import may_replace
+from napari_panoptic.viewer.kit.questions import may_replace
 from napari_panoptic.viewer.kit.shown import show_error, show_info, shown
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.layers.point_scene import PointScene

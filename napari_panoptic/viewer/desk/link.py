@@ -34,9 +34,9 @@ from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
-from napari_panoptic.viewer.kit.curtain import Curtain
-from napari_panoptic.viewer.kit.key_bindings import bind_commands
+from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, EXPORT_OBJECTS, panel_shortcut
+from napari_panoptic.viewer.kit.layouts import Curtain
 from napari_panoptic.viewer.kit.napari_private import focus_canvas, window_check
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.kit.widgets import is_in_sight, show_in_front

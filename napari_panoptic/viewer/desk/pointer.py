@@ -12,7 +12,7 @@ from napari_panoptic.nuclei.display.describe import facts_of, hover_html
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.viewer.jobs.timers import single_shot
-from napari_panoptic.viewer.kit.clicks import is_plain_click
+from napari_panoptic.viewer.kit.events import is_plain_click
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.slide_view import SlideView
 from napari_panoptic.viewer.layers.stand_in import Pointed

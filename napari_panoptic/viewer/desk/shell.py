@@ -28,11 +28,11 @@ from napari_panoptic.viewer.desk.docks import (
 from napari_panoptic.viewer.desk.window_before import WindowBefore
 from napari_panoptic.viewer.desk.workspace_bar import WorkspaceBar
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Arranger, Workspace
-from napari_panoptic.viewer.kit.close_guard import CloseGuard
-from napari_panoptic.viewer.kit.key_bindings import bind_commands
+from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.keys import workspace_shortcut
 from napari_panoptic.viewer.kit.napari_private import free_textures_in_own_context, unwrapped
-from napari_panoptic.viewer.kit.opening_report import NOTIFICATIONS, OpeningReport
+from napari_panoptic.viewer.kit.questions import CloseGuard
+from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, OpeningReport
 from napari_panoptic.viewer.layers.owned import remove_owned
 from napari_panoptic.viewer.panels.start import dropped_files
 from napari_panoptic.viewer.state.desk_state import DeskState

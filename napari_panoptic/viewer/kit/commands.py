@@ -1,4 +1,4 @@
-"""Commands of an open desk in napari's command palette.
+"""Commands of an open desk in napari's command palette, and the keys that call them.
 
 napari has one list of commands for all windows. A command is registered when the first window
 offers it and removed with the last one. It acts on the window in front, and is disabled in a
@@ -137,3 +137,60 @@ def _application() -> Application | None:
         return Application.get_app("napari")
     application: Application = get_app_model()
     return application
+
+
+Release = Callable[[], None]
+
+
+def bind(viewer: Any, actions: Mapping[str, Callable[[], object]]) -> Release:
+    """Bind keys of a viewer.
+
+    Parameters
+    ----------
+    viewer
+        The viewer.
+    actions
+        Key, as napari writes it (``Shift-n``) -> the function to call.
+
+    Returns
+    -------
+    callable
+        Unbinds the keys and restores earlier bindings; a second call does nothing.
+    """
+    earlier: dict[str, Any] = {}
+    for key, action in actions.items():
+        earlier[key] = viewer.bind_key(key, lambda _viewer, act=action: act(), overwrite=True)
+
+    def release() -> None:
+        while earlier:
+            key, before = earlier.popitem()
+            viewer.bind_key(key, None)
+            if callable(before):
+                viewer.bind_key(key, before)
+
+    return release
+
+
+def bind_commands(viewer: Any, actions: Mapping[Shortcut, Callable[[], object]]) -> Release:
+    """Bind keys, and list those with an action id in napari's command palette.
+
+    Parameters
+    ----------
+    viewer
+        The viewer.
+    actions
+        Line of the key list -> the function to call. A line without a key is only in the palette.
+
+    Returns
+    -------
+    callable
+        Releases both; a second call does nothing.
+    """
+    unbind = bind(viewer, {line.key: action for line, action in actions.items() if line.key})
+    withdraw = offer(viewer, actions)
+
+    def release() -> None:
+        unbind()
+        withdraw()
+
+    return release

@@ -8,6 +8,7 @@ look like a part of the program. What is shown of a file goes through `shown`.
 from __future__ import annotations
 
 import re
+from typing import Protocol
 
 from napari.utils import notifications
 from qtpy.QtCore import Qt
@@ -76,3 +77,33 @@ class PlainLabel(QLabel):
     def setToolTip(self, text: str | None) -> None:  # noqa: N802 - Qt's name
         """Explain it."""
         super().setToolTip(shown(text or ""))
+
+
+class OpeningReport(Protocol):
+    """Where the user sees what is being opened, and why something cannot be."""
+
+    def show_reading(self, name: str) -> None:
+        """Show that something is being read."""
+
+    def show_failed(self, message: str) -> None:
+        """Show why nothing was opened."""
+
+    def show_over(self) -> None:
+        """Show that reading has ended."""
+
+
+class _Notifications:
+    """Reports errors as napari notifications, and nothing else."""
+
+    def show_reading(self, name: str) -> None:
+        """Show nothing."""
+
+    def show_failed(self, message: str) -> None:
+        """Show an error."""
+        show_error(message)
+
+    def show_over(self) -> None:
+        """Show nothing."""
+
+
+NOTIFICATIONS = _Notifications()

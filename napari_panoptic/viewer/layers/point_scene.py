@@ -18,7 +18,7 @@ from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.display.palette import rgba_table
 from napari_panoptic.nuclei.display.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
-from napari_panoptic.viewer.kit.within import Within
+from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.layers.camera import MARGIN
 from napari_panoptic.viewer.layers.labels import drawn_once
 from napari_panoptic.viewer.layers.owned import (

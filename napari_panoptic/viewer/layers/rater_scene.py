@@ -25,8 +25,8 @@ from napari_panoptic.raters.slice_outlines import (
     Shown,
     SliceOutlines,
 )
+from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.napari_private import moved_once, refresh_held
-from napari_panoptic.viewer.kit.within import Within
 from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot, set_units
 
 DISAGREEMENT = "disagreement of the raters"

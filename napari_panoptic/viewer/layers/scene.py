@@ -25,8 +25,8 @@ from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.shown import shown
-from napari_panoptic.viewer.kit.within import Within
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import (
     draw_outlines_fast,

@@ -27,8 +27,8 @@ from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.kit.crop_picture import crop_picture
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
+from napari_panoptic.viewer.panels.failures.crops import crop_picture
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.seen_part import SeenPresenter
 

@@ -31,9 +31,8 @@ from napari_panoptic.nuclei.values.settings import (
     Overlaps,
     Restoration,
 )
-from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.folding import FoldButton
-from napari_panoptic.viewer.kit.number_slider import NumberSlider
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
+from napari_panoptic.viewer.kit.layouts import FoldButton
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import FormPanel
 from napari_panoptic.viewer.state.preferences import PREFERENCES

@@ -29,7 +29,7 @@ from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer.jobs.timers import single_shot
-from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST
 from napari_panoptic.viewer.kit.shown import RichLabel
 from napari_panoptic.viewer.kit.title_strip import FigureTitle

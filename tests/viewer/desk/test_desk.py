@@ -21,7 +21,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import region_work as work
-from napari_panoptic.viewer.kit import opening_report
+from napari_panoptic.viewer.kit import shown
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.state.preferences import Queue
 from tests.viewer.finding import FIRST, SECOND
@@ -194,7 +194,7 @@ def test_a_folder_is_opened_in_the_background(
 ):
     desk = desk_of(window)
     told = []
-    monkeypatch.setattr(opening_report, "show_error", told.append)
+    monkeypatch.setattr(shown, "show_error", told.append)
     opening.open_in_background(desk._viewer, tmp_path)
     wait_until(lambda: told)
     assert str(tmp_path) in told[0]

@@ -24,7 +24,6 @@ from napari_panoptic.nuclei.values.cohort import Team
 from napari_panoptic.samples.raters import write_raters_sample
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_in, desk_of
-from napari_panoptic.viewer.kit import opening_report
 from napari_panoptic.viewer.kit import shown as shown_module
 from napari_panoptic.viewer.kit.shown import LONGEST, PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, heading
@@ -90,7 +89,7 @@ def test_links_out_of_a_cohort_are_asked_about(
     for entry in sample_folder.iterdir():
         (linked / entry.name).symlink_to(entry)
     asked, told = [], []
-    monkeypatch.setattr(opening_report, "show_error", told.append)
+    monkeypatch.setattr(shown_module, "show_error", told.append)
     viewer = make_napari_viewer()
     monkeypatch.setattr(opening, "may_follow", lambda _, message: asked.append(message))
     opening.open_in_background(viewer, linked)

@@ -20,7 +20,7 @@ from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import Kind, population
 from napari_panoptic.viewer.desk.parts import PARTS
-from napari_panoptic.viewer.kit.curtain import Curtain
+from napari_panoptic.viewer.kit.layouts import Curtain
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter

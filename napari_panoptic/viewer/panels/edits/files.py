@@ -29,7 +29,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.editing.live_edits import Copied, LiveEdits
 from napari_panoptic.viewer.jobs.jobs import Several
-from napari_panoptic.viewer.kit.replacing import may_replace
+from napari_panoptic.viewer.kit.questions import may_replace
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
 

@@ -16,8 +16,8 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.viewer.kit.choice_box import ChoiceBox
-from napari_panoptic.viewer.kit.flow_bar import FlowBar
+from napari_panoptic.viewer.kit.inputs import ChoiceBox
+from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import FigureTable, push_button, separator
 from napari_panoptic.viewer.panels.edits.differences import HEADER, difference_rows

@@ -13,7 +13,7 @@ from napari_panoptic.nuclei.display.failure_sections import GroupBy
 from napari_panoptic.nuclei.display.object_rows import WorstFirst
 from napari_panoptic.nuclei.values.vocabulary import CAUSES
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu
-from napari_panoptic.viewer.kit.flow_bar import FlowBar
+from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, tool_button
 from napari_panoptic.viewer.panels.failures.crops import Crops

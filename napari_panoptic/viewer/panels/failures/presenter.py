@@ -43,7 +43,7 @@ from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
-from napari_panoptic.viewer.kit.replacing import may_replace
+from napari_panoptic.viewer.kit.questions import may_replace
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings

@@ -33,7 +33,7 @@ from napari_panoptic.nuclei.display.object_rows import (
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu, TickMenu
-from napari_panoptic.viewer.kit.flow_bar import FlowBar
+from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.sortable_view import CENTRE_KEYS, SortableView
 from napari_panoptic.viewer.kit.widgets import is_desk_key, opens_menu, viewport_of

@@ -23,7 +23,7 @@ from napari_panoptic.nuclei.display.glossary import KAPPA_MEANING, VERDICT_MEANI
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
-from napari_panoptic.viewer.kit.flow_bar import FlowBar
+from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import Cell, FigureTable
 

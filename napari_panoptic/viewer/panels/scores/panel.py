@@ -15,8 +15,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.number_slider import NumberSlider
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.work_controls import WorkControls

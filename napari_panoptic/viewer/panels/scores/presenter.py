@@ -22,7 +22,7 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, show_failure
-from napari_panoptic.viewer.kit.choice_box import Choice
+from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.kit.plot_view import DRAWING
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.cohort_run import CohortRun, RunTexts

@@ -13,7 +13,7 @@ from napari_panoptic.nuclei.explain.failure_curves import Curve
 from napari_panoptic.nuclei.explain.slice_conditions import slice_words
 from napari_panoptic.nuclei.explain.slices import Slice
 from napari_panoptic.viewer.jobs.jobs import Job, Latest
-from napari_panoptic.viewer.kit.choice_box import Choice
+from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.kit.plot_view import DRAWING
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.cohort_run import CohortRun, RunTexts

@@ -10,10 +10,9 @@ from qtpy.QtWidgets import QAbstractItemView, QWidget
 
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, Suspect, SuspectKind
-from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.choice_menus import FilterMenu
-from napari_panoptic.viewer.kit.flow_bar import FlowBar
-from napari_panoptic.viewer.kit.list_panel import ListPanel
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import push_button
 from napari_panoptic.viewer.kit.work_controls import WorkControls

@@ -18,8 +18,8 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.review.plan.corrected import Quantity
 from napari_panoptic.review.plan.goal import Goal
-from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.flow_bar import FlowBar
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.review.plan import words

@@ -18,9 +18,9 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.verdicts import Share
-from napari_panoptic.viewer.kit.choice_box import Choice, ChoiceBox
-from napari_panoptic.viewer.kit.flow_bar import FlowBar
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
+from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, FigureTable, heading
 from napari_panoptic.viewer.panels.review.panel import UNDO_KEY

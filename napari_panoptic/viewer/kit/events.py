@@ -1,4 +1,4 @@
-"""Which presses of the mouse are clicks on the canvas."""
+"""Which events count: plain clicks on the canvas, and changes that the user made."""
 
 from __future__ import annotations
 
@@ -27,3 +27,22 @@ def is_plain_click(event: Any) -> Generator[None, None, bool]:
         furthest = max(furthest, *(abs(a - b) for a, b in zip(event.pos, start, strict=True)))
         yield
     return is_plain and furthest <= CLICK_TOLERANCE_PX
+
+
+class Within:
+    """True inside its with-blocks, also after a nested one; otherwise False."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        """Count one more block."""
+        self._depth += 1
+
+    def __exit__(self, *_error: object) -> None:
+        """Count one less."""
+        self._depth -= 1
+
+    def __bool__(self) -> bool:
+        """Return whether a block is running."""
+        return self._depth > 0

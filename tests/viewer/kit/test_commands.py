@@ -9,8 +9,7 @@ from napari._app_model import get_app_model
 from napari.components import ViewerModel
 from qtpy.compat import isalive
 
-from napari_panoptic.viewer.kit.commands import PREFIX
-from napari_panoptic.viewer.kit.key_bindings import bind, bind_commands
+from napari_panoptic.viewer.kit.commands import PREFIX, bind, bind_commands
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, DETECTION_KEYS, RATED_KEYS, Shortcut
 
 NEXT = Shortcut("n", "next failure", "test_next")

@@ -1,0 +1,148 @@
+"""Containers: bars that wrap, sections that fold, covers, and panels around a list."""
+
+from __future__ import annotations
+
+from qtpy.QtCore import QEvent, QObject, Qt
+from qtpy.QtGui import QShowEvent
+from qtpy.QtWidgets import QFrame, QScrollArea, QToolButton, QVBoxLayout, QWidget
+from superqt import QFlowLayout
+
+from napari_panoptic.viewer.kit.array_table import ArrayTable
+from napari_panoptic.viewer.kit.shown import PlainLabel
+
+SPACING_PX = 3
+
+
+class FlowBar(QWidget):
+    """A line of widgets that goes on in the next one where the window is narrow.
+
+    No word of them is cut off, and none makes the window wider than it is itself.
+
+    Parameters
+    ----------
+    widgets
+        What stands in the line, from the left.
+    """
+
+    def __init__(self, *widgets: QWidget) -> None:
+        super().__init__()
+        self._widgets = widgets
+        layout = QFlowLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setHorizontalSpacing(SPACING_PX)
+        layout.setVerticalSpacing(SPACING_PX)
+        for widget in widgets:
+            layout.addWidget(widget)
+
+    def showEvent(self, event: QShowEvent | None) -> None:  # noqa: N802
+        """Make all equally high, so that their words stand on one line."""
+        super().showEvent(event)
+        height = max(widget.sizeHint().height() for widget in self._widgets)
+        for widget in self._widgets:
+            widget.setMinimumHeight(height)
+
+
+class FoldButton(QToolButton):
+    """A button with an arrow that shows and hides a widget.
+
+    superqt's QCollapsible fixes the height of its contents, and draws an arrow that does not
+    follow the theme.
+
+    Parameters
+    ----------
+    title
+        The heading.
+    meaning
+        The tooltip.
+    content
+        The widget that is shown and hidden.
+    """
+
+    def __init__(self, title: str, meaning: str, content: QWidget) -> None:
+        super().__init__()
+        self._content = content
+        self.setText(title)
+        self.setToolTip(meaning)
+        self.setAccessibleName(title or meaning)
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.setAutoRaise(True)
+        self.setCheckable(True)
+        self.setChecked(True)
+        self.setArrowType(Qt.ArrowType.DownArrow)
+        self.toggled.connect(self._on_toggled)
+
+    def _on_toggled(self, unfolded: bool) -> None:
+        self._content.setVisible(unfolded)
+        self.setArrowType(Qt.ArrowType.DownArrow if unfolded else Qt.ArrowType.RightArrow)
+
+
+class Curtain(QWidget):
+    """Covers a widget with a sentence; the layout around it stays as it is.
+
+    Parameters
+    ----------
+    covered
+        The widget, which becomes the parent.
+    text
+        The sentence.
+    """
+
+    def __init__(self, covered: QWidget, text: str) -> None:
+        super().__init__(covered)
+        # Else a widget of a class of one's own has no background in napari's themes.
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        label = PlainLabel(text)
+        label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        label.setWordWrap(True)
+        QVBoxLayout(self).addWidget(label)
+        self.setGeometry(covered.rect())
+        covered.installEventFilter(self)
+        self.raise_()
+        self.show()
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        """Stay as large as the covered widget, and above what is added to it."""
+        covered = self.parentWidget()
+        kinds = (QEvent.Type.Resize, QEvent.Type.ChildAdded, QEvent.Type.LayoutRequest)
+        if covered is not None and event is not None and event.type() in kinds:
+            self.setGeometry(covered.rect())
+            self.raise_()
+        return super().eventFilter(watched, event)
+
+    @classmethod
+    def draw(cls, covered: QWidget, text: str) -> None:
+        """Cover a widget; an empty text uncovers it."""
+        for curtain in covered.findChildren(cls, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            covered.removeEventFilter(curtain)
+            curtain.hide()
+            curtain.deleteLater()
+        if text:
+            cls(covered, text)
+
+
+MIN_LIST_PX = 92
+
+
+class ListPanel(QScrollArea):
+    """A list with more above and below it, or a hint if nothing is listed.
+
+    In a low dock the panel scrolls, so that nothing is squeezed.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.table = ArrayTable()
+        self.table.setMinimumHeight(MIN_LIST_PX)
+        self._hint = PlainLabel()
+        self._hint.setWordWrap(True)
+        body = QWidget()
+        self.setWidget(body)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self._rows = QVBoxLayout(body)
+        self._rows.setContentsMargins(4, 4, 4, 2)
+        self._rows.setSpacing(3)
+
+    def hint_text(self) -> str:
+        """Return the hint; empty if something is listed."""
+        return "" if self._hint.isHidden() else self._hint.text()
