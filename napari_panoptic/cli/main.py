@@ -1,10 +1,12 @@
-"""The command ``napari-panoptic``: its parser, and its exit status."""
+"""The command ``napari-panoptic``: its parser, its exit status, and its output streams."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any, TextIO, cast
 
 from napari_panoptic import __version__
 from napari_panoptic.cli import (
@@ -26,7 +28,6 @@ from napari_panoptic.cli import (
     sweep,
     view,
 )
-from napari_panoptic.cli.output import readers_may_end
 from napari_panoptic.cli.parser import CommandParser, Parser
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.io.files.guard import VARIABLE, largest_px
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         that an option cannot have, a name that the cohort does not have, or a command or option
         that does not suit it; 130 when it was stopped.
     """
-    with readers_may_end():
+    with _readers_may_end():
         return _run(arguments)
 
 
@@ -114,6 +115,48 @@ def command_parser() -> Parser:
         own.add_arguments = module.add_arguments
         own.set_defaults(parser=own)
     return parser
+
+
+class _Output:
+    """A stream of text whose reader may end: then the rest is dropped, and the work goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with self._dropping():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._dropping():
+            self._stream.flush()
+
+    @contextmanager
+    def _dropping(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            # What is still in the buffer goes to the same place when Python ends.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+
+
+@contextmanager
+def _readers_may_end() -> Iterator[None]:
+    """Let a command finish when the program that reads its output has ended, as in ``| head``."""
+    streams = [stream and _Output(stream) for stream in (sys.stdout, sys.stderr)]
+    out, err = streams  # None without a console, on Windows
+    with redirect_stdout(cast(Any, out)), redirect_stderr(cast(Any, err)):
+        try:
+            yield
+        finally:
+            for stream in filter(None, streams):
+                stream.flush()
 
 
 if __name__ == "__main__":

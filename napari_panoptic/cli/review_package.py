@@ -11,15 +11,16 @@ from napari_panoptic.common.text import visible
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.report.package.page import write_package
 from napari_panoptic.review.package.choosing import (
+    Question,
     Reading,
     failures_of,
     numbered,
     pairs_in,
+    read_plan,
     shuffled,
     worst,
     worst_pairs,
 )
-from napari_panoptic.review.package.plan_rows import Question, read_plan
 
 _MEBIBYTE = 2**20
 

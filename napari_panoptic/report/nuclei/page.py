@@ -16,11 +16,11 @@ from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.explain.versions import VersionComparison
 from napari_panoptic.nuclei.values.settings import PROTOCOLS, Scoring
 from napari_panoptic.report.columns import bounds, number, table, team_column, whole
-from napari_panoptic.report.nuclei.common_failures import slices_section
 from napari_panoptic.report.nuclei.failures import (
     causes_section,
     gallery_section,
     sizes_section,
+    slices_section,
 )
 from napari_panoptic.report.nuclei.gallery import Picture, pictures, worst_failures
 from napari_panoptic.report.nuclei.methods import methods_values

@@ -26,9 +26,8 @@ from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from napari_panoptic.report.pictures import jpeg
 from napari_panoptic.review.judged import Subjects, judged_as_one
-from napari_panoptic.review.package.choosing import Reading
+from napari_panoptic.review.package.choosing import Question, Reading
 from napari_panoptic.review.package.contents import Item, Target
-from napari_panoptic.review.package.plan_rows import Question
 from napari_panoptic.review.plan.units import TILE_PX
 
 LARGEST_PX = 512

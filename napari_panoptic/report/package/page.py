@@ -19,10 +19,9 @@ from napari_panoptic.report.page import TEMPLATES, content_hash, rendered, trust
 from napari_panoptic.report.text import ratio
 from napari_panoptic.report.writing import MADE_WITH
 from napari_panoptic.review.package.answers import FORMAT, MOST_COUNTED, VERSION
-from napari_panoptic.review.package.choosing import Reading
+from napari_panoptic.review.package.choosing import Question, Reading
 from napari_panoptic.review.package.contents import Contents, package_id, seal
 from napari_panoptic.review.package.importing import fingerprints_of
-from napari_panoptic.review.package.plan_rows import Question
 
 COLOURS = {
     Side.REFERENCE: hex_colour(STATUS_COLOURS[Status.FN]),

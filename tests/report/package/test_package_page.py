@@ -13,7 +13,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.package.drawing import ITEM_BYTES, drawn
-from napari_panoptic.review.package.plan_rows import Question
+from napari_panoptic.review.package.choosing import Question
 from napari_panoptic.review.plan.units import TILE_PX
 from tests.support.builders import noise, write_svs, write_tiff, write_xml
 from tests.support.review_packages import READING, contents_of, data_of, write_small_package

@@ -7,14 +7,15 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side, Status
 from napari_panoptic.review.package.choosing import (
+    Question,
     failures_of,
     numbered,
     pairs_in,
+    read_plan,
     shuffled,
     worst,
     worst_pairs,
 )
-from napari_panoptic.review.package.plan_rows import Question, read_plan
 from tests.support.review_packages import READING
 from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
 

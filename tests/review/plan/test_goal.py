@@ -20,9 +20,8 @@ from napari_panoptic.review.plan.conclusions import difference, difference_sente
 from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw
 from napari_panoptic.review.plan.estimates import Answer, estimate, expected
-from napari_panoptic.review.plan.goal import Goal, offer, reached
+from napari_panoptic.review.plan.goal import Goal, PlanSetup, offer, reached
 from napari_panoptic.review.plan.items import item_at
-from napari_panoptic.review.plan.setup import PlanSetup
 from napari_panoptic.review.plan.tables import plan_frame, read_verdicts, verdicts_frame
 from napari_panoptic.review.plan.units import NO_ID, TILE_PX, Kind, population
 

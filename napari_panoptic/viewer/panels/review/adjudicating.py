@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from napari_panoptic.nuclei.display.glossary import VERDICT_WORDS
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.identity import Subject
-from napari_panoptic.review.queue import Adjudication
 from napari_panoptic.review.reviewing import Reviewing
-from napari_panoptic.review.verdicts import ReviewerAgreement, ReviewRecord
+from napari_panoptic.review.verdicts import Adjudication, ReviewerAgreement, ReviewRecord
 from napari_panoptic.viewer.kit.shown import show_error
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.panels.review.panel import ReviewPanel

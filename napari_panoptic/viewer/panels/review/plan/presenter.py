@@ -17,9 +17,8 @@ from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.plan.design import Plan, extend
 from napari_panoptic.review.plan.estimates import Answer
-from napari_panoptic.review.plan.goal import Offer, offer, reached
+from napari_panoptic.review.plan.goal import Offer, PlanSetup, offer, reached
 from napari_panoptic.review.plan.items import PlanItem, item_at
-from napari_panoptic.review.plan.setup import PlanSetup
 from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.units import Population
 from napari_panoptic.review.reviewing import Reviewing

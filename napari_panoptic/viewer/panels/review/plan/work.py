@@ -15,8 +15,7 @@ from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.corrected import Quantity
 from napari_panoptic.review.plan.design import Plan
 from napari_panoptic.review.plan.estimates import Answer, Estimates, estimate, expected
-from napari_panoptic.review.plan.goal import Goal, expected_half_width
-from napari_panoptic.review.plan.setup import PlanSetup
+from napari_panoptic.review.plan.goal import Goal, PlanSetup, expected_half_width
 from napari_panoptic.review.plan.store import StoredPlan
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import Population, StrArray, Units, population

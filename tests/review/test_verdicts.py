@@ -1,4 +1,4 @@
-"""The order in which objects are reviewed."""
+"""The order in which a third reviewer decides disagreements."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from napari_panoptic.nuclei.values.vocabulary import Verdict
-from napari_panoptic.review.queue import Adjudication
-from napari_panoptic.review.verdicts import ReviewRecord, Role, Share, compared
+from napari_panoptic.review.verdicts import Adjudication, ReviewRecord, Role, Share, compared
 from tests.support.review_cases import subject
 
 
