@@ -11,7 +11,7 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import english_list, shortened
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.plan.tables import plan_cells
