@@ -12,7 +12,7 @@ import numpy as np
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.label_images import (
     area_beside,

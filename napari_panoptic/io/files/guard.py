@@ -1,4 +1,4 @@
-"""What is checked before a file is trusted: sizes, chains of pages, links.
+"""What is checked before a file is trusted: that it can be read, sizes, chains of pages, links.
 
 A few hundred bytes can claim, or inflate to, more than any machine holds. Whatever is decoded
 as a whole is therefore compared with one limit before memory is allocated. Users with larger
@@ -42,6 +42,61 @@ MOST_PAGES = 10_000
 """In a TIFF file."""
 
 _BLOCK_BYTES = 2**20
+
+
+def check_file(path: Path, what: str) -> None:
+    """Check that a file is readable and not empty.
+
+    Raises
+    ------
+    UnreadableFileError
+        With what was expected and what is there instead.
+    """
+    try:
+        mode = path.stat().st_mode
+        # Reading a pipe waits for a writer, perhaps for ever; a device has no end.
+        if is_endless(mode):
+            raise UnreadableFileError(
+                f"expected {what}, found a pipe, a socket or a device", path=path
+            )
+        with path.open("rb") as file:
+            empty = not file.read(1)
+    except FileNotFoundError:
+        raise UnreadableFileError(
+            f"expected {what}, but there is no such file", path=path
+        ) from None
+    except IsADirectoryError:
+        raise UnreadableFileError(f"expected {what}, found a folder", path=path) from None
+    except PermissionError:
+        # Windows also raises this for folders.
+        found = "found a folder" if path.is_dir() else "but there is no permission to read it"
+        raise UnreadableFileError(f"expected {what}, {found}", path=path) from None
+    except OSError as error:
+        raise UnreadableFileError(
+            f"expected {what}, but it cannot be opened ({error.strerror})", path=path
+        ) from error
+    except ValueError:
+        raise UnreadableFileError(
+            f"expected {what}, but the file name contains an invalid character",
+            path=path,
+        ) from None
+    if empty:
+        raise UnreadableFileError(
+            f"expected {what}, found an empty file (0 bytes); copy or export it again", path=path
+        )
+
+
+def has_file(path: Path) -> bool:
+    """Return whether there is a file of this name, which may be longer than names can be.
+
+    A name that is derived from that of another file can be too long. ``Path.is_file`` raises then.
+    """
+    try:
+        return path.is_file()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return False
 
 
 def largest_px() -> int:

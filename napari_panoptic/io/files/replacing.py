@@ -1,4 +1,4 @@
-"""Files: checked before they are read, replaced only by complete ones."""
+"""Files that are replaced only by complete ones."""
 
 from __future__ import annotations
 
@@ -11,66 +11,8 @@ from secrets import token_hex
 from shutil import rmtree
 from typing import BinaryIO
 
-from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io.files.guard import is_endless
-
 _NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 """Error codes of file systems without fsync."""
-
-
-def check_file(path: Path, what: str) -> None:
-    """Check that a file is readable and not empty.
-
-    Raises
-    ------
-    UnreadableFileError
-        With what was expected and what is there instead.
-    """
-    try:
-        mode = path.stat().st_mode
-        # Reading a pipe waits for a writer, perhaps for ever; a device has no end.
-        if is_endless(mode):
-            raise UnreadableFileError(
-                f"expected {what}, found a pipe, a socket or a device", path=path
-            )
-        with path.open("rb") as file:
-            empty = not file.read(1)
-    except FileNotFoundError:
-        raise UnreadableFileError(
-            f"expected {what}, but there is no such file", path=path
-        ) from None
-    except IsADirectoryError:
-        raise UnreadableFileError(f"expected {what}, found a folder", path=path) from None
-    except PermissionError:
-        # Windows also raises this for folders.
-        found = "found a folder" if path.is_dir() else "but there is no permission to read it"
-        raise UnreadableFileError(f"expected {what}, {found}", path=path) from None
-    except OSError as error:
-        raise UnreadableFileError(
-            f"expected {what}, but it cannot be opened ({error.strerror})", path=path
-        ) from error
-    except ValueError:
-        raise UnreadableFileError(
-            f"expected {what}, but the file name contains an invalid character",
-            path=path,
-        ) from None
-    if empty:
-        raise UnreadableFileError(
-            f"expected {what}, found an empty file (0 bytes); copy or export it again", path=path
-        )
-
-
-def has_file(path: Path) -> bool:
-    """Return whether there is a file of this name, which may be longer than names can be.
-
-    A name that is derived from that of another file can be too long. ``Path.is_file`` raises then.
-    """
-    try:
-        return path.is_file()
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            raise
-        return False
 
 
 @contextmanager

@@ -18,24 +18,20 @@ def safe_parser(**options: Any) -> etree.XMLParser:
     )
 
 
-def xml_root(path: Path) -> Element:
-    """Read a file into a tree, and return its root.
+def xml_root(source: Path | BytesIO) -> Element:
+    """Read a file, or its content, into a tree, and return its root.
 
     Raises
     ------
     ValueError
         If it is no valid XML.
     """
-    return _root(path)
-
-
-def xml_text_root(text: str) -> Element:
-    """Return the root of XML that is within another file; see `xml_root`."""
-    return _root(BytesIO(text.encode()))
-
-
-def _root(source: Path | BytesIO) -> Element:
     try:
         return etree.parse(source, safe_parser()).getroot()
     except etree.XMLSyntaxError as error:
         raise ValueError(f"its XML is cut off or damaged: {error}") from error
+
+
+def xml_text_root(text: str) -> Element:
+    """Return the root of XML that is within another file; see `xml_root`."""
+    return xml_root(BytesIO(text.encode()))

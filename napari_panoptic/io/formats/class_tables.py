@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.files.guard import check_length
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.formats.scores import no_such_score, score_column, score_value
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import Scores

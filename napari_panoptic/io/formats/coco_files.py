@@ -12,8 +12,7 @@ from typing import Any
 import orjson
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io.files.guard import check_length
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import check_file, check_length
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from ctypes import ArgumentError
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.files.guard import check_segment, check_slide, largest_px
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import check_file, check_segment, check_slide, largest_px
 from napari_panoptic.io.formats.labels.arrays import image_shape, read_array_image
 from napari_panoptic.io.images.lazy_levels import LazyLevel, but_smallest, overview
 from napari_panoptic.io.images.ome import OmeImage, open_ome
@@ -188,7 +187,7 @@ def probe_image(path: Path, item: str | None = None) -> ImageInfo:
     check_file(path, WHAT)
     if item is not None:
         return ImageInfo(image_shape(path, item), *_tag_mpp((None, None), path))
-    with _openslide(path) as slide:
+    with _open_or_none(path) or nullcontext() as slide:
         if slide is not None:
             width, height = slide.dimensions
             check_slide((height, width), path=path)
@@ -366,16 +365,6 @@ def _region(
 
 def _closed(path: Path) -> UnreadableFileError:
     return UnreadableFileError("the slide was closed; open it again", path=path)
-
-
-@contextmanager
-def _openslide(path: Path) -> Iterator[openslide.OpenSlide | None]:
-    slide = _open_or_none(path)
-    try:
-        yield slide
-    finally:
-        if slide is not None:
-            slide.close()
 
 
 def _open_or_none(path: Path) -> openslide.OpenSlide | None:

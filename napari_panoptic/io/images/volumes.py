@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.images.lazy_levels import CHUNK_PX
 from napari_panoptic.io.images.slides import SLIDE_ENDINGS, read_image
 from napari_panoptic.io.pixels.decode import (

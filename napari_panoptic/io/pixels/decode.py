@@ -24,8 +24,7 @@ from PIL import Image
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import visible
-from napari_panoptic.io.files.guard import check_page_chain, check_pixels, check_segment
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import check_file, check_page_chain, check_pixels, check_segment
 from napari_panoptic.io.pixels.packed_arrays import (
     holds_objects,
     is_npz,

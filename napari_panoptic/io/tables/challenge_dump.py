@@ -22,7 +22,7 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.tables.metadata import read_metadata
 
 MONUSAC_2020_TEST_ORGANS: Mapping[str, str] = {

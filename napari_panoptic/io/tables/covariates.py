@@ -8,8 +8,7 @@ import pandas as pd
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import english_list, shortened
-from napari_panoptic.io.files.guard import check_length
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.nuclei.values.vocabulary import Side
 
 KEY_COLUMNS = ("patient", "region", "side", "id")

@@ -15,8 +15,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.spreadsheets import plain
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.io.files.guard import TABLE_BYTES, check_length
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import TABLE_BYTES, check_file, check_length
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
 
 RECORD, OBJECTS, REGIONS = "evaluation.json", "objects.csv", "regions.csv"

@@ -14,8 +14,7 @@ import orjson
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.records import decoded
 from napari_panoptic.common.text import english_list, shortened
-from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_length
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_file, check_length
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.package.contents import Contents, Item, package_id, unseal
 

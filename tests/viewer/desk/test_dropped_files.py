@@ -55,7 +55,7 @@ def test_one_file_alone_is_explained(
     viewer: Any, tmp_path: Path, qtbot: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr("napari_panoptic.viewer.kit.opening_report.show_error", said.append)
+    monkeypatch.setattr("napari_panoptic.viewer.kit.shown.show_error", said.append)
     drop(viewer, [labels(tmp_path / "model.tif")])
     qtbot.waitUntil(lambda: bool(said), timeout=30_000)
     assert "at least one prediction" in said[0]

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_length
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_file, check_length
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import (
     labels_from_channels,

@@ -22,8 +22,8 @@ from PIL import Image
 from napari_panoptic.common.errors import CohortError, UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list, shortened, visible
-from napari_panoptic.io.files.guard import check_length
-from napari_panoptic.io.files.replacing import check_file, replaced_when_complete
+from napari_panoptic.io.files.guard import check_file, check_length
+from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import labels_with_classes
 from napari_panoptic.io.pixels.decode import (

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.files.guard import check_pixels, check_segment
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import check_file, check_pixels, check_segment
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.dicom_files import (
     SEGMENTATIONS,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO, ClassNumbers
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.label_images import labels_with_classes

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.files.guard import check_pixels
-from napari_panoptic.io.files.replacing import has_file, replaced_when_complete
+from napari_panoptic.io.files.guard import check_pixels, has_file
+from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import (

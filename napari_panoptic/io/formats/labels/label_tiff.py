@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.io.files.replacing import has_file, replaced_together
+from napari_panoptic.io.files.guard import has_file
+from napari_panoptic.io.files.replacing import replaced_together
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, write_label_pixels
 from napari_panoptic.io.formats.scores import SCORE_NAMES

@@ -18,7 +18,8 @@ import shapely
 
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io.files.replacing import check_file, replaced_when_complete
+from napari_panoptic.io.files.guard import check_file
+from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import Collector, Known
 from napari_panoptic.io.formats.polygons.geojson_writer import GeoObject, objects_and_areas

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io.files.replacing import check_file
+from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.formats.polygons.collect import UNREADABLE_VERTICES, Collector, Known
 from napari_panoptic.io.formats.polygons.model import (
     LARGEST_COORDINATE,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io.files.guard import BYTES_PER_PX, largest_px
-from napari_panoptic.io.files.replacing import check_file, replaced_when_complete
+from napari_panoptic.io.files.guard import BYTES_PER_PX, check_file, largest_px
+from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import BATCH, Collector, Known
 from napari_panoptic.io.formats.polygons.model import (

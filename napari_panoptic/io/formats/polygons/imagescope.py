@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.files.guard import check_length
-from napari_panoptic.io.files.replacing import check_file, replaced_when_complete
+from napari_panoptic.io.files.guard import check_file, check_length
+from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.files.xml_files import safe_parser
 from napari_panoptic.io.formats.polygons.collect import UNREADABLE_VERTICES, Collector
 from napari_panoptic.io.formats.polygons.model import (
