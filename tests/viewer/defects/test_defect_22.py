@@ -5,7 +5,7 @@ import gc
 import pytest
 from qtpy.QtCore import QTimer
 
-from napari_panoptic.viewer.panels.review.watching import POLL_MS
+from napari_panoptic.viewer.panels.review.files import POLL_MS
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.state.modes import ViewMode
 

@@ -27,7 +27,7 @@ from napari_panoptic.viewer.kit.napari_private import exchange_colours
 from napari_panoptic.viewer.layers.watch import LayerValues
 from napari_panoptic.viewer.panels.edits import files as edits_files
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
-from napari_panoptic.viewer.panels.edits.state_text import (
+from napari_panoptic.viewer.panels.edits.texts import (
     DRAW_AREAS,
     GOES_ON,
     NOTHING_DRAWN,

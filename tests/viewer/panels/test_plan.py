@@ -22,10 +22,10 @@ from napari_panoptic.review.plan.units import Kind, population
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.layouts import Curtain
 from napari_panoptic.viewer.kit.widgets import is_in_sight
+from napari_panoptic.viewer.panels.review.inputs import VERDICT_KEYS
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
-from napari_panoptic.viewer.panels.review.verdict_buttons import VERDICT_KEYS
 
 ALT, LEFT = Qt.KeyboardModifier.AltModifier, Qt.MouseButton.LeftButton
 TEAM = "merger"

@@ -33,7 +33,7 @@ from napari_panoptic.review.watch import Watch
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import jobs
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
-from napari_panoptic.viewer.panels.review import adjudicating, going_on, presenter, writing
+from napari_panoptic.viewer.panels.review import files, going_on, presenter
 from napari_panoptic.viewer.panels.review.dialogs import THIRD_NEEDED, TOO_FEW
 from napari_panoptic.viewer.panels.review.history import (
     LAST_VERDICTS,
@@ -75,7 +75,7 @@ def open_desk(qapp, review_cohort, wait_until, napari_application):  # noqa: ARG
 def told(monkeypatch):
     """Collect notifications instead of showing them."""
     told = []
-    for module in (presenter, going_on, writing, adjudicating):
+    for module in (presenter, going_on, files):
         for name in ("show_info", "show_error", "show_warning"):
             monkeypatch.setattr(module, name, told.append, raising=False)
     monkeypatch.setattr(jobs, "show_error", told.append)

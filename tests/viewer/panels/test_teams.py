@@ -20,7 +20,7 @@ from napari_panoptic.viewer.panels.audit import panel as audit_panel
 from napari_panoptic.viewer.panels.audit.presenter import MARKS_LAYER, AuditPresenter
 from napari_panoptic.viewer.panels.groups import panel as groups_panel
 from napari_panoptic.viewer.panels.groups.presenter import GROUP_LAYER, GroupsPresenter
-from napari_panoptic.viewer.panels.teams import columns as teams_columns
+from napari_panoptic.viewer.panels.teams import comparison as teams_comparison
 from napari_panoptic.viewer.panels.teams import panel as teams_panel
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.state.modes import ViewMode
@@ -125,7 +125,7 @@ class TestTeamsTable:
     def test_of_a_long_name_the_heading_has_both_ends(self):
         team = "ensemble of five folds, seed 12"
         evaluation = SimpleNamespace(metrics=SimpleNamespace(pq=0.5))
-        heading = teams_columns._heading(SimpleNamespace(evaluations={team: evaluation}), team)
+        heading = teams_comparison._heading(SimpleNamespace(evaluations={team: evaluation}), team)
         assert heading == "ensemble of…lds, seed 12\n0.500"
 
     def test_cells_tell_the_status_of_each_team(self, desk, teams):

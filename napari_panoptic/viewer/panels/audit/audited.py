@@ -1,17 +1,24 @@
-"""Two ambiguous policies compared on a region and team."""
+"""Two ambiguous policies compared on a region and team, and the columns of their lists."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.styles import count_text, signed_text
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.policy_audit import PolicyAudit, audit_policies, spill_table
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.viewer.kit.array_table import Column
+from napari_panoptic.viewer.kit.widgets import share_text
 from napari_panoptic.viewer.panels.seen_part import Material
 
 
@@ -43,3 +50,113 @@ def audited(known: Material, team: str, first: str, second: str) -> Audited:
     return Audited(
         known.snapshot, team, evaluation, audit, audit.objects, spill_table(evaluation), rows
     )
+
+
+_SIDE_WORDS = {str(Side.REFERENCE): "ref.", str(Side.PREDICTION): "pred."}
+
+
+def object_columns(part: pd.DataFrame, policies: tuple[str, str]) -> list[Column]:
+    """Return what is shown of objects under two policies."""
+    reasons = [
+        "; ".join(
+            f"{policy}: {reason}" for policy, reason in zip(policies, pair, strict=True) if reason
+        )
+        or "its partner changes"
+        for pair in zip(part["reason_first"], part["reason_second"], strict=True)
+    ]
+    columns = [
+        Column(
+            "Side",
+            "Annotation or prediction.",
+            _words(_SIDE_WORDS[side] for side in part["side"]),
+            width=40,
+            is_text=True,
+        ),
+        Column("Id", "Id of the object.", part["id"].to_numpy(), width=44),
+    ]
+    for policy, which in zip(policies, ("first", "second"), strict=True):
+        statuses = part[f"status_{which}"].tolist()
+        causes = part[f"cause_{which}"].tolist()
+        columns.append(
+            Column(
+                policy,
+                f"Its outcome under the policy {policy}.",
+                _words(part[f"status_{which}"]),
+                tooltip=partial(_tooltip, statuses, causes),
+                colour=partial(_colour, statuses),
+                width=88,
+                is_text=True,
+            )
+        )
+    columns += [
+        Column(
+            "ΔPQ",
+            "Contribution to the difference in PQ, leave-one-out; partners that change together "
+            "have one contribution between them.",
+            part["pq_contribution"].to_numpy(float),
+            text=lambda value: signed_text(float(value)),
+            width=58,
+        ),
+        Column(
+            "inside",
+            "Share of its pixels in the ambiguous area.",
+            (part["ambiguous_px"] / part["area_px"]).to_numpy(float),
+            text=share_text,
+            width=54,
+        ),
+        Column("Why", "The effect of each policy on it.", _words(reasons), width=420, is_text=True),
+    ]
+    return columns
+
+
+def spill_columns(spill: pd.DataFrame) -> list[Column]:
+    """Return what is shown of predictions that leak out of the ambiguous area."""
+    statuses, causes = spill["status"].tolist(), spill["cause"].tolist()
+    return [
+        Column("Id", "Id of the prediction.", spill["id"].to_numpy(), width=44),
+        Column("Class", "Predicted class.", _words(spill["class"]), width=80, is_text=True),
+        Column(
+            "Status",
+            "Its outcome under the current policy.",
+            _words(spill["status"]),
+            tooltip=partial(_tooltip, statuses, causes),
+            colour=partial(_colour, statuses),
+            width=80,
+            is_text=True,
+        ),
+        Column(
+            "inside",
+            "Share of its pixels in the ambiguous area.",
+            spill["ambiguous_share"].to_numpy(float),
+            text=share_text,
+            width=56,
+        ),
+        Column(
+            "outside px",
+            "Pixels that leak out of the ambiguous area.",
+            spill["remainder_px"].to_numpy(),
+            text=lambda value: count_text(int(value)),
+            width=74,
+        ),
+        Column(
+            "FP by spill",
+            "It is an FP only because it leaks: most of it is in the ambiguous area.",
+            np.where(spill["fp_by_spill"].to_numpy(bool), "yes", ""),
+            width=74,
+            is_text=True,
+        ),
+    ]
+
+
+def _words(values: Iterable[str]) -> NDArray[np.str_]:
+    words: NDArray[np.str_] = np.array(list(values), dtype=np.str_)
+    return words
+
+
+def _tooltip(statuses: list[str], causes: list[str], row: int) -> str:
+    words = {str(key): meaning for key, meaning in styles.CAUSE_MEANINGS.items()}
+    return words.get(causes[row]) or styles.STATUS_MEANINGS[Status(statuses[row])]
+
+
+def _colour(statuses: list[str], row: int) -> Rgb:
+    return styles.STATUS_COLOURS[Status(statuses[row])]

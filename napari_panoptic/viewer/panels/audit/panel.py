@@ -34,8 +34,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable
-from napari_panoptic.viewer.panels.audit.audited import Audited
-from napari_panoptic.viewer.panels.audit.columns import object_columns, spill_columns
+from napari_panoptic.viewer.panels.audit.audited import Audited, object_columns, spill_columns
 
 EMPTY = (
     "Nothing to audit. Without a cohort: open one. Otherwise this region has no annotation, or "

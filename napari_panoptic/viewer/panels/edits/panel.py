@@ -20,8 +20,7 @@ from napari_panoptic.viewer.kit.inputs import ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import FigureTable, push_button, separator
-from napari_panoptic.viewer.panels.edits.differences import HEADER, difference_rows
-from napari_panoptic.viewer.panels.edits.state_text import NO_REGION
+from napari_panoptic.viewer.panels.edits.texts import HEADER, NO_REGION, difference_rows
 
 
 class EditsPanel(QScrollArea):

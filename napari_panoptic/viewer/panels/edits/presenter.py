@@ -23,7 +23,7 @@ from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.edits.files import EditsFiles
 from napari_panoptic.viewer.panels.edits.left import LeftEdits
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
-from napari_panoptic.viewer.panels.edits.state_text import PREPARING, state_text
+from napari_panoptic.viewer.panels.edits.texts import PREPARING, state_text
 from napari_panoptic.viewer.panels.part import Connections, Presenter
 
 FOLLOW_MS = 60

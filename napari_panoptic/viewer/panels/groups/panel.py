@@ -28,12 +28,12 @@ from napari_panoptic.viewer.kit.layouts import ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable
 from napari_panoptic.viewer.kit.work_controls import WorkControls
-from napari_panoptic.viewer.panels.groups.columns import (
+from napari_panoptic.viewer.panels.groups.grouped import (
     REFERENCE_COLUMNS,
+    Grouped,
     group_columns,
     member_columns,
 )
-from napari_panoptic.viewer.panels.groups.grouped import Grouped
 
 EMPTY = (
     "No groups to show. Without a cohort: open one. Otherwise this region has no annotation, or "

@@ -1,13 +1,20 @@
-"""The objects that a verdict applies to."""
+"""The objects that a verdict applies to, with the tags and the note typed for them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side
+from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.judged import Object, judged_as_one
+from napari_panoptic.review.reviewing import Reviewing
+from napari_panoptic.review.tags import remembered
 from napari_panoptic.viewer.panels.around import Surroundings
+from napari_panoptic.viewer.panels.review.panel import ReviewPanel
+from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 
 class ChosenObjects:
@@ -74,3 +81,145 @@ class ChosenObjects:
             counts = {side: len(evaluation.outcomes.side(side)) for side in Side}
             return [(side, row) for side, row in rows if row < counts[side]]
         return [] if selection is None else [(selection.side, selection.row)]
+
+
+ObjectName = tuple[str, str, str, str, int]
+"""Reviewer, region, team, side and id of an object."""
+
+
+class Drafts:
+    """The drafts of a cohort, by object.
+
+    Parameters
+    ----------
+    root
+        The cohort's folder; drafts are not remembered where None.
+    """
+
+    def __init__(self, root: Path | None = None) -> None:
+        self._root = root
+        self._texts: dict[ObjectName, tuple[str, str]] = {}
+        self._is_written = True
+
+    @classmethod
+    def read(cls, root: Path) -> Drafts:
+        """Return the drafts that are remembered for a cohort."""
+        drafts = cls(root)
+        for line in PREFERENCES.drafts(root):
+            if _is_draft(line):
+                *texts, id_, tag, note = line
+                drafts._texts[(*texts, id_)] = tag, note
+        return drafts
+
+    def of(self, name: ObjectName) -> tuple[str, str] | None:
+        """Return tag and note of an object; None if nothing was typed."""
+        return self._texts.get(name)
+
+    def put(self, name: ObjectName, details: tuple[str, str]) -> None:
+        """Set tag and note of an object."""
+        self._texts[name] = details
+        self._is_written = False
+
+    def forget(self, name: ObjectName) -> None:
+        """Remove the draft of an object."""
+        if self._texts.pop(name, None) is not None:
+            self._is_written = False
+
+    def give_to(self, reviewer: str) -> None:
+        """Assign the drafts that were typed before the reviewer was named."""
+        unnamed = {name: text for name, text in self._texts.items() if not name[0]}
+        for name, details in unnamed.items():
+            self.forget(name)
+            self.put((reviewer, *name[1:]), details)
+
+    def write(self) -> None:
+        """Remember the drafts where they changed."""
+        if self._root is not None and not self._is_written:
+            lines = [[*name, *details] for name, details in self._texts.items()]
+            PREFERENCES.keep_drafts(self._root, lines)
+            self._is_written = True
+
+
+def _is_draft(line: Any) -> bool:
+    kinds = (str, str, str, str, int, str, str)
+    return (
+        isinstance(line, list)
+        and len(line) == len(kinds)
+        and all(isinstance(value, kind) for value, kind in zip(line, kinds, strict=True))
+    )
+
+
+class ReviewDetails:
+    """The tags and the note of the objects that a verdict applies to.
+
+    Parameters
+    ----------
+    root
+        The folder of the cohort, for which drafts are remembered.
+    panel
+        The fields.
+    reviewing, verdicts
+        The review.
+    chosen
+        The objects.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        panel: ReviewPanel,
+        reviewing: Reviewing,
+        verdicts: CohortVerdicts,
+        chosen: ChosenObjects,
+    ) -> None:
+        self._panel, self._reviewing = panel, reviewing
+        self._verdicts, self._chosen = verdicts, chosen
+        self._drafts = Drafts.read(root)
+        panel.tags.offer(PREFERENCES.tags)
+
+    def write(self) -> None:
+        """Remember the drafts for the next window."""
+        self._drafts.write()
+
+    def draft(self, name: FailureName) -> tuple[str, str] | None:
+        """Return tags and note that were typed for an object and are not saved."""
+        return self._drafts.of(self._key(name))
+
+    def assign_to(self, reviewer: str) -> None:
+        """Assign the drafts that were typed before the reviewer was named."""
+        if not self._reviewing.reviewer:
+            self._drafts.give_to(reviewer)
+
+    def keep_typed(self) -> None:
+        """Keep what is typed with its objects, also where no verdict follows."""
+        for name in self._chosen.names():
+            if self._panel.has_draft:
+                self._drafts.put(self._key(name), self._panel.details())
+            else:
+                self._drafts.forget(self._key(name))
+
+    def of(self, names: Iterable[FailureName]) -> dict[FailureName, tuple[str, str]]:
+        """Return tags and note for each object; of several, each keeps its own if none is typed."""
+        tags, note = self._panel.details()
+        found, records = {}, {name: self._verdicts.record(name) for name in names}
+        for name, record in records.items():
+            if len(records) == 1 or record is None:
+                found[name] = tags, note
+            else:
+                found[name] = tags or record.tag, note or record.note
+        return found
+
+    def forget(self, names: Iterable[FailureName]) -> None:
+        """Forget the drafts of objects whose tags and note were saved."""
+        for name in names:
+            self._drafts.forget(self._key(name))
+
+    def offer_again(self, tags: str) -> None:
+        """Remember the user's own tags, and offer them."""
+        known = PREFERENCES.tags
+        if (own := remembered(known, tags)) != known:
+            PREFERENCES.tags = own
+            self._panel.tags.offer(own)
+
+    def _key(self, name: FailureName) -> ObjectName:
+        return self._reviewing.reviewer, name.region, name.team, str(name.side), name.id

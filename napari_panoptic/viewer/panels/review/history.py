@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.verdicts import HistoryEntry, ReviewRecord
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.widgets import is_desk_key, swatch_icon
-from napari_panoptic.viewer.panels.review.verdict_buttons import VERDICT_COLOURS
+from napari_panoptic.viewer.panels.review.inputs import VERDICT_COLOURS
 
 LAST_COUNT = 20
 """How many of the last verdicts are listed."""

@@ -34,10 +34,9 @@ from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import Cell, ElidedLabel, FigureTable, opens_menu
 from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
-from napari_panoptic.viewer.panels.review.fields import Line, NoteField, TagField
 from napari_panoptic.viewer.panels.review.history import HistoryList
+from napari_panoptic.viewer.panels.review.inputs import Line, NoteField, TagField, VerdictButtons
 from napari_panoptic.viewer.panels.review.section import Section
-from napari_panoptic.viewer.panels.review.verdict_buttons import VerdictButtons
 
 UNDO_KEY = f"Alt-{len(VERDICTS) + 1}"
 NOTHING_TO_JUDGE = (

@@ -20,18 +20,14 @@ from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections, Presenter
-from napari_panoptic.viewer.panels.review.adjudicating import Adjudicating
-from napari_panoptic.viewer.panels.review.chosen import ChosenObjects
+from napari_panoptic.viewer.panels.review.chosen import ChosenObjects, ReviewDetails
 from napari_panoptic.viewer.panels.review.counting import ReviewCounting
-from napari_panoptic.viewer.panels.review.details import ReviewDetails
-from napari_panoptic.viewer.panels.review.going_on import GoingOn
+from napari_panoptic.viewer.panels.review.files import FileWatch, ReviewPlaces, ReviewWriting
+from napari_panoptic.viewer.panels.review.going_on import Adjudicating, GoingOn
 from napari_panoptic.viewer.panels.review.history import LAST_COUNT, verdict_text
+from napari_panoptic.viewer.panels.review.inputs import VERDICT_KEYS
 from napari_panoptic.viewer.panels.review.panel import UNDO_KEY, ReviewPanel
-from napari_panoptic.viewer.panels.review.places import ReviewPlaces
 from napari_panoptic.viewer.panels.review.showing import ReviewShowing
-from napari_panoptic.viewer.panels.review.verdict_buttons import VERDICT_KEYS
-from napari_panoptic.viewer.panels.review.watching import FileWatch
-from napari_panoptic.viewer.panels.review.writing import ReviewWriting
 from napari_panoptic.viewer.panels.seen_part import Sight
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 

@@ -11,9 +11,8 @@ from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.review.adjudicating import Adjudicating
-from napari_panoptic.viewer.panels.review.chosen import ChosenObjects
-from napari_panoptic.viewer.panels.review.details import ReviewDetails
+from napari_panoptic.viewer.panels.review.chosen import ChosenObjects, ReviewDetails
+from napari_panoptic.viewer.panels.review.going_on import Adjudicating
 from napari_panoptic.viewer.panels.review.panel import NOTHING_TO_JUDGE, ReviewPanel
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import PREFERENCES

@@ -8,15 +8,15 @@ import numpy as np
 from psygnal import Signal
 from qtpy.QtWidgets import QAbstractItemView, QWidget
 
-from napari_panoptic.nuclei.display.styles import count_text
+from napari_panoptic.nuclei.display.styles import count_text, ratio_text
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, Suspect, SuspectKind
+from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.choice_menus import FilterMenu
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import push_button
 from napari_panoptic.viewer.kit.work_controls import WorkControls
-from napari_panoptic.viewer.panels.suspects.columns import suspect_columns
 
 HINT = (
     "Press “Search” to find where several teams agree with each other, but not with the "
@@ -186,3 +186,44 @@ class SuspectsPanel(ListPanel):
         layout.addWidget(self.table, 1)
         layout.addWidget(self.reason)
         layout.addStretch(0)
+
+
+def suspect_columns(suspects: Sequence[Suspect]) -> list[Column]:
+    """Return what is shown of suspects."""
+    words = [
+        ("kind", "What may be wrong.", [str(s.kind) for s in suspects]),
+        ("class", "Class in the annotation → class that teams predict.", _classes(suspects)),
+        ("region", "Click to go to the object.", [s.region for s in suspects]),
+        ("patient", "The patient.", [s.patient for s in suspects]),
+        ("teams", "Which agree.", [", ".join(s.teams) for s in suspects]),
+    ]
+
+    def tooltip(row: int) -> str:
+        own = suspects[row]
+        return f"{own.region}, {own.side} {own.id}: {own.sentence}"
+
+    score = Column(
+        "score",
+        "From 0 to 1; higher is more suspect. It orders the list and is no probability.",
+        np.array([suspect.score for suspect in suspects], np.float64),
+        text=ratio_text,
+        tooltip=tooltip,
+    )
+    return [
+        score,
+        *(
+            Column(
+                title,
+                meaning,
+                np.array(values, str),
+                tooltip=tooltip,
+                is_text=True,
+                stretch=title != "kind",
+            )
+            for title, meaning, values in words
+        ),
+    ]
+
+
+def _classes(suspects: Sequence[Suspect]) -> list[str]:
+    return [" → ".join(filter(None, (s.class_name, s.suggested_class))) for s in suspects]

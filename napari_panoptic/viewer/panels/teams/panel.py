@@ -38,13 +38,13 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, opens_menu
 from napari_panoptic.viewer.kit.work_controls import ThinBar
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS
-from napari_panoptic.viewer.panels.teams.columns import (
+from napari_panoptic.viewer.panels.teams.comparison import (
+    Comparison,
     object_columns,
     object_sentence,
     place_columns,
     place_sentence,
 )
-from napari_panoptic.viewer.panels.teams.comparison import Comparison
 from napari_panoptic.viewer.state.modes import ViewMode
 
 EMPTY = (

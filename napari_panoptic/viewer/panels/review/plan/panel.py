@@ -25,8 +25,7 @@ from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, FigureTable, heading
 from napari_panoptic.viewer.panels.review.panel import UNDO_KEY
 from napari_panoptic.viewer.panels.review.plan import words
-from napari_panoptic.viewer.panels.review.plan.asking import AskPage
-from napari_panoptic.viewer.panels.review.plan.item_box import ItemBox
+from napari_panoptic.viewer.panels.review.plan.pages import AskPage, ItemBox
 
 MORE_ITEMS = 50
 """Default number of items to add to a plan."""

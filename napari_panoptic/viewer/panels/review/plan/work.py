@@ -20,7 +20,7 @@ from napari_panoptic.review.plan.store import StoredPlan
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import Population, StrArray, Units, population
 from napari_panoptic.viewer.jobs.jobs import Job
-from napari_panoptic.viewer.panels.review.plan.asking import MINUTES, PRECISION, SECONDS
+from napari_panoptic.viewer.panels.review.plan.pages import MINUTES, PRECISION, SECONDS
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Writes verdicts, agreements and objects to files, in a worker."""
+"""The files of a review: where verdicts are kept, what other windows wrote, and exports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from qtpy.QtWidgets import QFileDialog
+from qtpy.QtCore import QTimer
+from qtpy.QtWidgets import QFileDialog, QWidget
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, write_geojson
@@ -28,9 +29,103 @@ from napari_panoptic.review.export import (
 from napari_panoptic.review.progress import evaluated_region
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import ReviewerAgreement, ReviewRecord
-from napari_panoptic.viewer.jobs.jobs import Several, show_failure
+from napari_panoptic.review.watch import Looked
+from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
+from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels.review.panel import ReviewPanel
+from napari_panoptic.viewer.state.preferences import PREFERENCES
+
+
+class ReviewPlaces:
+    """Moves a review to another file.
+
+    Parameters
+    ----------
+    root
+        The folder of the cohort, for which the choice is remembered.
+    reviewing
+        The review.
+    parent
+        The parent of dialogs.
+    changing
+        Called before another file is used.
+    """
+
+    def __init__(
+        self, root: Path, reviewing: Reviewing, parent: QWidget, changing: Callable[[], None]
+    ) -> None:
+        self._root, self._reviewing = root, reviewing
+        self._parent, self._changing = parent, changing
+
+    def choose(self) -> None:
+        """Ask for a file, new or existing."""
+        chosen, _ = QFileDialog.getSaveFileName(
+            self._parent,
+            "Keep verdicts in this file; one that exists is continued",
+            str(self._reviewing.path),
+            "Reviews (*.sqlite)",
+            options=QFileDialog.Option.DontConfirmOverwrite,
+        )
+        if chosen:
+            self._use(Path(chosen))
+
+    def use_suggestion(self) -> None:
+        """Use the place that is suggested where the present one cannot be used."""
+        problem = self._reviewing.problem
+        if problem is not None and problem.suggestion is not None:
+            self._use(problem.suggestion)
+
+    def _use(self, path: Path) -> None:
+        PREFERENCES.choose_review_file(self._root, path)
+        self._changing()
+        self._reviewing.use(path=path)
+
+
+POLL_MS = 1000
+"""How often the file is looked at for what other windows did."""
+
+
+class FileWatch:
+    """Asks the review file for changes at each tick, one question at a time.
+
+    Parameters
+    ----------
+    reviewing
+        The review.
+    took
+        Called with the regions in which others changed verdicts.
+    """
+
+    def __init__(self, reviewing: Reviewing, took: Callable[[tuple[str, ...]], None]) -> None:
+        self._reviewing, self._took = reviewing, took
+        self._look: Latest[Looked] = Latest(self._on_looked)
+        self._tick = QTimer()
+        self._tick.setInterval(POLL_MS)
+        self._tick.timeout.connect(self.ask)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is still to come."""
+        return self._look.is_busy
+
+    def start(self) -> None:
+        """Ask from now on."""
+        self._tick.start()
+
+    def ask(self) -> None:
+        """Look at the file in another thread: a network drive may take its time."""
+        question = None if self.is_busy else self._reviewing.question()
+        if question is not None:
+            self._look.start(question)
+
+    def close(self) -> None:
+        """Stop asking, and ignore the answer that is still to come."""
+        stop_timers(self._tick)
+        self._look.drop()
+
+    def _on_looked(self, looked: Looked) -> None:
+        self._took(self._reviewing.take(looked))
 
 
 class _Say(Protocol):
