@@ -1,4 +1,4 @@
-"""Every private name of napari that the viewer uses, each with a fallback.
+"""Every private name of napari and vispy that the viewer uses, each with a fallback.
 
 Other modules call the functions below and use public API only. Where napari renames something,
 the fallback applies: the window then works, but slower or with less comfort, as each function
@@ -193,9 +193,22 @@ def exchange_colours(layer: Labels, lut: NDArray[np.float32], viewer: Any) -> bo
     colours.colors[:] = lut
     colours._clear_cache()
     mapping = colours._get_mapping_from_cache(np.dtype(np.uint16))
-    node.shared_program[_TABLE].set_data(mapping.reshape(_TABLE_SHAPE))
+    texture = node.shared_program[_TABLE]
+    texture.set_data(mapping.reshape(_TABLE_SHAPE))
+    _drop_superseded(texture)
     node.update()
     return True
+
+
+def _drop_superseded(texture: Any) -> None:
+    """Keep only the newest of the tables that wait to be sent to the graphics card.
+
+    vispy keeps every table, of 1 MiB, until the texture is drawn; a hidden layer is never drawn.
+    Fallback: they wait.
+    """
+    waiting: Any = getattr(getattr(texture, "glir", None), "_shared", None)
+    if hasattr(waiting, "_commands") and hasattr(waiting, "_filter"):
+        waiting._commands = waiting._filter(waiting._commands, None)
 
 
 def _node_with_table(layer: Labels, viewer: Any) -> Any | None:

@@ -167,6 +167,20 @@ class TestLayers:
         assert (shown[..., 1] > shown[..., 0]).any()
         assert not (shown[..., 0] > shown[..., 1]).any()
 
+    def test_a_hidden_layer_keeps_only_the_newest_colours(self, viewer, labels):
+        labels.colormap = label_colours(lut_of((1, 0, 0, 1)))
+        labels.visible = False
+        viewer.add_layer(labels)
+        node = private._node_with_table(labels, viewer)
+        for _ in range(20):
+            assert private.exchange_colours(labels, lut_of((0, 0, 1, 1)), viewer)
+        assert private.exchange_colours(labels, lut_of((0, 1, 0, 1)), viewer)
+        waiting = node.shared_program[private._TABLE].glir._shared._commands
+        assert [command[0] for command in waiting].count("DATA") == 1
+        labels.visible = True
+        shown = viewer.screenshot(flash=False)
+        assert (shown[..., 1] > shown[..., 2]).any()
+
     def test_without_a_window_nothing_is_exchanged(self, labels):
         viewer = ViewerModel()
         labels.colormap = label_colours(lut_of((1, 0, 0, 1)))
