@@ -38,7 +38,7 @@ from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.panels.overview import Overview
 from napari_panoptic.viewer.panels.part import PanelPart, Presenter, presenter_of
 from napari_panoptic.viewer.panels.settings import SettingsPanel
-from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
+from napari_panoptic.viewer.panels.strips import NOTHING_OPEN, LegendStrip, TitleStrip
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from napari_panoptic.viewer.warm import warm_up
 
@@ -57,9 +57,9 @@ WORKSPACES = (
             right=Column(
                 0.34,
                 (
-                    Stack(("Object",), 0.36),
+                    Stack(("Object",), 0.4),
                     Stack((OBJECTS, "Edits"), 0.42),
-                    Stack((METRICS,), 0.22),
+                    Stack((METRICS,), 0.18),
                 ),
             ),
         ),
@@ -71,7 +71,10 @@ WORKSPACES = (
         Arrangement(
             right=Column(
                 0.46,
-                (Stack(("Failures", "Slices", "Scores", "Suspects"), 0.7), Stack(("Object",), 0.3)),
+                (
+                    Stack(("Failures", "Slices", "Scores", "Suspects"), 0.66),
+                    Stack(("Object",), 0.34),
+                ),
             ),
         ),
         "Failures",
@@ -79,7 +82,7 @@ WORKSPACES = (
     Workspace(
         "Groups",
         "Find splits, mergers and duplicates, and what they cost",
-        Arrangement(right=Column(0.42, (Stack(("Groups",), 0.7), Stack(("Object",), 0.3)))),
+        Arrangement(right=Column(0.42, (Stack(("Groups",), 0.66), Stack(("Object",), 0.34)))),
         "Groups",
     ),
     Workspace(
@@ -142,6 +145,7 @@ class Desk(DeskShell):
         self.link: Link | None = None
         self.session: Session | None = None
         title, objects = TitleStrip(), ObjectTable()
+        title.show_message(NOTHING_OPEN)
         self.start = Start(self)
         self.make_strip(title)
         self.panels = Panels(

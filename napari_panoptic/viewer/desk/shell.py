@@ -137,7 +137,7 @@ class DeskShell(ABC):
         self._unbind_workspaces: Callable[[], None] = lambda: None
         self._is_closed = False
         self._bar = WorkspaceBar(self.workspaces, [*self.extras.items(), (LAYERS, LAYERS_MEANING)])
-        self._bar.chosen.connect(self.show_workspace)
+        self._bar.chosen.connect(self._on_workspace)
         self._bar.reset_wanted.connect(self.reset_workspace)
         self._bar.extra_toggled.connect(self._on_extra)
         self._bar.close_wanted.connect(self._close_if_wanted)
@@ -190,6 +190,11 @@ class DeskShell(ABC):
         """The workspace that is shown; None before the desk is built."""
         return self._shown
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether ways to begin are shown in place of a workspace."""
+        return self.empty is not None and self._shown is None
+
     def dock(self, title: str) -> QDockWidget:
         """Return the dock of a panel; a KeyError where there is none."""
         return self._docks[title]
@@ -223,6 +228,7 @@ class DeskShell(ABC):
             self.show_last_workspace()
         else:
             self._arrange(self.empty)
+            self._bar.offer_workspaces(False)
 
     def show_last_workspace(self) -> None:
         """Show the workspace of the last window."""
@@ -237,6 +243,7 @@ class DeskShell(ABC):
         self._shown = next(each for each in self.workspaces if each.name == name)
         kept = Arrangement.from_json(PREFERENCES.arrangements().get(self._key(self._shown)))
         self._arrange(kept or self._shown.arrangement)
+        self._bar.offer_workspaces(True)
         self._bar.show_workspace(name)
         self.state.workspace = name
 
@@ -324,7 +331,7 @@ class DeskShell(ABC):
     def _bind_keys(self) -> None:
         """Let Ctrl with a number show a workspace; the number keys remain napari's."""
         keys = {
-            workspace_shortcut(number, workspace.name): partial(self.show_workspace, workspace.name)
+            workspace_shortcut(number, workspace.name): partial(self._on_workspace, workspace.name)
             for number, workspace in enumerate(self.workspaces, start=1)
         }
         self._unbind_workspaces = bind_commands(self._viewer, keys)
@@ -342,6 +349,11 @@ class DeskShell(ABC):
 
     def _key(self, workspace: Workspace) -> str:
         return f"{self.name}/{workspace.name}"
+
+    def _on_workspace(self, name: str) -> None:
+        """Show a workspace that the user asks for; an empty desk keeps its ways to begin."""
+        if not self.is_empty:
+            self.show_workspace(name)
 
     def _on_menu(self, title: str, shown: bool) -> None:
         if shown:

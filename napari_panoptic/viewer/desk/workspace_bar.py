@@ -58,6 +58,11 @@ class WorkspaceBar(QWidget):
         row.addWidget(leave)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
+    def offer_workspaces(self, wanted: bool) -> None:
+        """Enable or disable the buttons of all workspaces."""
+        for button in self._buttons.values():
+            button.setEnabled(wanted)
+
     def show_workspace(self, name: str) -> None:
         """Mark the workspace that is shown."""
         if name in self._buttons:

@@ -23,8 +23,8 @@ from napari_panoptic.viewer.panels.places import (
 )
 
 NO_COHORT = (
-    "No cohort is open. Press “Open cohort…” and choose a folder with images, annotations and "
-    "team predictions, or open File > Open Sample > Panoptic."
+    "No cohort is open. Press “Open cohort…” in the Settings panel and choose a folder with "
+    "images, annotations and team predictions, or open File > Open Sample > Panoptic."
 )
 NO_TEAMS = "This cohort has no predictions: {expected}. Put them there and open it again."
 _PQ = FIGURE_MEANINGS["pq"]

@@ -205,7 +205,7 @@ class PlaceNavigator(QWidget):
         splitter = QSplitter(Qt.Orientation.Vertical)
         for number, table in enumerate((self.places, self.teams)):
             splitter.addWidget(table)
-            splitter.setStretchFactor(number, (3, 1)[number])
+            splitter.setStretchFactor(number, (2, 1)[number])
         splitter.setChildrenCollapsible(False)
         body = QVBoxLayout(self.body)
         body.setContentsMargins(0, 0, 0, 0)

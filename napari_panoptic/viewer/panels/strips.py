@@ -134,6 +134,7 @@ _SIDE_MEANINGS: Mapping[Side, str] = {
     Side.PREDICTION: "The team's objects, drawn with thin outlines.",
 }
 NOTHING_SELECTED = "Click a nucleus to see its outcome; N goes to the next failure."
+NOTHING_OPEN = "Open a cohort, two layers or the sample with the buttons at the right."
 KEYS = " · ".join(f"{shortcut.text}: {shortcut.meaning}" for shortcut in (*DESK_KEYS, KEY_LIST))
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
 from qtpy.QtGui import QDropEvent
+from qtpy.QtWidgets import QToolButton
 
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.start import StartPanel
+from napari_panoptic.viewer.panels.strips import NOTHING_OPEN, NOTHING_SELECTED
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 
@@ -112,3 +114,23 @@ def test_nothing_is_cut_off(qtbot: Any, width: int, tmp_path: Path) -> None:
         for line in button.text().split("\n"):
             assert button.fontMetrics().horizontalAdvance(line) <= button.width()
         assert button.height() >= 2 * button.fontMetrics().height()
+
+
+def test_an_empty_desk_keeps_its_ways_to_begin(
+    window: Any, close_desk: Any, sample_folder: Path, wait_until: Any
+) -> None:
+    PREFERENCES.last_cohort = sample_folder
+    desk = desk_of(window)
+    panel = desk.start.panel
+    wait_until(panel.isVisible)
+    buttons = {button.text(): button for button in desk.strip.findChildren(QToolButton)}
+    assert not buttons["Failures"].isEnabled()
+    buttons["Failures"].click()
+    assert panel.isVisible()
+    assert desk.panels.title.selected_text() == NOTHING_OPEN
+    panel.continue_button.click()
+    wait_until(lambda: desk.session is not None and desk.is_settled)
+    assert desk.panels.title.selected_text() == NOTHING_SELECTED
+    buttons["Failures"].click()
+    assert desk.workspace.name == "Failures"
+    close_desk(desk)

@@ -147,7 +147,7 @@ class AuditPanel(ListPanel):
                 Listed.SPILL: len(audited.spill),
             }
             for name, number in counts.items():
-                self._lists[name].setText(f"{name} {count_text(number)}")
+                self._lists[name].setText(f"{name.capitalize()} {count_text(number)}")
         self._fill()
 
     def show_selection(self, selection: Selection | None) -> None:

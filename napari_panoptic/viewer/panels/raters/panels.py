@@ -478,7 +478,6 @@ class RaterTitle(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._title = ElidedLabel()
-        self._title.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._notes = NotesButton(
             "Problems in the files of this case. Click for the list.", self.notes_clicked.emit
         )

@@ -211,7 +211,7 @@ class ReviewPanel(QScrollArea):
         if path is None:
             self._where.set_text("")
             return
-        verb = "kept in" if is_there else "will be kept in"
+        verb = "Kept in" if is_there else "Will be kept in"
         self._where.set_text(f"{verb} {path.parent.name}/{path.name}", tooltip=str(path))
 
     def show_problem(self, text: str, *, suggestion: Path | None = None) -> None:
