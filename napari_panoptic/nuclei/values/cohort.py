@@ -179,10 +179,6 @@ class ClassScheme:
         """
         return next((known for name in names if (known := self.canonical(name))), None)
 
-
-ONLY_CLASS = "Nucleus"
-"""Class of every object if no classes are stated."""
-
 MONUSAC_CLASSES = ClassScheme(
     names=("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage"),
     colours=((255, 0, 0), (255, 255, 0), (0, 0, 255), (0, 255, 0)),

@@ -34,6 +34,11 @@ PLUGIN = "napari-panoptic"
 KEPT_PLACES = 50
 """The number of cohorts whose last region and team are remembered."""
 _FILTERS = ("sides", "statuses", "classes", "causes", "verdicts")
+HIDDEN_COLUMNS = (
+    "area_px, centroid_x_px, centroid_y_px, hausdorff95_px, hausdorff_um, partner_class, "
+    "partner_id, verdict"
+)
+"""Columns that the object table does not show unless the user wants them: it would scroll."""
 UNFOLDED = "settings"
 """The panels that show everything at first."""
 _LOGGER = logging.getLogger(__name__)
@@ -224,7 +229,7 @@ class Preferences:
     @property
     def hidden_columns(self) -> frozenset[str]:
         """The names of the columns that the object table does not show."""
-        names = str(self._get("desk", "hidden_columns", "")).split(",")
+        names = str(self._get("desk", "hidden_columns", HIDDEN_COLUMNS)).split(",")
         return frozenset(name.strip() for name in names) & {column.name for column in COLUMNS}
 
     @hidden_columns.setter

@@ -271,6 +271,16 @@ def test_columns_have_their_widths_again_when_the_window_has(desk, viewer, wait_
 
 
 @pytest.mark.long
+def test_the_usual_columns_of_objects_need_no_sideways_scrolling(desk, viewer, wait_until):
+    viewer.window.resize(1280, 800)
+    desk.show_workspace("Inspect")
+    wait_until(lambda: desk.is_arranged and desk.is_settled)
+    bar = desk.panels.objects.view.horizontalScrollBar()
+    wait_until(lambda: bar.maximum() == 0)
+    desk.state.hidden_columns = frozenset()
+    wait_until(lambda: bar.maximum() > 0)
+
+
 def test_loading_again_reads_only_what_changed(cohort, desk):
     snapshot = desk.session.snapshot
     again = load_region(
@@ -372,6 +382,7 @@ def test_a_new_window_looks_as_the_last_one(
     desk, viewer, canvas, close_desk, cohort, preferences, wait_until
 ):
     objects = desk.panels.objects
+    before = preferences.hidden_columns
     objects.worst.choose(WorstFirst.AREA)
     objects.others.choose(Others.DIMMED)
     next(a for a in objects._columns.actions() if a.data() == "iou").trigger()
@@ -389,7 +400,7 @@ def test_a_new_window_looks_as_the_last_one(
     assert again.link.scene.look == look != Look()
     objects.set_filter(ObjectFilter(statuses=frozenset({"FN"})))
     assert again.link.scene.listed.others is Others.DIMMED
-    assert preferences.hidden_columns == {"iou"}
+    assert preferences.hidden_columns == before | {"iou"}
     close_desk(again)
 
 

@@ -270,6 +270,7 @@ class TestTable:
 
     @pytest.mark.long
     def test_other_outcomes_leave_columns_as_they_were_chosen(self, table, desk):
+        desk.state.hidden_columns = frozenset()
         action = next(a for a in table._columns.actions() if a.data() == "hausdorff_um")
         action.trigger()
         column = [c.name for c in COLUMNS].index("hausdorff_um")

@@ -168,12 +168,12 @@ def test_every_key_that_widgets_take_is_listed():
         "kit/sortable_view": keys.TABLE_KEYS,
         "kit/name_table": keys.FILTER_KEYS,
         "kit/widgets": keys.FIGURE_KEYS,
-        "kit/number_slider": keys.SLIDER_KEYS,
+        "kit/inputs": keys.SLIDER_KEYS,
         "kit/tour": keys.TOUR_KEYS,
     }
     # "1" with Alt: the keys of the verdicts
-    assert found.pop("panels/review/fields") <= {"1", "Escape", "Return", "Enter"}
-    assert found.pop("panels/review/plan/item_box") == {"Enter"}
+    assert found.pop("panels/review/inputs") <= {"1", "Escape", "Return", "Enter"}
+    assert found.pop("panels/review/plan/pages") == {"Enter"}
     assert {"Escape", "Enter"} <= {shortcut.key for shortcut in keys.FIELD_KEYS}
     # As in every menu, so that nobody looks for them in a list.
     assert found.pop("kit/choice_menus") <= {"Space", "Return", "Enter"}
