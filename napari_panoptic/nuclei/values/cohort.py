@@ -179,6 +179,7 @@ class ClassScheme:
         """
         return next((known for name in names if (known := self.canonical(name))), None)
 
+
 MONUSAC_CLASSES = ClassScheme(
     names=("Epithelial", "Lymphocyte", "Neutrophil", "Macrophage"),
     colours=((255, 0, 0), (255, 255, 0), (0, 0, 255), (0, 255, 0)),
