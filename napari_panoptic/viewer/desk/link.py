@@ -770,6 +770,7 @@ class Link:
 
     def _on_source_chosen(self, source: Source | None) -> None:
         self._request(source=source)
+        self._edited_snapshot = None  # it is of another source
         self.failures.show_all()  # its objects may have other ids
         self.summary.start()
 
@@ -779,6 +780,7 @@ class Link:
             # A slider moves on: the cohort is evaluated when it has come to rest.
             self.summary.stop()
             self._session.clear_summaries()
+            self._edited_snapshot = None  # it was evaluated with other settings
             self._at_rest.start()
 
     def _catch_up(self) -> None:
