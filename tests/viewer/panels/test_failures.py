@@ -377,18 +377,19 @@ class TestView:
         assert pictures[0].width() == 96
         assert pictures[1] == pictures[0]
 
-    def test_objects_drawn_in_a_region_that_is_left_keep_their_crops(
+    def test_objects_drawn_in_a_region_that_is_left_at_once_keep_their_crops(
         self, failures, view, desk, wait_until
     ):
-        session = desk.session
+        session, loaded = desk.session, desk.session.loaded
+        other = load_region(session.cohort, SECOND, session.settings)
         labels = session.edited_labels(Side.PREDICTION)
         new = int(labels.ids.max()) + 1
         y, x = np.nonzero(labels.id_image()[:4, :4] == 0)
         drawn = FailureName("merger", FIRST, Side.PREDICTION, new)
         try:
             session.edit(Side.PREDICTION, y, x, new, classes={new: labels.class_names[0]})
-            desk.link.go_to(SECOND)
-            wait_until(lambda: desk.is_settled and session.snapshot.region.name == SECOND)
+            session.deliver(session.request(region_name=SECOND), other)
+            assert session.snapshot.region.name == SECOND
             wait_until(lambda: failures.failures.find(drawn) is not None)
             view.select(failures.failures.find(drawn))
             view.crops.outdate()
@@ -396,8 +397,8 @@ class TestView:
             wait_until(lambda: desk.is_settled and drawn in view.names_in_sight())
             assert not view.crops.picture(drawn).isNull()
         finally:
-            desk.link.go_to(FIRST)
-            wait_until(lambda: desk.is_settled and session.snapshot.region.name == FIRST)
+            session.deliver(session.request(region_name=FIRST), loaded)
+            wait_until(lambda: desk.is_settled)
             session.discard_edits()
         wait_until(lambda: desk.is_settled)
 

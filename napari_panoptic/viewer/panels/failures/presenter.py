@@ -116,6 +116,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         return [
             (session.region_changed, self._on_region),
             (session.team_changed, self._on_team),
+            (session.edited, self._on_edited),
             (session.summary_changed, self._on_summary),
             (session.selection_changed, self._show_selection),
             (link.failures.chosen_changed, self._on_several),
@@ -433,6 +434,9 @@ class FailuresPresenter(Presenter[FailuresPanel]):
 
     def _on_team(self, _team: str) -> None:
         self.refresh()
+
+    def _on_edited(self, _edit: object) -> None:
+        self._note_live()  # the region may be left at once
 
     def _on_summary(self, line: RegionSummary) -> None:
         if self.session.copies.has_edits(line.region):
