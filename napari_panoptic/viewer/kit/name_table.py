@@ -15,7 +15,7 @@ from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.keys import FILTER_KEYS
 from napari_panoptic.viewer.kit.shown import PlainLabel
 
-LEAST_TABLE_PX = 52
+LEAST_TABLE_PX = 46
 """The header and a row: a low dock must not make the window higher than a small screen."""
 NOTHING_MATCHES = "No name contains this text. Press Esc to list all."
 
