@@ -20,7 +20,6 @@ from napari_panoptic.io.cohorts.layouts import Layout
 from napari_panoptic.io.cohorts.nuclei import EXPECTED, layout_of, open_cohort
 from napari_panoptic.io.cohorts.patterns import check_listing
 from napari_panoptic.io.images.slides import ImageInfo
-from napari_panoptic.nuclei.inspection.classes import class_doubts
 from napari_panoptic.nuclei.inspection.looking import (
     SeenRegion,
     SeenSide,
@@ -28,7 +27,7 @@ from napari_panoptic.nuclei.inspection.looking import (
     regions_to_read,
     seen_region,
 )
-from napari_panoptic.nuclei.inspection.names import name_doubts
+from napari_panoptic.nuclei.inspection.names import class_doubts, name_doubts
 from napari_panoptic.nuclei.inspection.objects import (
     multipolygon_doubt,
     piece_doubt,
