@@ -28,12 +28,12 @@ from napari_panoptic.nuclei.inspection.looking import (
     seen_region,
 )
 from napari_panoptic.nuclei.inspection.names import class_doubts, name_doubts
-from napari_panoptic.nuclei.inspection.objects import (
+from napari_panoptic.nuclei.inspection.places import (
     multipolygon_doubt,
     piece_doubt,
+    place_doubts,
     vertex_doubt,
 )
-from napari_panoptic.nuclei.inspection.places import place_doubts
 from napari_panoptic.nuclei.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
 from napari_panoptic.nuclei.values.cohort import Cohort
 
