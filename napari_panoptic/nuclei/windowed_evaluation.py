@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap
-from napari_panoptic.nuclei.distance_cache import KnownDistances
-from napari_panoptic.nuclei.distances import cuts
+from napari_panoptic.nuclei.distances import KnownDistances, cuts
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching
