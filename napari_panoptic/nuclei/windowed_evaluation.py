@@ -102,69 +102,6 @@ def evaluate_tiles_again(
 
 
 @dataclass(frozen=True)
-class Outlined:
-    """A slide whose pairs are measured, with or without ambiguous pixels.
-
-    Parameters
-    ----------
-    pair, table
-        The slide, and its counts.
-    cut_reference, cut_prediction
-        Whether ambiguous pixels are cut from the outlines first.
-    """
-
-    pair: TiledPair
-    table: OverlapTable
-    cut_reference: bool
-    cut_prediction: bool
-
-
-def tiled_distances(
-    what: Outlined, reference_rows: Rows, prediction_rows: Rows, run: WindowRun
-) -> NDArray[np.float64]:
-    """Compute the distances of pairs of objects of a slide.
-
-    Equal to `napari_panoptic.nuclei.distances.pair_distances` on the whole image:
-    the image edge is no contour, and the edge of a window makes no difference.
-
-    Parameters
-    ----------
-    what
-        The slide, and which outlines.
-    reference_rows, prediction_rows
-        int32 (k,): the pairs, one to one.
-    run
-        How windows are processed.
-
-    Returns
-    -------
-    float64 (k, 2)
-        Hausdorff distance and its 95th percentile, in px.
-    """
-    figures = np.full((len(reference_rows), 2), np.nan)
-    # Twice the usual edge: margins of windows are read twice.
-    edge = 2 * window_edge(what.pair, run.window_px)
-    boxes = _pair_boxes(what, reference_rows, prediction_rows)
-    is_small = ((boxes[:, 2:] - boxes[:, :2]) <= max(edge // 4, 1)).all(axis=1)
-    small, large = np.flatnonzero(is_small), np.flatnonzero(~is_small)
-
-    def measure(group: NDArray[np.int64]) -> None:
-        box = _hull(boxes[group])
-        reference, prediction = _sides(what, reference_rows[group], prediction_rows[group])
-        figures[group] = _measured(
-            _outlined(reference, box), _outlined(prediction, box), len(group)
-        )
-
-    groups = [small[group] for group in by_window(boxes[small, 0], boxes[small, 1], edge)]
-    run.part(0.0, 0.9 if len(large) else 1.0).over(groups, measure, _SAYING)
-    if len(large):
-        figures[large] = _over_windows(
-            what, reference_rows[large], prediction_rows[large], edge, run.part(0.9, 1.0)
-        )
-    return figures
-
-
-@dataclass(frozen=True)
 class WindowRun:
     """How windows are processed, and where progress is reported.
 
@@ -333,9 +270,28 @@ class _Windows:
     def measure(
         self, judged: JudgedOverlap, settings: EvaluationSettings
     ) -> Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.float64]]:
-        outlined = Outlined(self.pair, self.table, *cuts(judged, settings.outlines))
+        pair, table = self.pair, self.table
+        cut_reference, cut_prediction = cuts(judged, settings.outlines)
+        # Twice the usual edge: margins of windows are read twice.
+        edge = 2 * window_edge(pair, self.run.window_px)
         run = self.run.part(0.3 if settings.matching is Matching.CENTROID else 0.0, 1.0)
-        return lambda rows, columns: tiled_distances(outlined, rows, columns, run)
+
+        def measured(rows: Rows, columns: Rows) -> NDArray[np.float64]:
+            reference = _Objects(
+                pair.reference,
+                rows,
+                table.reference.bbox[rows],
+                pair.ambiguous if cut_reference else None,
+            )
+            prediction = _Objects(
+                pair.prediction,
+                columns,
+                table.prediction.bbox[columns],
+                pair.ambiguous if cut_prediction else None,
+            )
+            return _distances(reference, prediction, edge, run)
+
+        return measured
 
     def _look_up(
         self,
@@ -357,13 +313,62 @@ class _Windows:
         run.over(groups, look, "matching by centroids")
 
 
-def _pair_boxes(what: Outlined, rows: Rows, columns: Rows) -> NDArray[np.int64]:
+@dataclass(frozen=True, eq=False)
+class _Objects:
+    """Some objects of one side: rows (k,), boxes (k, 4), and the area to cut from them."""
+
+    labels: TiledLabels
+    rows: Rows
+    boxes: NDArray[np.int32]
+    void: TiledArea | None
+
+    def of(self, chosen: NDArray[np.int64]) -> _Objects:
+        return replace(self, rows=self.rows[chosen], boxes=self.boxes[chosen])
+
+    def void_in(self, box: Box) -> NDArray[np.bool_] | None:
+        return None if self.void is None else self.void.read(box)
+
+
+def _distances(
+    reference: _Objects, prediction: _Objects, edge: int, run: WindowRun
+) -> NDArray[np.float64]:
+    """Compute the distances of objects, the k-th of one side and the k-th of the other.
+
+    Equal to `napari_panoptic.nuclei.distances.pair_distances` on the whole image:
+    the image edge is no contour, and the edge of a window makes no difference.
+
+    Returns
+    -------
+    float64 (k, 2)
+        Hausdorff distance and its 95th percentile, in px.
+    """
+    figures = np.full((len(reference.rows), 2), np.nan)
+    boxes = _pair_boxes(reference, prediction)
+    is_small = ((boxes[:, 2:] - boxes[:, :2]) <= max(edge // 4, 1)).all(axis=1)
+    small, large = np.flatnonzero(is_small), np.flatnonzero(~is_small)
+
+    def measure(group: NDArray[np.int64]) -> None:
+        box = _hull(boxes[group])
+        figures[group] = _measured(
+            _outlined(reference.of(group), box), _outlined(prediction.of(group), box)
+        )
+
+    groups = [small[group] for group in by_window(boxes[small, 0], boxes[small, 1], edge)]
+    run.part(0.0, 0.9 if len(large) else 1.0).over(groups, measure, _SAYING)
+    if len(large):
+        figures[large] = _measured(
+            _gathered(reference.of(large), edge, run.part(0.9, 0.95)),
+            _gathered(prediction.of(large), edge, run.part(0.95, 1.0)),
+        )
+    return figures
+
+
+def _pair_boxes(reference: _Objects, prediction: _Objects) -> NDArray[np.int64]:
     """Return the box of each pair and one pixel more, so that only the image edge is an edge."""
-    reference = what.table.reference.bbox[rows].astype(np.int64)
-    prediction = what.table.prediction.bbox[columns].astype(np.int64)
-    start = np.maximum(np.minimum(reference[:, :2], prediction[:, :2]) - 1, 0)
-    end = np.maximum(reference[:, 2:], prediction[:, 2:]) + 1
-    return np.concatenate([start, np.minimum(end, what.pair.reference.shape)], axis=1)
+    one, other = reference.boxes.astype(np.int64), prediction.boxes.astype(np.int64)
+    start = np.maximum(np.minimum(one[:, :2], other[:, :2]) - 1, 0)
+    end = np.maximum(one[:, 2:], other[:, 2:]) + 1
+    return np.concatenate([start, np.minimum(end, reference.labels.shape)], axis=1)
 
 
 def _hull(boxes: NDArray[np.int64]) -> Box:
@@ -372,65 +377,19 @@ def _hull(boxes: NDArray[np.int64]) -> Box:
     return y0, x0, y1, x1
 
 
-def _over_windows(
-    what: Outlined, rows: Rows, columns: Rows, edge: int, run: WindowRun
-) -> NDArray[np.float64]:
-    """Measure pairs of any size, gathering their contours from window to window."""
-    reference, prediction = _sides(what, rows, columns)
-    return _measured(
-        _gathered(reference, edge, run.part(0.0, 0.5)),
-        _gathered(prediction, edge, run.part(0.5, 1.0)),
-        len(rows),
-    )
-
-
-def _measured(reference: Contours, prediction: Contours, n: int) -> NDArray[np.float64]:
+def _measured(reference: Contours, prediction: Contours) -> NDArray[np.float64]:
     """Measure the k-th object of one side with the k-th of the other."""
-    numbers = np.arange(n, dtype=np.int32)
+    numbers = np.arange(len(reference.start) - 2, dtype=np.int32)
     return contour_distances(reference, prediction, numbers, numbers).figures
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """Some objects of one side: rows (k,), boxes (k, 4), and the area to cut from them."""
-
-    labels: TiledLabels
-    rows: Rows
-    boxes: NDArray[np.int32]
-    void: TiledArea | None
-
-    def of(self, chosen: NDArray[np.int64]) -> _Side:
-        return replace(self, rows=self.rows[chosen], boxes=self.boxes[chosen])
-
-    def void_in(self, box: Box) -> NDArray[np.bool_] | None:
-        return None if self.void is None else self.void.read(box)
-
-
-def _sides(what: Outlined, rows: Rows, columns: Rows) -> tuple[_Side, _Side]:
-    area = what.pair.ambiguous
-    return (
-        _Side(
-            what.pair.reference,
-            rows,
-            what.table.reference.bbox[rows],
-            area if what.cut_reference else None,
-        ),
-        _Side(
-            what.pair.prediction,
-            columns,
-            what.table.prediction.bbox[columns],
-            area if what.cut_prediction else None,
-        ),
-    )
-
-
-def _outlined(side: _Side, box: Box) -> Contours:
+def _outlined(side: _Objects, box: Box) -> Contours:
     """Find the contours of objects that lie in a window wholly, in px from its corner."""
     boxes = side.boxes - np.array([*box[:2], *box[:2]], np.int32)
     return contours_in_boxes(side.labels.read(box), side.rows, boxes, without=side.void_in(box))
 
 
-def _gathered(side: _Side, edge: int, run: WindowRun) -> Contours:
+def _gathered(side: _Objects, edge: int, run: WindowRun) -> Contours:
     """Collect the contours of objects of any size; they are held, and a few windows."""
     height, width = side.labels.shape
     found: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
