@@ -12,8 +12,7 @@ from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.explain.chosen_objects import chosen_objects
-from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet, chosen_objects
 from napari_panoptic.nuclei.explain.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, SuspectKind
 from napari_panoptic.nuclei.live.snapshots import load_region
