@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from napari_panoptic.io.tables.metadata import metadata_beside
 from napari_panoptic.nuclei.explain.cohort_objects import CohortObjects
 from napari_panoptic.nuclei.explain.cohort_slices import CohortSlices, SliceRequest, cohort_slices
-from napari_panoptic.nuclei.explain.failure_curves import Curve
-from napari_panoptic.nuclei.explain.slice_conditions import slice_words
+from napari_panoptic.nuclei.explain.slice_conditions import Curve, slice_words
 from napari_panoptic.nuclei.explain.slices import Slice
 from napari_panoptic.viewer.jobs.jobs import Job, Latest
 from napari_panoptic.viewer.kit.inputs import Choice
