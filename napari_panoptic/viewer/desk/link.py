@@ -13,7 +13,7 @@ from qtpy.QtCore import QTimer
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
-from napari_panoptic.nuclei.display.definitions import absent_text
+from napari_panoptic.nuclei.display.behind import absent_text
 from napari_panoptic.nuclei.display.describe import ObjectFacts, facts_of
 from napari_panoptic.nuclei.display.failure_cells import SCALE_MEANING
 from napari_panoptic.nuclei.display.listed import Others

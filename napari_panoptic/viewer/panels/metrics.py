@@ -14,14 +14,12 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.display.behind import (
+    absent_classes,
     behind_cell,
     behind_class,
     behind_column,
     behind_figure,
     behind_row,
-)
-from napari_panoptic.nuclei.display.definitions import (
-    absent_classes,
     by_class_sentence,
     mean_sentence,
 )
