@@ -11,7 +11,7 @@ from qtpy.QtTest import QTest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.consensus_picture import level_colours
+from napari_panoptic.nuclei.display.team_pictures import level_colours
 from napari_panoptic.nuclei.explain.failure_groups import lost_over
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of

@@ -20,13 +20,13 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.consensus_picture import (
+from napari_panoptic.nuclei.display.styles import count_text
+from napari_panoptic.nuclei.display.team_pictures import (
     FP_COLOUR,
     SEVERAL,
     Count,
     level_colours,
 )
-from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.consensus import FpPlace
 from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.values.cohort import Rgb
