@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 import zlib
 from collections.abc import Iterable
@@ -10,7 +9,6 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 import orjson
@@ -332,16 +330,22 @@ def _write(connection: sqlite3.Connection, objects: Iterable[GeoObject]) -> int:
         for count, item in enumerate(objects, start=1):
             shape = _shape_of(item.parts)
             low_x, low_y, high_x, high_y = shape.bounds
+            properties = {
+                **item.texts,
+                **item.numbers,
+                "name": item.name,
+                "type": item.class_name,
+            }
             connection.execute(
                 "INSERT INTO annotations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     count,
-                    str(uuid5(NAMESPACE_URL, f"napari-panoptic:{item.key}")),
+                    item.uuid,
                     shape.geom_type,
                     shape.centroid.x,
                     shape.centroid.y,
                     zlib.compress(shapely.to_wkb(shape, byte_order=1), 9),
-                    orjson.dumps(_properties(item)).decode(),
+                    orjson.dumps(properties).decode(),
                     shape.area,
                 ),
             )
@@ -350,12 +354,6 @@ def _write(connection: sqlite3.Connection, objects: Iterable[GeoObject]) -> int:
                 (count, low_x, high_x, low_y, high_y),
             )
     return count
-
-
-def _properties(item: GeoObject) -> dict[str, Any]:
-    numbers = {key: value for key, value in item.measurements.items() if math.isfinite(value)}
-    texts = {key: text for key, text in item.metadata.items() if text}
-    return {**texts, **numbers, "name": item.name, "type": item.class_name}
 
 
 def _shape_of(parts: tuple[Part, ...]) -> shapely.Polygon | shapely.MultiPolygon:
