@@ -196,19 +196,33 @@ def give_height(panel: QWidget, height: int) -> None:
         window.resizeDocks([dock], [height + bars], Qt.Orientation.Vertical)
 
 
-def push_button(text: str, tooltip: str) -> QPushButton:
-    """Return a button."""
-    button = QPushButton(text)
-    button.setToolTip(tooltip)
-    return button
+class PushButton(QPushButton):
+    """A button with a signal for presenters: like Qt's `clicked`, without its value."""
+
+    pushed = Signal()
+
+    def __init__(self, text: str = "", tooltip: str = "") -> None:
+        super().__init__(text)
+        self.setToolTip(tooltip)
+        self.clicked.connect(self._on_clicked)
+
+    def _on_clicked(self, _checked: bool = False) -> None:
+        self.pushed.emit()
 
 
-def tool_button(text: str, tooltip: str) -> QToolButton:
-    """Return a button as small as its text."""
-    button = QToolButton()
-    button.setText(text)
-    button.setToolTip(tooltip)
-    return button
+class ToolButton(QToolButton):
+    """A button as small as its text, with the signal of `PushButton`."""
+
+    pushed = Signal()
+
+    def __init__(self, text: str = "", tooltip: str = "") -> None:
+        super().__init__()
+        self.setText(text)
+        self.setToolTip(tooltip)
+        self.clicked.connect(self._on_clicked)
+
+    def _on_clicked(self, _checked: bool = False) -> None:
+        self.pushed.emit()
 
 
 def heading(text: str, tooltip: str = "") -> RichLabel:

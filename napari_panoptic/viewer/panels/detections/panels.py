@@ -49,10 +49,10 @@ from napari_panoptic.viewer.kit.widgets import (
     ElidedLabel,
     FigureTable,
     FormPanel,
+    PushButton,
+    ToolButton,
     heading,
-    push_button,
     qcolor,
-    tool_button,
 )
 from napari_panoptic.viewer.panels.detections.curve import CurveView
 from napari_panoptic.viewer.state.modes import Tool
@@ -279,30 +279,30 @@ class DetectionSettingsPanel(FormPanel):
         self.distance.setSuffix(" µm")
         self.distance.setKeyboardTracking(False)
         self.distance.setToolTip(DETECTION_MEANINGS["distance"])
-        self.reset = tool_button("Reset", f"Back to {DISTANCE_UM:g} µm and all detections.")
+        self.reset = ToolButton("Reset", f"Back to {DISTANCE_UM:g} µm and all detections.")
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, _STEPS)
         self.slider.setToolTip(DETECTION_MEANINGS["threshold"])
         self._threshold = PlainLabel()
         self.open = QPushButton("Open cohort…")
-        self.add_detections = push_button(
+        self.add_detections = PushButton(
             "Add detections", "Each click on the image adds a detection."
         )
-        self.add_annotated = push_button("Add annotated", "Each click adds an annotated point.")
-        self.move_points = push_button(
+        self.add_annotated = PushButton("Add annotated", "Each click adds an annotated point.")
+        self.move_points = PushButton(
             "Move, delete",
             "Drag points to move them; Delete removes those marked. Works on the points that were "
             "selected or edited last: detections or annotated ones.",
         )
         for button in (self.add_detections, self.add_annotated, self.move_points):
             button.setCheckable(True)
-        self.undo = push_button(
+        self.undo = PushButton(
             "Undo",
             f"Undo the last change of this frame, of detections or annotated points "
             f"({key_text('Ctrl-z')}).",
         )
-        self.redo = push_button("Redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
-        self.save = push_button("Save as…", "Write the changed points to a CSV file.")
+        self.redo = PushButton("Redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
+        self.save = PushButton("Save as…", "Write the changed points to a CSV file.")
         self._edits = ElidedLabel()
         self._lay_out()
         self._connect()

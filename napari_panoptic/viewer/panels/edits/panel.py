@@ -19,7 +19,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.inputs import ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import FigureTable, push_button, separator
+from napari_panoptic.viewer.kit.widgets import FigureTable, PushButton, separator
 from napari_panoptic.viewer.panels.edits.texts import HEADER, NO_REGION, difference_rows
 
 
@@ -157,7 +157,7 @@ class EditsPanel(QScrollArea):
 
 
 def _button(text: str, tooltip: str, *, checkable: bool = False) -> QPushButton:
-    button = push_button(text, tooltip)
+    button = PushButton(text, tooltip)
     button.setCheckable(checkable)
     button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keys with the image
     return button

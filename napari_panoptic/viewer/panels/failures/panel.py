@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.values.vocabulary import CAUSES
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, tool_button
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, ToolButton
 from napari_panoptic.viewer.panels.failures.crops import Crops
 from napari_panoptic.viewer.panels.failures.view import (
     LARGEST_CROP,
@@ -87,12 +87,12 @@ class FailuresPanel(QWidget):
         self.cause = FilterMenu("cause", [str(cause) for cause in CAUSES])
         self.chosen = PlainLabel()
         self.chosen.setWordWrap(True)
-        self.show_all = tool_button("Show all", "Show the failures of all regions again.")
-        self.export = tool_button("Export…", "Save the failures shown as a table and as pictures.")
-        self.everything = tool_button("✕ List all", "List all objects again, and all failures.")
-        self.halt = tool_button("Stop", "")
-        self.closer = tool_button("+", "Show less around each object. Also Ctrl+wheel.")
-        self.wider = tool_button("−", "Show more around each object. Also Ctrl+wheel.")
+        self.show_all = ToolButton("Show all", "Show the failures of all regions again.")
+        self.export = ToolButton("Export…", "Save the failures shown as a table and as pictures.")
+        self.everything = ToolButton("✕ List all", "List all objects again, and all failures.")
+        self.halt = ToolButton("Stop", "")
+        self.closer = ToolButton("+", "Show less around each object. Also Ctrl+wheel.")
+        self.wider = ToolButton("−", "Show more around each object. Also Ctrl+wheel.")
         self.crop_size = QSlider(Qt.Orientation.Horizontal)
         self.crop_size.setRange(SMALLEST_CROP, LARGEST_CROP)
         self.crop_size.setValue(USUAL_CROP)

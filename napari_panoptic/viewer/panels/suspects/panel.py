@@ -15,7 +15,7 @@ from napari_panoptic.viewer.kit.choice_menus import FilterMenu
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import push_button
+from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 
 HINT = (
@@ -60,10 +60,10 @@ class SuspectsPanel(ListPanel):
             ],
             "Which scores to list.",
         )
-        self.gallery = push_button(
+        self.gallery = PushButton(
             "Show in gallery", "Show the listed suspects, or the selected ones if several are."
         )
-        self.export = push_button(
+        self.export = PushButton(
             "Export…", "Save all suspects, as the command “suspects” does, whatever is listed."
         )
         self.headline, self.note = PlainLabel(), PlainLabel()
