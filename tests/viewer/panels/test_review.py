@@ -439,7 +439,7 @@ class TestReviewers:
     def test_one_reviewer_has_nobody_to_be_compared_with(self, desk, part, panel, canvas):
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)
-        part.panel.comparison_wanted.emit()
+        part.panel.compare.click()
         assert part.panel.compare_dialog.intro() == TOO_FEW
         assert not part.panel.compare_dialog.go.isEnabled()
         part.panel.compare_dialog.close()
@@ -695,7 +695,7 @@ class TestAdjudication:
         return [places[0], places[3]]
 
     def compare(self, part, panel):
-        panel.comparison_wanted.emit()
+        panel.compare.click()
         part.panel.compare_dialog.first.setCurrentText("Ada")
         part.panel.compare_dialog.second.setCurrentText("Grace")
         part.panel.compare_dialog.go.click()

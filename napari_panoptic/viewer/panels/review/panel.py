@@ -7,17 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from psygnal import Signal, SignalInstance
+from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
-    QAbstractButton,
     QCheckBox,
     QFrame,
     QGridLayout,
     QHBoxLayout,
     QMenu,
     QProgressBar,
-    QPushButton,
     QScrollArea,
     QToolButton,
     QVBoxLayout,
@@ -32,7 +30,13 @@ from napari_panoptic.review.verdicts import ReviewRecord, Share
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import Cell, ElidedLabel, FigureTable, opens_menu
+from napari_panoptic.viewer.kit.widgets import (
+    Cell,
+    ElidedLabel,
+    FigureTable,
+    PushButton,
+    opens_menu,
+)
 from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
 from napari_panoptic.viewer.panels.review.history import HistoryList
 from napari_panoptic.viewer.panels.review.inputs import Line, NoteField, TagField, VerdictButtons
@@ -70,19 +74,10 @@ class ReviewPanel(QScrollArea):
     details_changed = Signal()
     details_typed = Signal()
     typing_ended = Signal()  # Enter or Esc in a field
-    undo_wanted = Signal()
-    withdrawal_wanted = Signal()
-    next_wanted = Signal()
     goes_on_changed = Signal(bool)
-    place_wanted = Signal()
-    suggestion_wanted = Signal()
-    retry_wanted = Signal()
     record_chosen = Signal(ReviewRecord)
-    comparison_wanted = Signal()
-    adjudication_ended = Signal()
     csv_wanted = Signal(bool)
     geojson_wanted = Signal()
-    stop_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -90,23 +85,23 @@ class ReviewPanel(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.settings = Section("Reviewer")
         self.name = Line()
-        self.same = QPushButton()
+        self.same = PushButton()
         self.verdicts = VerdictButtons()
         self.note, self.tags = NoteField(), TagField()
-        self.undo = QPushButton(f"Undo   {key_text(UNDO_KEY)}")
-        self.withdrawal = QPushButton("Withdraw")
-        self.following = QPushButton("Next open")
-        self.compare = QPushButton("Compare reviewers…")
+        self.undo = PushButton(f"Undo   {key_text(UNDO_KEY)}")
+        self.withdrawal = PushButton("Withdraw")
+        self.following = PushButton("Next open")
+        self.compare = PushButton("Compare reviewers…")
         self.compare_dialog = CompareDialog(self)
         self.goes_on = QCheckBox("Next after a verdict")
-        self.place = QPushButton("Change file…")
-        self.suggestion = QPushButton("Use my own folder")
-        self.retry = QPushButton("Try again")
+        self.place = PushButton("Change file…")
+        self.suggestion = PushButton("Use my own folder")
+        self.retry = PushButton("Try again")
         self.region_progress, self.cohort_progress = QProgressBar(), QProgressBar()
-        self.stop = QPushButton("Stop")
+        self.stop = PushButton("Stop")
         self.history = HistoryList()
         self.what_if = Section("If the verdicts were right")
-        self.end_adjudication = QPushButton("Stop deciding")
+        self.end_adjudication = PushButton("Stop deciding")
         self._object = ElidedLabel(NO_OBJECT)
         self._state = PlainLabel()
         self._draft = PlainLabel("draft")
@@ -431,20 +426,7 @@ class ReviewPanel(QScrollArea):
             # Enter and Esc leave the field: N and its like would otherwise go into the text.
             field.entered.connect(self.typing_ended.emit)
             field.escaped.connect(self.typing_ended.emit)
-        self.same.clicked.connect(lambda _=False: self._on_same())
-        pushed: tuple[tuple[QAbstractButton, SignalInstance], ...] = (
-            (self.undo, self.undo_wanted),
-            (self.withdrawal, self.withdrawal_wanted),
-            (self.following, self.next_wanted),
-            (self.compare, self.comparison_wanted),
-            (self.end_adjudication, self.adjudication_ended),
-            (self.place, self.place_wanted),
-            (self.suggestion, self.suggestion_wanted),
-            (self.retry, self.retry_wanted),
-            (self.stop, self.stop_wanted),
-        )
-        for pushed_button, signal in pushed:
-            pushed_button.clicked.connect(lambda _=False, s=signal: s.emit())
+        self.same.pushed.connect(self._on_same)
         self.goes_on.toggled.connect(lambda on: self.goes_on_changed.emit(on))
 
     def _on_name(self) -> None:

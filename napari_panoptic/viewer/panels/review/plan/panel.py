@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from psygnal import Signal, SignalInstance
+from psygnal import Signal
 from qtpy.QtWidgets import (
-    QAbstractButton,
     QFrame,
     QProgressBar,
-    QPushButton,
     QScrollArea,
     QSpinBox,
     QVBoxLayout,
@@ -22,7 +20,7 @@ from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, FigureTable, heading
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, FigureTable, PushButton, heading
 from napari_panoptic.viewer.panels.review.panel import UNDO_KEY
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.pages import AskPage, ItemBox
@@ -34,31 +32,22 @@ MORE_ITEMS = 50
 class PlanPanel(QScrollArea):
     """Form, items and estimates of a planned review; a view without logic."""
 
-    name_wanted = Signal()
-    begin_wanted = Signal()
-    pause_wanted = Signal()
-    undo_wanted = Signal()
-    previous_wanted = Signal()
-    next_wanted = Signal()
-    again_wanted = Signal()
     class_chosen = Signal(str)
-    export_wanted = Signal()
     extension_wanted = Signal(int)
-    new_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.ask, self.item = AskPage(), ItemBox()
-        self.enter_name = QPushButton("Enter your name…")
-        self.begin, self.pause = QPushButton("Begin the review"), QPushButton("Pause")
-        self.undo = QPushButton(f"Undo   {key_text(UNDO_KEY)}")
-        self.previous, self.following = QPushButton("Previous item"), QPushButton("Next open")
-        self.again = QPushButton("Show the item")
+        self.enter_name = PushButton("Enter your name…")
+        self.begin, self.pause = PushButton("Begin the review"), PushButton("Pause")
+        self.undo = PushButton(f"Undo   {key_text(UNDO_KEY)}")
+        self.previous, self.following = PushButton("Previous item"), PushButton("Next open")
+        self.again = PushButton("Show the item")
         self.of_class = ChoiceBox(meaning="Class of the figures.")
-        self.export, self.extension = QPushButton("Export estimates…"), QPushButton("Add items")
-        self.more, self.new = QSpinBox(), QPushButton("New plan…")
+        self.export, self.extension = PushButton("Export estimates…"), PushButton("Add items")
+        self.more, self.new = QSpinBox(), PushButton("New plan…")
         self.bar, self.headline = QProgressBar(), PlainLabel()
         self._hint, self._problem = PlainLabel(), PlainLabel()
         self._name, self._state, self._precision = ElidedLabel(""), PlainLabel(), PlainLabel()
@@ -219,22 +208,7 @@ class PlanPanel(QScrollArea):
         self.setWidget(body)
 
     def _wire(self) -> None:
-        pushed: tuple[tuple[QAbstractButton, SignalInstance], ...] = (
-            (self.enter_name, self.name_wanted),
-            (self.begin, self.begin_wanted),
-            (self.pause, self.pause_wanted),
-            (self.undo, self.undo_wanted),
-            (self.previous, self.previous_wanted),
-            (self.following, self.next_wanted),
-            (self.again, self.again_wanted),
-            (self.export, self.export_wanted),
-            (self.new, self.new_wanted),
-        )
-        for button, signal in pushed:
-            button.clicked.connect(lambda _=False, s=signal: s.emit())
-        self.extension.clicked.connect(
-            lambda _=False: self.extension_wanted.emit(self.more.value())
-        )
+        self.extension.pushed.connect(lambda: self.extension_wanted.emit(self.more.value()))
         self.of_class.chosen.connect(self.class_chosen.emit)
 
 
