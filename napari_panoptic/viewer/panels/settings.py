@@ -10,7 +10,6 @@ from psygnal import Signal
 from qtpy.QtWidgets import (
     QFormLayout,
     QHBoxLayout,
-    QPushButton,
     QVBoxLayout,
     QWidget,
 )
@@ -34,7 +33,7 @@ from napari_panoptic.nuclei.values.settings import (
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
 from napari_panoptic.viewer.kit.layouts import FoldButton
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import FormPanel
+from napari_panoptic.viewer.kit.widgets import FormPanel, PushButton
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 _TITLES: Mapping[str, tuple[str, str]] = {
@@ -63,7 +62,6 @@ class SettingsPanel(FormPanel):
     team_chosen = Signal(str)
     source_chosen = Signal(object)  # Source | None
     settings_chosen = Signal(EvaluationSettings)
-    open_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -84,11 +82,11 @@ class SettingsPanel(FormPanel):
             "iou_threshold": self.threshold,
             **{name: self._combos[name] for name in ("ambiguous", "outlines", "overlaps")},
         }
-        self.reset = QPushButton("Reset")
+        self.reset = PushButton("Reset")
         self._state = PlainLabel()
         self._form = QWidget()
         self.fold = FoldButton("Settings", "Fold or unfold the settings.", self._form)
-        self._open = QPushButton("Open cohort…")
+        self.open = PushButton("Open cohort…")
         self._set_up()
         self._lay_out()
         self.show_cohort(None)
@@ -141,9 +139,8 @@ class SettingsPanel(FormPanel):
         self.team.chosen.connect(self.team_chosen.emit)
         self.source.chosen.connect(self.source_chosen.emit)
         self.reset.setToolTip("Go back to the protocol's settings.")
-        self.reset.clicked.connect(lambda _=False: self.settings_chosen.emit(self._protocol))
-        self._open.setToolTip("Choose a folder with images, annotations and predictions.")
-        self._open.clicked.connect(lambda _=False: self.open_wanted.emit())
+        self.reset.pushed.connect(lambda: self.settings_chosen.emit(self._protocol))
+        self.open.setToolTip("Choose a folder with images, annotations and predictions.")
         self._state.setToolTip("Settings that differ from the protocol are marked with a dot.")
         self.fold.setChecked(PREFERENCES.is_unfolded("settings"))
         self.fold.toggled.connect(lambda on: PREFERENCES.set_unfolded("settings", on))
@@ -153,7 +150,7 @@ class SettingsPanel(FormPanel):
         head.addWidget(self.fold)
         head.addWidget(self._state, 1)
         head.addWidget(self.reset)
-        head.addWidget(self._open)
+        head.addWidget(self.open)
         form = QFormLayout(self._form)
         form.setContentsMargins(0, 0, 0, 0)
         form.setHorizontalSpacing(6)

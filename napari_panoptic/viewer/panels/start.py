@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QDragEnterEvent, QDropEvent, QResizeEvent
-from qtpy.QtWidgets import QProgressBar, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QProgressBar, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, heading
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
 
 TITLE = "Compare predicted nuclei with an annotation"
 DROP_HINT = (
@@ -25,20 +24,16 @@ BUTTON_PX = 58
 class StartPanel(QWidget):
     """Ways to begin; shows what is being read, and why something could not be opened."""
 
-    continue_wanted = Signal()
-    cohort_wanted = Signal()
-    layers_wanted = Signal()
-    sample_wanted = Signal()
     dropped = Signal(object)  # the paths of files and folders
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAcceptDrops(True)
         self._last: Path | None = None
-        self.continue_button = _button("Continue", self.continue_wanted.emit)
-        self.cohort_button = _button("Open a cohort…\nA folder of regions", self.cohort_wanted.emit)
-        self.layers_button = _button("Compare two layers\nOpen in napari", self.layers_wanted.emit)
-        self.sample_button = _button("Open the sample\nFour teams", self.sample_wanted.emit)
+        self.continue_button = _button("Continue")
+        self.cohort_button = _button("Open a cohort…\nA folder of regions")
+        self.layers_button = _button("Compare two layers\nOpen in napari")
+        self.sample_button = _button("Open the sample\nFour teams")
         self._buttons = (
             *(self.continue_button, self.cohort_button),
             *(self.layers_button, self.sample_button),
@@ -135,10 +130,9 @@ def dropped_files(event: QDropEvent) -> list[Path]:
     return [] if data is None else [Path(u.toLocalFile()) for u in data.urls() if u.isLocalFile()]
 
 
-def _button(text: str, wanted: Callable[[], object]) -> QPushButton:
-    button = QPushButton(text)
+def _button(text: str) -> PushButton:
+    button = PushButton(text)
     button.setMinimumHeight(BUTTON_PX)
     # Their texts fit at every width, and must not keep the panel wide.
     button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-    button.clicked.connect(lambda _=False: wanted())
     return button

@@ -15,7 +15,6 @@ from qtpy.QtWidgets import (
     QFormLayout,
     QGridLayout,
     QHBoxLayout,
-    QPushButton,
     QSizePolicy,
     QSlider,
     QVBoxLayout,
@@ -261,12 +260,10 @@ def _colour(word: str) -> Rgb:
 class DetectionSettingsPanel(FormPanel):
     """Team, distance, threshold, and what is done with edits."""
 
-    open_wanted = Signal()
     team_chosen = Signal(str)
     settings_chosen = Signal(DetectionSettings)
     tool_wanted = Signal(object, object)  # Side or None, Tool
     undo_wanted = Signal(bool)  # back?
-    save_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -284,7 +281,7 @@ class DetectionSettingsPanel(FormPanel):
         self.slider.setRange(0, _STEPS)
         self.slider.setToolTip(DETECTION_MEANINGS["threshold"])
         self._threshold = PlainLabel()
-        self.open = QPushButton("Open cohort…")
+        self.open = PushButton("Open cohort…")
         self.add_detections = PushButton(
             "Add detections", "Each click on the image adds a detection."
         )
@@ -377,20 +374,18 @@ class DetectionSettingsPanel(FormPanel):
             form.addRow(row)
 
     def _connect(self) -> None:
-        self.open.clicked.connect(lambda _=False: self.open_wanted.emit())
         self.team.chosen.connect(self.team_chosen.emit)
         self.distance.valueChanged.connect(lambda _: self._choose())
         self.slider.valueChanged.connect(lambda _: self._choose())
-        self.reset.clicked.connect(lambda _=False: self.settings_chosen.emit(DetectionSettings()))
+        self.reset.pushed.connect(lambda: self.settings_chosen.emit(DetectionSettings()))
         for button, side, tool in (
             (self.add_detections, Side.PREDICTION, Tool.ADD),
             (self.add_annotated, Side.REFERENCE, Tool.ADD),
             (self.move_points, None, Tool.MOVE),
         ):
             button.clicked.connect(lambda on, s=side, t=tool: self._on_tool(s, t, on))
-        self.undo.clicked.connect(lambda _=False: self.undo_wanted.emit(True))
-        self.redo.clicked.connect(lambda _=False: self.undo_wanted.emit(False))
-        self.save.clicked.connect(lambda _=False: self.save_wanted.emit())
+        self.undo.pushed.connect(lambda: self.undo_wanted.emit(True))
+        self.redo.pushed.connect(lambda: self.undo_wanted.emit(False))
 
     def _choose(self) -> None:
         confidence = self._settings.confidence

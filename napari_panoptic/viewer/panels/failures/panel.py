@@ -66,12 +66,8 @@ class FailuresPanel(QWidget):
     """The gallery with its menus; signals what the user wants of other panels."""
 
     changed = Signal()  # scope, sections or filters
-    everything_wanted = Signal()
-    all_wanted = Signal()
     field_changed = Signal(int)
     size_changed = Signal()
-    halt_wanted = Signal()
-    export_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -149,13 +145,9 @@ class FailuresPanel(QWidget):
         for words in (self.status, self.cause):
             words.changed.connect(self.changed.emit)
         for button, step in ((self.closer, -1), (self.wider, 1)):
-            button.clicked.connect(lambda _=False, step=step: self.field_changed.emit(step))
+            button.pushed.connect(lambda step=step: self.field_changed.emit(step))
         self.view.zoomed.connect(self.field_changed.emit)
         self.crop_size.valueChanged.connect(self._on_size)
-        self.everything.clicked.connect(lambda _=False: self.everything_wanted.emit())
-        self.show_all.clicked.connect(lambda _=False: self.all_wanted.emit())
-        self.halt.clicked.connect(lambda _=False: self.halt_wanted.emit())
-        self.export.clicked.connect(lambda _=False: self.export_wanted.emit())
 
     def _on_size(self, points: int) -> None:
         self.view.resize_crops(points)

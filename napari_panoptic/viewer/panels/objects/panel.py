@@ -36,7 +36,7 @@ from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu, Tick
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.sortable_view import CENTRE_KEYS, SortableView
-from napari_panoptic.viewer.kit.widgets import is_desk_key, opens_menu, viewport_of
+from napari_panoptic.viewer.kit.widgets import ToolButton, is_desk_key, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
 from napari_panoptic.viewer.state.preferences import Queue
 
@@ -111,7 +111,6 @@ class ObjectTable(QWidget):
     listed_changed = Signal()  # other objects, or the same in another order
     others_chosen = Signal(Others)
     follow_chosen = Signal(bool)  # whether N and Shift+N bring an object into view
-    export_wanted = Signal()
     columns_chosen = Signal(frozenset)  # the names of the columns that are hidden
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -133,6 +132,9 @@ class ObjectTable(QWidget):
             "Other objects", "What the image shows besides the listed objects.", list(Others)
         )
         self._behind = QToolButton()
+        self.export = ToolButton(
+            "Export…", "Save the listed objects as CSV, with the columns of objects.csv."
+        )
         self._columns = TickMenu(self)
         self._hidden: frozenset[str] = frozenset()
         self._outcomes: Outcomes | None = None
@@ -335,10 +337,6 @@ class ObjectTable(QWidget):
         columns.setToolTip("Which columns to show; also by a right click on the header.")
         columns.setMenu(self._columns)
         opens_menu(columns)
-        export = QToolButton()
-        export.setText("Export…")
-        export.setToolTip("Save the listed objects as CSV, with the columns of objects.csv.")
-        export.clicked.connect(lambda _=False: self.export_wanted.emit())
         filters = [menu for name, menu in self._menus.items() if name != "verdict"]
         bar = FlowBar(
             *filters,
@@ -350,7 +348,7 @@ class ObjectTable(QWidget):
             self.others,
             self._menus["verdict"],
             columns,
-            export,
+            self.export,
         )
         self.worst.chosen.connect(self.put_worst_first)
         self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))

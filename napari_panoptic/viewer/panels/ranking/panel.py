@@ -16,7 +16,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QProgressBar,
-    QPushButton,
     QScrollArea,
     QSplitter,
     QTabBar,
@@ -40,7 +39,7 @@ from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable, heading
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable, PushButton, heading
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
 
@@ -114,11 +113,10 @@ class PlotPane(QWidget):
     """A plot, the menu that chooses it, and a button that saves it."""
 
     view_chosen = Signal()
-    save_wanted = Signal()
 
     def __init__(self, view: View) -> None:
         super().__init__()
-        self.menu, self.save, self.plot = QComboBox(), QPushButton("Save…"), PlotView()
+        self.menu, self.save, self.plot = QComboBox(), PushButton("Save…"), PlotView()
         for each in View:
             self.menu.addItem(each.value, each)
         self.menu.setCurrentIndex(self.menu.findData(view))
@@ -139,7 +137,6 @@ class PlotPane(QWidget):
         layout.addWidget(self._note)
         layout.addWidget(self.plot, 1)
         self.menu.currentIndexChanged.connect(lambda _: self.view_chosen.emit())
-        self.save.clicked.connect(lambda _=False: self.save_wanted.emit())
         self.show_hint("")
 
     @property
@@ -171,8 +168,6 @@ class PlotPane(QWidget):
 class RankingPanel(QWidget):
     """Tables, plots and patients of a cohort: side by side, or in tabs where there is less room."""
 
-    tables_wanted = Signal()
-    report_wanted = Signal()
     plots_changed = Signal()  # others are chosen, or more are in sight
     cell_chosen = Signal(str, str)  # team, protocol
     difference_chosen = Signal(Difference)
@@ -187,8 +182,8 @@ class RankingPanel(QWidget):
             bar=QProgressBar(),
         )
         self.compute, self.stop = self.work.start, self.work.stop
-        self.tables = QPushButton("Tables…")
-        self.report = QPushButton("Report…")
+        self.tables = PushButton("Tables…")
+        self.report = PushButton("Report…")
         self.protocols = FigureTable(stretch_first=False)
         self.averages = FigureTable(stretch_first=False)
         self.statistics = FigureTable(stretch_first=False)
@@ -457,11 +452,6 @@ class RankingPanel(QWidget):
 
     def _connect(self) -> None:
         self._tabs.currentChanged.connect(lambda _: self._arrange())
-        for button, signal in (
-            (self.tables, self.tables_wanted),
-            (self.report, self.report_wanted),
-        ):
-            button.clicked.connect(lambda _=False, own=signal: own.emit())
         for pane in self.plots:
             pane.view_chosen.connect(self.plots_changed.emit)
         self.protocols.chosen.connect(lambda target: self.cell_chosen.emit(*target))

@@ -129,13 +129,13 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
             (self.session.summary_changed, self._on_summary),
             (panel.work.start.pushed, self.evaluate),
             (panel.work.stop.pushed, self._on_stop),
-            (panel.tables_wanted, self._on_tables),
-            (panel.report_wanted, self._on_report),
+            (panel.tables.pushed, self._on_tables),
+            (panel.report.pushed, self._on_report),
             (panel.plots_changed, self.refresh),
             (panel.cell_chosen, self._on_cell),
             (panel.difference_chosen, self._on_difference),
             (panel.patient_chosen, self._on_patient),
-            *((pane.save_wanted, partial(self._save_plot, pane)) for pane in panel.plots),
+            *((pane.save.pushed, partial(self._save_plot, pane)) for pane in panel.plots),
             *((slot.pane.plot.point_chosen, self._on_point) for slot in self._slots),
         ]
 

@@ -47,6 +47,7 @@ from napari_panoptic.viewer.kit.widgets import (
     ElidedLabel,
     Figure,
     FigureTable,
+    PushButton,
     heading,
 )
 from napari_panoptic.viewer.panels.places import PlaceNavigator, figure_column, name_column
@@ -79,7 +80,6 @@ _SHOWN_MEANINGS = {
 class CasesPanel(PlaceNavigator):
     """A menu of structures, the cases, worst first, and the teams."""
 
-    open_wanted = Signal()
     structure_chosen = Signal(str)
 
     def __init__(self, cohort: RatedCohort) -> None:
@@ -88,9 +88,9 @@ class CasesPanel(PlaceNavigator):
         self._cases: tuple[str, ...] = ()
         self._rows: Mapping[tuple[str, str], Mapping[str, object]] = {}
         self._unread: Collection[str] = ()
-        self.open = QPushButton("Open cohort…")
-        self.open.setToolTip("Choose a folder with images, annotations and predictions.")
-        self.open.clicked.connect(lambda _=False: self.open_wanted.emit())
+        self.open = PushButton(
+            "Open cohort…", "Choose a folder with images, annotations and predictions."
+        )
         self.structures = QComboBox()
         for name in cohort.structures:
             self.structures.addItem(shown(name), name)

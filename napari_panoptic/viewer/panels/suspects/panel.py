@@ -36,7 +36,6 @@ NOT_EDITED = "Unsaved edits are not included: the search reads the files."
 class SuspectsPanel(ListPanel):
     """The suspects of a cohort, which of them to list, and where to see them."""
 
-    export_wanted = Signal()
     gallery_wanted = Signal(list)  # of Suspect
     suspect_chosen = Signal(object)  # Suspect
     centre_wanted = Signal(object)  # Suspect
@@ -169,8 +168,7 @@ class SuspectsPanel(ListPanel):
         for menu in (self.kind, self.class_name):
             menu.changed.connect(self._fill)
         self.least.chosen.connect(lambda _score: self._fill())
-        self.export.clicked.connect(lambda _=False: self.export_wanted.emit())
-        self.gallery.clicked.connect(lambda _=False: self._on_gallery())
+        self.gallery.pushed.connect(self._on_gallery)
         self.table.row_chosen.connect(self._on_row)
         self.table.cell_activated.connect(self._on_row)  # a click on the row that is current
         self.table.centre_wanted.connect(lambda row: self.centre_wanted.emit(self._suspects[row]))

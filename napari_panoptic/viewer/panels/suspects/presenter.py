@@ -83,7 +83,7 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
             (session.copies_changed, self._on_edit),
             (panel.work.start.pushed, self.search),
             (panel.work.stop.pushed, self._on_stop),
-            (panel.export_wanted, self._on_export),
+            (panel.export.pushed, self._on_export),
             (panel.gallery_wanted, self._on_gallery),
             (panel.suspect_chosen, self._on_chosen),
             (panel.centre_wanted, self._on_centre),
