@@ -42,6 +42,11 @@ def names_of_visible(viewer):
     return [layer.name for layer in viewer.layers if layer.visible]
 
 
+def shown_text(label):
+    """Return the text of a label or button; empty if it is hidden."""
+    return "" if label.isHidden() else label.text()
+
+
 def drawn_colours(view, index):
     """Give the RGB colours (0-255) of the pixels of a cell of a table, as it is drawn."""
     image = view.viewport().grab(view.visualRect(index)).toImage()

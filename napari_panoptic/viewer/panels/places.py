@@ -59,8 +59,8 @@ class PlaceNavigator(QWidget):
         self.by_patient.toggled.connect(lambda _: self.fill_places())
         self.by_patient.setVisible(with_patients)
         self.places.filter_row.addWidget(self.by_patient)
-        self._hint = PlainLabel()
-        self._hint.setWordWrap(True)
+        self.hint = PlainLabel()
+        self.hint.setWordWrap(True)
         self._progress, self.stop = QProgressBar(), PushButton("Stop")
         self.previous = PushButton("◀ Previous", f"Previous {place}, in the order of the table (K)")
         self.following = PushButton("Next ▶", f"Next {place}, in the order of the table (J)")
@@ -142,12 +142,8 @@ class PlaceNavigator(QWidget):
 
     def show_hint(self, text: str) -> None:
         """Show a text above the tables; none if empty."""
-        self._hint.setText(text)
-        self._hint.setVisible(bool(text))
-
-    def hint_text(self) -> str:
-        """Return the hint; empty if there is none."""
-        return "" if self._hint.isHidden() else self._hint.text()
+        self.hint.setText(text)
+        self.hint.setVisible(bool(text))
 
     def _mark(self) -> None:
         """Mark the place, or its patient."""
@@ -186,8 +182,8 @@ class PlaceNavigator(QWidget):
         ]
 
     def _lay_out(self) -> None:
-        self._hint.setWordWrap(True)
-        self._hint.hide()
+        self.hint.setWordWrap(True)
+        self.hint.hide()
         self._progress_row.hide()
         buttons, row = QHBoxLayout(), QHBoxLayout(self._progress_row)
         buttons.addWidget(self.previous)
@@ -209,7 +205,7 @@ class PlaceNavigator(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addLayout(self.above)
-        layout.addWidget(self._hint)
+        layout.addWidget(self.hint)
         layout.addWidget(self.body, 1)
         layout.addStretch(0)
 

@@ -67,20 +67,20 @@ class SettingsPanel(FormPanel):
         super().__init__(parent)
         self._settings = EvaluationSettings()
         self._protocol = EvaluationSettings()
-        self._labels: dict[str, PlainLabel] = {}
+        self.labels: dict[str, PlainLabel] = {}
         self.team = ChoiceBox(meaning="The team whose predictions are shown and judged.")
         self.source = ChoiceBox(meaning="Which files the predictions are read from.")
-        self._combos = {name: _menu(name) for name in _VOCABULARIES}
+        self.combos = {name: _menu(name) for name in _VOCABULARIES}
         self.radius = NumberSlider(-20, 20, step=1, decimals=0)
         self.threshold = NumberSlider(0.05, 0.95, step=0.05, decimals=2)
         self._fields: Mapping[str, QWidget] = {
             "team": self.team,
             "source": self.source,
-            "restoration": self._combos["restoration"],
+            "restoration": self.combos["restoration"],
             "radius": self.radius,
-            "matching": self._combos["matching"],
+            "matching": self.combos["matching"],
             "iou_threshold": self.threshold,
-            **{name: self._combos[name] for name in ("ambiguous", "outlines", "overlaps")},
+            **{name: self.combos[name] for name in ("ambiguous", "outlines", "overlaps")},
         }
         self.reset = PushButton("Reset")
         self._state = PlainLabel()
@@ -91,14 +91,6 @@ class SettingsPanel(FormPanel):
         self._lay_out()
         self.show_cohort(None)
         self.show_settings(self._settings, self._protocol)
-
-    def combo(self, name: str) -> ChoiceBox:
-        """Return the menu of a setting, by the setting's name."""
-        return self._combos[name]
-
-    def label_text(self, name: str) -> str:
-        """Return the label of a setting, with its mark where it differs."""
-        return self._labels[name].text()
 
     def show_cohort(self, cohort: Cohort | None) -> None:
         """Offer the teams and sources of a cohort."""
@@ -122,7 +114,7 @@ class SettingsPanel(FormPanel):
     ) -> None:
         """Show settings, and mark what differs from the protocol."""
         self._settings, self._protocol = settings, protocol
-        for name, combo in self._combos.items():
+        for name, combo in self.combos.items():
             combo.show_choice(getattr(settings, name))
         self.radius.show_value(settings.radius)
         self.threshold.show_value(settings.iou_threshold)
@@ -134,7 +126,7 @@ class SettingsPanel(FormPanel):
     def _set_up(self) -> None:
         self.radius.chosen.connect(lambda value: self._on_change("radius", int(value)))
         self.threshold.chosen.connect(lambda value: self._on_change("iou_threshold", value))
-        for name, combo in self._combos.items():
+        for name, combo in self.combos.items():
             combo.chosen.connect(lambda value, n=name: self._on_change(n, value))
         self.team.chosen.connect(self.team_chosen.emit)
         self.source.chosen.connect(self.source_chosen.emit)
@@ -157,8 +149,8 @@ class SettingsPanel(FormPanel):
         form.setVerticalSpacing(3)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
         for name, field in self._fields.items():
-            self._labels[name] = PlainLabel(name.capitalize())
-            form.addRow(self._labels[name], field)
+            self.labels[name] = PlainLabel(name.capitalize())
+            form.addRow(self.labels[name], field)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 2, 4, 4)
         layout.setSpacing(3)
@@ -168,10 +160,10 @@ class SettingsPanel(FormPanel):
     def _mark(self, differences: Mapping[str, tuple[Any, Any]]) -> None:
         for name, (title, meaning) in _TITLES.items():
             differs = name in differences
-            self._labels[name].setText(f"{_DIFFERS}{title}" if differs else title)
+            self.labels[name].setText(f"{_DIFFERS}{title}" if differs else title)
             there = f" The protocol has {differences[name][1]}." if differs else ""
             tooltip = f"{meaning}{there} Code name: {name}."
-            self._labels[name].setToolTip(tooltip)
+            self.labels[name].setToolTip(tooltip)
             self._fields[name].setToolTip(tooltip)
         count = len(differences)
         self._state.setText(f"{_DIFFERS}{count} changed" if count else "")

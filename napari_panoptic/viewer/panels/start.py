@@ -38,21 +38,21 @@ class StartPanel(QWidget):
             *(self.continue_button, self.cohort_button),
             *(self.layers_button, self.sample_button),
         )
-        self._reading = ElidedLabel()
+        self.reading = ElidedLabel()
         self._bar = QProgressBar()
         self._bar.setRange(0, 0)
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(8)
-        self._failure = PlainLabel()
-        self._failure.setWordWrap(True)
-        self._failure.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.failure = PlainLabel()
+        self.failure.setWordWrap(True)
+        self.failure.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         hint = PlainLabel(DROP_HINT)
         hint.setWordWrap(True)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(12, 10, 12, 10)
         layout.setSpacing(8)
         layout.addWidget(heading(TITLE))
-        for widget in (*self._buttons, self._reading, self._bar, self._failure, hint):
+        for widget in (*self._buttons, self.reading, self._bar, self.failure, hint):
             layout.addWidget(widget)
         layout.addStretch(1)
         self.show_over()
@@ -68,7 +68,7 @@ class StartPanel(QWidget):
     def show_reading(self, name: str) -> None:
         """Show that something is being read; the buttons wait for it."""
         self.show_failed("")
-        self._reading.set_text(f"Reading {name} …")
+        self.reading.set_text(f"Reading {name} …")
         self._set_reading(True)
 
     def show_over(self) -> None:
@@ -77,16 +77,8 @@ class StartPanel(QWidget):
 
     def show_failed(self, message: str) -> None:
         """Show why nothing was opened; empty for nothing to report."""
-        self._failure.setText(f"⚠ {message}" if message else "")
-        self._failure.setVisible(bool(message))
-
-    def failure_text(self) -> str:
-        """Return the message about what could not be opened; empty if there is none."""
-        return self._failure.text()
-
-    def reading_text(self) -> str:
-        """Return the text about what is being read; empty if nothing is."""
-        return "" if self._reading.isHidden() else self._reading.text()
+        self.failure.setText(f"⚠ {message}" if message else "")
+        self.failure.setVisible(bool(message))
 
     def dragEnterEvent(self, event: QDragEnterEvent | None) -> None:  # noqa: N802
         """Accept files and folders."""
@@ -105,7 +97,7 @@ class StartPanel(QWidget):
         self._write_last()
 
     def _set_reading(self, is_reading: bool) -> None:
-        self._reading.setVisible(is_reading)
+        self.reading.setVisible(is_reading)
         self._bar.setVisible(is_reading)
         for button in self._buttons:
             button.setEnabled(not is_reading)

@@ -72,13 +72,13 @@ class DetectionFigures(QWidget):
         super().__init__(parent)
         self.table = FigureTable()
         self.curve, self._heading = CurveView(), heading("")
-        self._note = ElidedLabel()
+        self.note = ElidedLabel()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.table)
         layout.addWidget(self._heading)
         layout.addWidget(self.curve, 1)
-        layout.addWidget(self._note)
+        layout.addWidget(self.note)
 
     def show_figures(
         self,
@@ -122,7 +122,7 @@ class DetectionFigures(QWidget):
             rows.append(cells)
         self.table.fill(header, rows)
         self.curve.show_curve(curve, everywhere)
-        self._note.set_text(self.curve.value_text())
+        self.note.set_text(self.curve.value_text())
 
 
 class PointTable(QWidget):
@@ -140,15 +140,15 @@ class PointTable(QWidget):
         self.table.centre_wanted.connect(self._on_row)
         self.only_failures.toggled.connect(self._on_toggled)
         self._session: DetectionSession | None = None
-        self._note = PlainLabel()
-        self._note.setWordWrap(True)
-        self._note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._note.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._note.hide()
+        self.note = PlainLabel()
+        self.note.setWordWrap(True)
+        self.note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.note.hide()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.only_failures)
-        layout.addWidget(self._note)
+        layout.addWidget(self.note)
         layout.addWidget(self.table, 1)
 
     def show_session(self, session: DetectionSession | None) -> None:
@@ -156,8 +156,8 @@ class PointTable(QWidget):
         self._session = session
         judged = None if session is None else session.judged
         why = "" if session is None else session.why_nothing_is_judged()
-        self._note.setText(why)
-        self._note.setVisible(bool(why))
+        self.note.setText(why)
+        self.note.setVisible(bool(why))
         self.table.setVisible(not why)  # empty then, and the text needs the room
         if judged is None:
             self._n_reference, self._failures = 0, []
@@ -215,10 +215,6 @@ class PointTable(QWidget):
     def show_selection(self, selection: tuple[Side, int] | None) -> None:
         """Mark the selected point."""
         self.table.select(None if selection is None else self._row(*selection))
-
-    def note_text(self) -> str:
-        """Return the text shown instead of points; empty if they are listed."""
-        return "" if self._note.isHidden() else self._note.text()
 
     def next_failure(
         self, selection: tuple[Side, int] | None, step: int
@@ -421,11 +417,11 @@ class DetectionTitle(FigureTitle):
 
     def show_session(self, session: DetectionSession) -> None:
         """Show what is looked at, and its F-measure."""
-        self._notes.show_count(len(session.findings))
+        self.notes.show_count(len(session.findings))
         if session.shown is None:
             failed = next(iter(session.failed.values()), "")
             self._title.set_text(failed or "Loading …")
-            self._figure.set_rich("")
+            self.figure.set_rich("")
             return
         settings, frame = session.settings, session.shown.frame
         parts = [frame.name, session.team or "no team", f"within {settings.distance_um:g} µm"]
@@ -443,12 +439,12 @@ class DetectionTitle(FigureTitle):
             if session.judged is None
             else (f"F {ratio_text(session.judged.counts.f_measure)}")
         )
-        self._figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
+        self.figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
 
     def show_selected(self, session: DetectionSession, side: Side, tool: Tool) -> None:
         """Show the selected point in a line; with a tool in hand, what to do with it."""
         hint = "" if tool is Tool.LOOK else _TOOL_HINTS[tool].format(SIDE_WORDS[side])
-        self._selected.set_text(hint or _described(session))
+        self.selected.set_text(hint or _described(session))
 
 
 def _why(session: DetectionSession) -> str:

@@ -103,10 +103,6 @@ class FailuresPanel(QWidget):
         self.show_progress("", is_running=False)
         self.show_chosen("")
 
-    def hint_text(self) -> str:
-        """Return the hint; empty if there are failures."""
-        return "" if self.hint.isHidden() else self.hint.text()
-
     def show_hint(self, text: str) -> None:
         """Show why there are no failures; empty if there are some."""
         self.hint.setText(text)

@@ -131,7 +131,7 @@ class ObjectTable(QWidget):
         self.others = ChoiceMenu(
             "Other objects", "What the image shows besides the listed objects.", list(Others)
         )
-        self._behind = QToolButton()
+        self.behind = QToolButton()
         self.export = ToolButton(
             "Export…", "Save the listed objects as CSV, with the columns of objects.csv."
         )
@@ -141,8 +141,8 @@ class ObjectTable(QWidget):
         self._with_um = self._with_scores = False
         self._count = PlainLabel()
         self._empty = EMPTY
-        self._hint = PlainLabel(EMPTY)
-        self._hint.setWordWrap(True)
+        self.hint = PlainLabel(EMPTY)
+        self.hint.setWordWrap(True)
         self._menus: dict[str, FilterMenu] = {}
         self._verdicts: Mapping[Side, GivenVerdicts] = {}
         self._is_synchronising = False
@@ -213,16 +213,12 @@ class ObjectTable(QWidget):
         """Set the text shown without objects."""
         self._empty = words
         if not len(self.model.rows):
-            self._hint.setText(words)
+            self.hint.setText(words)
 
     @property
     def empty_text(self) -> str:
         """The text shown without objects."""
         return self._empty
-
-    def hint_text(self) -> str:
-        """Return the hint; empty if objects are listed."""
-        return "" if self._hint.isHidden() else self._hint.text()
 
     def selected(self) -> tuple[Side, int] | None:
         """Return side and row of the selected object."""
@@ -269,10 +265,6 @@ class ObjectTable(QWidget):
         """Hide some columns, and show all others; the id stays."""
         self._hidden = frozenset(names) & {column.name for column in COLUMNS} - {"id"}
         self._show_columns()
-
-    def behind_text(self) -> str:
-        """Return the text about the figure behind which the listed objects stand."""
-        return "" if self._behind.isHidden() else self._behind.text()
 
     def _set_up_view(self) -> None:
         view = self.view
@@ -353,15 +345,15 @@ class ObjectTable(QWidget):
         self.worst.chosen.connect(self.put_worst_first)
         self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))
         self.others.chosen.connect(self.others_chosen.emit)
-        self._behind.clicked.connect(lambda _=False: self.set_filter(ObjectFilter()))
-        self._behind.hide()
+        self.behind.clicked.connect(lambda _=False: self.set_filter(ObjectFilter()))
+        self.behind.hide()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)
         layout.addWidget(bar)
-        layout.addWidget(self._hint)
+        layout.addWidget(self.hint)
         layout.addWidget(self.view, 1)
-        layout.addWidget(FlowBar(self._count, self._behind))
+        layout.addWidget(FlowBar(self._count, self.behind))
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Stay as high as buttons, hint and counts need at this width, so that none overlap."""
@@ -412,12 +404,12 @@ class ObjectTable(QWidget):
 
     def _on_listed(self) -> None:
         title = self.model.filter.title
-        words = self._behind.fontMetrics().elidedText(
+        words = self.behind.fontMetrics().elidedText(
             f"✕ {title}", Qt.TextElideMode.ElideMiddle, LONGEST_TITLE_PX
         )
-        self._behind.setText(shown(words))
-        self._behind.setToolTip(shown(f"Filtered: {title}. Click to show all objects."))
-        self._behind.setVisible(bool(title))
+        self.behind.setText(shown(words))
+        self.behind.setToolTip(shown(f"Filtered: {title}. Click to show all objects."))
+        self.behind.setVisible(bool(title))
         self.listed_changed.emit()
 
     def _reset(self, change: Any) -> None:
@@ -432,8 +424,8 @@ class ObjectTable(QWidget):
             self.select(selected)
         self._show_count()
         listed, total = self.model.rowCount(), len(self.model.rows)
-        self._hint.setText(self._empty if not total else ALL_HIDDEN)
-        self._hint.setVisible(not listed)
+        self.hint.setText(self._empty if not total else ALL_HIDDEN)
+        self.hint.setVisible(not listed)
         self._fit_height()
 
     def _show_count(self) -> None:

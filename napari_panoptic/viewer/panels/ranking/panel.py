@@ -127,14 +127,14 @@ class PlotPane(QWidget):
         )
         self.menu.setToolTip("Plot of the cohort, or of this region")
         self.save.setToolTip("Save this plot as SVG or PNG.")
-        self._note = PlainLabel()
-        self._note.setWordWrap(True)
+        self.note = PlainLabel()
+        self.note.setWordWrap(True)
         row, layout = QHBoxLayout(), QVBoxLayout(self)
         row.addWidget(self.menu, 1)
         row.addWidget(self.save)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(row)
-        layout.addWidget(self._note)
+        layout.addWidget(self.note)
         layout.addWidget(self.plot, 1)
         self.menu.currentIndexChanged.connect(lambda _: self.view_chosen.emit())
         self.show_hint("")
@@ -148,19 +148,15 @@ class PlotPane(QWidget):
         """Choose a plot, as in the menu."""
         self.menu.setCurrentIndex(self.menu.findData(view))
 
-    def note_text(self) -> str:
-        """Return the text above the plot, or in its place."""
-        return self._note.text()
-
     def show_hint(self, text: str) -> None:
         """Show a sentence and no plot."""
-        self._note.setText(text)
+        self.note.setText(text)
         self.plot.show_plot(None)
         self.save.setEnabled(False)
 
     def show_plot(self, plot: Plot) -> None:
         """Show a plot."""
-        self._note.setText("Click a point to open its region." if self.view in WITH_POINTS else "")
+        self.note.setText("Click a point to open its region." if self.view in WITH_POINTS else "")
         self.plot.show_plot(plot)
         self.save.setEnabled(True)
 
@@ -190,7 +186,7 @@ class RankingPanel(QWidget):
         self.differences = ArrayTable()
         self.plots = (PlotPane(View.PATIENTS), PlotPane(View.QUALITY))
         self.patients = NameTable("Patients", "Filter by patient")
-        self._note, self._why = PlainLabel(), PlainLabel()
+        self.note, self._why = PlainLabel(), PlainLabel()
         self._statistics_note = PlainLabel()
         self._shown_differences: list[Difference] = []
         self._tabs = QTabBar()
@@ -204,14 +200,10 @@ class RankingPanel(QWidget):
         self.show_hint(HINT)
         self.show_progress(None)
 
-    def note_text(self) -> str:
-        """Return the text about the cohort."""
-        return self._note.text()
-
     def show_hint(self, text: str) -> None:
         """Show a sentence instead of figures of the cohort."""
-        self._note.setText(text)
-        self._note.setVisible(bool(text))
+        self.note.setText(text)
+        self.note.setVisible(bool(text))
         self._figures.setVisible(not text)
 
     def show_progress(self, progress: tuple[int, int] | None, *, is_there: bool = False) -> None:
@@ -420,7 +412,7 @@ class RankingPanel(QWidget):
 
     def _tables_page(self) -> QScrollArea:
         """Make the page of tables, which scrolls down."""
-        for label in (self._note, self._why, self._statistics_note):
+        for label in (self.note, self._why, self._statistics_note):
             label.setWordWrap(True)
         self.differences.setMinimumHeight(LEAST_DIFFERENCES_PX)
         rows = QVBoxLayout(self._figures)
@@ -441,7 +433,7 @@ class RankingPanel(QWidget):
         body, page = QWidget(), QScrollArea()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._note)
+        column.addWidget(self.note)
         column.addWidget(self._figures)
         column.addStretch(1)
         page.setWidget(body)

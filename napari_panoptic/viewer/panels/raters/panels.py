@@ -478,29 +478,25 @@ class RaterTitle(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._title = ElidedLabel()
-        self._notes = NotesButton(
+        self.notes = NotesButton(
             "Problems in the files of this case. Click for the list.", self.notes_clicked.emit
         )
         self.keys = KeysButton(self, self.keys_clicked.emit)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(6, 2, 6, 2)
         layout.addWidget(self._title, 1)
-        layout.addWidget(self._notes)
+        layout.addWidget(self.notes)
         layout.addWidget(self.keys)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_title(self, text: str, findings: Sequence[Finding] = ()) -> None:
         """Show what is looked at, and how much was odd in its files."""
         self._title.set_text(text, tooltip="\n".join(finding.message for finding in findings))
-        self._notes.show_count(len(findings))
+        self.notes.show_count(len(findings))
 
     def text(self) -> str:
         """Return the text."""
         return self._title.text()
-
-    def notes_text(self) -> str:
-        """Return the text of the notes button; empty if it is hidden."""
-        return self._notes.said()
 
 
 class RaterLegend(RichLabel):

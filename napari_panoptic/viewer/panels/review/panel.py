@@ -102,10 +102,10 @@ class ReviewPanel(QScrollArea):
         self.history = HistoryList()
         self.what_if = Section("If the verdicts were right")
         self.end_adjudication = PushButton("Stop deciding")
-        self._object = ElidedLabel(NO_OBJECT)
-        self._state = PlainLabel()
+        self.object_title = ElidedLabel(NO_OBJECT)
+        self.state = PlainLabel()
         self._draft = PlainLabel("draft")
-        self._where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
+        self.where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
         self._who = PlainLabel(WHO)
         self._problem, self._adjudication = QWidget(), QWidget()
         self._problem_text = PlainLabel()
@@ -172,7 +172,7 @@ class ReviewPanel(QScrollArea):
         draft
             Tags and note that were typed but are not kept with a verdict.
         """
-        self._object.set_text(title or hint or NO_OBJECT)
+        self.object_title.set_text(title or hint or NO_OBJECT)
         self.verdicts.show_verdict(verdict, enabled=title is not None)
         self.withdrawal.setEnabled(record is not None)
         kept = ("", "") if record is None else (record.tag, record.note)
@@ -198,16 +198,16 @@ class ReviewPanel(QScrollArea):
     def show_state(self, text: str, *, saved: bool | None) -> None:
         """Show the state of the last verdict; `saved` only if it is on disk."""
         sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
-        self._state.setText(f"{sign}{text}")
-        self._state.setVisible(bool(text))
+        self.state.setText(f"{sign}{text}")
+        self.state.setVisible(bool(text))
 
     def show_place(self, path: Path | None, *, is_there: bool) -> None:
         """Show where verdicts are kept."""
         if path is None:
-            self._where.set_text("")
+            self.where.set_text("")
             return
         verb = "Kept in" if is_there else "Will be kept in"
-        self._where.set_text(f"{verb} {path.parent.name}/{path.name}", tooltip=str(path))
+        self.where.set_text(f"{verb} {path.parent.name}/{path.name}", tooltip=str(path))
 
     def show_problem(self, text: str, *, suggestion: Path | None = None) -> None:
         """Show why the review file cannot be used, and what to do; nothing if it can."""
@@ -270,23 +270,11 @@ class ReviewPanel(QScrollArea):
 
     # Texts, for tests and screen readers.
 
-    def state_text(self) -> str:
-        """Return the text about the last verdict."""
-        return self._state.text()
-
-    def object_text(self) -> str:
-        """Return the text about the selected object."""
-        return self._object.text()
-
     def adjudication_text(self) -> str:
         """Return between whom is decided and their verdicts; empty in an own review."""
         if self._adjudication.isHidden():
             return ""
         return f"{self._adjudicated.text()}\n{self._opinions.text()}".strip()
-
-    def place_text(self) -> str:
-        """Return the text about the place of the verdicts."""
-        return self._where.text()
 
     def problem_text(self) -> str:
         """Return why the file cannot be used; empty if it can."""
@@ -363,10 +351,10 @@ class ReviewPanel(QScrollArea):
         ]
 
     def _lay_out(self) -> None:
-        wrapped = (self._who, self._figures_hint, self._state, self._problem_text)
+        wrapped = (self._who, self._figures_hint, self.state, self._problem_text)
         for label in (*wrapped, self._adjudicated, self._opinions):
             label.setWordWrap(True)
-        self._object.setStyleSheet("font-weight: bold")
+        self.object_title.setStyleSheet("font-weight: bold")
         self._fill_sections()
         body = QWidget()
         layout = QVBoxLayout(body)
@@ -375,10 +363,10 @@ class ReviewPanel(QScrollArea):
         layout.addWidget(self._problem)
         layout.addWidget(self.settings)
         layout.addWidget(self._adjudication)
-        layout.addWidget(self._object)
+        layout.addWidget(self.object_title)
         layout.addWidget(self.verdicts)
         layout.addLayout(self._details())
-        layout.addWidget(self._state)
+        layout.addWidget(self.state)
         actions = (self.undo, self.withdrawal, self.following, self._export)
         layout.addWidget(FlowBar(*actions, self.goes_on))
         layout.addWidget(self.region_progress)
@@ -396,7 +384,7 @@ class ReviewPanel(QScrollArea):
         self.settings.add(self._who)
         self.settings.add(_boxed(PlainLabel("Name"), (self.name, 1)))
         self.settings.add(FlowBar(self.same))
-        self.settings.add(_boxed((self._where, 1), self.place))
+        self.settings.add(_boxed((self.where, 1), self.place))
         self.settings.add(FlowBar(self.compare))
         self.what_if.toggleButton().setToolTip(WHAT_IF)
         self.what_if.add(self._figures_hint)

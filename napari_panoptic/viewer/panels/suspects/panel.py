@@ -94,10 +94,10 @@ class SuspectsPanel(ListPanel):
         """Show a sentence and no suspects."""
         self._suspects = ()
         self.table.show_rows([])
-        self._hint.setText(hint)
+        self.hint.setText(hint)
         for widget in (self.headline, self.table, *self._of_list):
             widget.hide()
-        self._hint.show()
+        self.hint.show()
         self.show_note("")
         self.setFocusProxy(self.search)
 
@@ -144,8 +144,8 @@ class SuspectsPanel(ListPanel):
         n = int(chosen.sum())
         self.table.show_rows(suspect_columns(suspects), chosen)
         self.table.setVisible(n > 0)
-        self._hint.setText(FILTERED if suspects else NONE)
-        self._hint.setVisible(n == 0)
+        self.hint.setText(FILTERED if suspects else NONE)
+        self.hint.setVisible(n == 0)
         self.gallery.setEnabled(n > 0)
         self.headline.setText(
             f"{count_text(n)} of {count_text(len(suspects))} suspects {self._about}"
@@ -179,7 +179,7 @@ class SuspectsPanel(ListPanel):
         filters = (self.kind, self.class_name, self.least)
         layout = self._rows
         layout.addWidget(FlowBar(self.search, self.stop, *filters, self.gallery, self.export))
-        for widget in (self.work.bar, self.headline, self.caution, self.note, self._hint):
+        for widget in (self.work.bar, self.headline, self.caution, self.note, self.hint):
             layout.addWidget(widget)
         layout.addWidget(self.table, 1)
         layout.addWidget(self.reason)

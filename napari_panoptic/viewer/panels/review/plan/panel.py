@@ -49,10 +49,10 @@ class PlanPanel(QScrollArea):
         self.export, self.extension = PushButton("Export estimates…"), PushButton("Add items")
         self.more, self.new = QSpinBox(), PushButton("New plan…")
         self.bar, self.headline = QProgressBar(), PlainLabel()
-        self._hint, self._problem = PlainLabel(), PlainLabel()
-        self._name, self._state, self._precision = ElidedLabel(""), PlainLabel(), PlainLabel()
+        self.hint, self._problem = PlainLabel(), PlainLabel()
+        self._name, self.state, self._precision = ElidedLabel(""), PlainLabel(), PlainLabel()
         self._sentences, self._design, self._notes = PlainLabel(), PlainLabel(), PlainLabel()
-        self._table, self._review, self._going = FigureTable(), QWidget(), QWidget()
+        self.table, self._review, self._going = FigureTable(), QWidget(), QWidget()
         self._explain()
         self._lay_out()
         self._wire()
@@ -61,8 +61,8 @@ class PlanPanel(QScrollArea):
 
     def show_hint(self, text: str, *, wants_name: bool = False) -> None:
         """Show only a sentence, with a button to enter the name if it is missing."""
-        self._hint.setText(text)
-        self._hint.setVisible(bool(text))
+        self.hint.setText(text)
+        self.hint.setVisible(bool(text))
         self.enter_name.setVisible(wants_name)
         if text:
             self.ask.hide()
@@ -96,8 +96,8 @@ class PlanPanel(QScrollArea):
     def show_state(self, text: str, *, saved: bool | None = None) -> None:
         """Show the outcome of the last action; pass `saved` only for a verdict on disk."""
         sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
-        self._state.setText(f"{sign}{text}")
-        self._state.setVisible(bool(text))
+        self.state.setText(f"{sign}{text}")
+        self.state.setVisible(bool(text))
 
     def show_problem(self, text: str) -> None:
         """Show why there are no figures; nothing if there are."""
@@ -114,8 +114,8 @@ class PlanPanel(QScrollArea):
         if choices and self.of_class.choice is None:
             self.of_class.show_choice(ALL)
         self.of_class.setVisible(len(choices) > 1)
-        self._table.fill(*words.cells(rows))
-        self._table.setVisible(bool(rows))
+        self.table.fill(*words.cells(rows))
+        self.table.setVisible(bool(rows))
         self.export.setEnabled(sentences is not None)
 
     def show_design(self, design: str, notes: str) -> None:
@@ -127,14 +127,6 @@ class PlanPanel(QScrollArea):
 
     # Texts, for tests and screen readers.
 
-    def hint_text(self) -> str:
-        """Return the sentence shown in place of everything else; empty if there is none."""
-        return "" if self._hint.isHidden() else self._hint.text()
-
-    def state_text(self) -> str:
-        """Return the outcome of the last action."""
-        return self._state.text()
-
     def problem_text(self) -> str:
         """Return why there are no figures; empty if there are."""
         return "" if self._problem.isHidden() else self._problem.text()
@@ -142,10 +134,6 @@ class PlanPanel(QScrollArea):
     def result_text(self) -> str:
         """Return the estimates as sentences, the design, and the notes."""
         return "\n".join(at.text() for at in (self._sentences, self._design, self._notes))
-
-    def result_cells(self) -> list[list[str]]:
-        """Return the table of estimates."""
-        return self._table.texts()
 
     # Layout.
 
@@ -167,7 +155,7 @@ class PlanPanel(QScrollArea):
             widget.setToolTip(text)
 
     def _lay_out(self) -> None:
-        wrapped = (self._hint, self._problem, self._state, self._precision, self.headline)
+        wrapped = (self.hint, self._problem, self.state, self._precision, self.headline)
         for label in (*wrapped, self._sentences, self._design, self._notes):
             label.setWordWrap(True)
         self.headline.setStyleSheet("font-weight: bold")
@@ -188,12 +176,12 @@ class PlanPanel(QScrollArea):
             self._precision,
             FlowBar(self.begin),
             self._going,
-            self._state,
+            self.state,
             self._problem,
             heading("Results for the whole cohort"),
             self._sentences,
             self.of_class,
-            self._table,
+            self.table,
             self._design,
             self._notes,
             FlowBar(self.export, self.more, self.extension, self.new),
@@ -202,7 +190,7 @@ class PlanPanel(QScrollArea):
         layout = QVBoxLayout(body)
         layout.setContentsMargins(8, 4, 8, 4)
         layout.setSpacing(5)
-        for widget in (self._hint, FlowBar(self.enter_name), self.ask, self._review):
+        for widget in (self.hint, FlowBar(self.enter_name), self.ask, self._review):
             layout.addWidget(widget)
         layout.addStretch(1)
         self.setWidget(body)
