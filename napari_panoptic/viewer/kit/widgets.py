@@ -123,14 +123,6 @@ def is_in_sight(widget: QWidget) -> bool:
     return widget.isVisible() and not widget.visibleRegion().isEmpty()
 
 
-def bring_to_front(widget: QWidget) -> None:
-    """Show the dock that a panel is in, before others in the same place."""
-    dock = dock_of(widget)
-    if dock is not None:
-        dock.show()
-        dock.raise_()
-
-
 def show_in_front(dialog: QDialog) -> None:
     """Show a dialog that stays open over the dock that it belongs to, beside the image.
 

@@ -17,8 +17,8 @@ from napari_panoptic.nuclei.display.listed import DIMMED_ALPHA, Others
 from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.display.styles import ALPHA, Look
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, Side, Status
-from napari_panoptic.viewer.kit.widgets import bring_to_front, is_in_sight
-from tests.viewer.finding import FIRST, click, on_canvas, row_of_status, shown_text
+from napari_panoptic.viewer.kit.widgets import is_in_sight
+from tests.viewer.finding import FIRST, bring_to_front, click, on_canvas, row_of_status, shown_text
 
 FAILURES = {STATUS_CODE[s] for s in (Status.FN, Status.FP, Status.MISCLASSIFIED)}
 

@@ -9,10 +9,10 @@ from qtpy.QtWidgets import QLabel
 from napari_panoptic.nuclei.display.describe import object_facts
 from napari_panoptic.nuclei.display.explanation import Named, explain
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.viewer.kit.widgets import bring_to_front, is_in_sight
+from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.object_card import EMPTY, Card, ObjectCard, ObjectPresenter
 from tests.support.small_pairs import four_fates
-from tests.viewer.finding import row_of_status, shown_text
+from tests.viewer.finding import bring_to_front, row_of_status, shown_text
 
 R, P = Side.REFERENCE, Side.PREDICTION
 

@@ -45,13 +45,13 @@ class EditsPresenter(Presenter[EditsPanel]):
         self.edits = LiveEdits(viewer, session, scene)
         self.shapes = AmbiguousShapes(viewer, session, scene, self.edits)
         self.files = EditsFiles(session, self.edits, self.shapes, panel, self.refresh)
-        self._autosaver = Autosaver(session, self.edits)
+        self.autosaver = Autosaver(session, self.edits)
         self._left = LeftEdits(
             around,
             panel,
             self.edits,
             self.shapes,
-            autosaver=self._autosaver,
+            autosaver=self.autosaver,
             files=self.files,
             title=self.title,
         )
@@ -68,11 +68,6 @@ class EditsPresenter(Presenter[EditsPanel]):
     def is_writing(self) -> bool:
         """Whether files are being written or read."""
         return self.files.is_busy
-
-    @property
-    def is_autosaving(self) -> bool:
-        """Whether unsaved edits are still to be written for a restart."""
-        return self._autosaver.is_busy
 
     @classmethod
     def shortcuts(cls) -> tuple[tuple[Shortcut, Callable[[Any], None]], ...]:
@@ -116,7 +111,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         """Let go of the layers; unsaved edits are kept for a restart."""
         for helper in (self.files, self._left, self.shapes):
             helper.close()
-        self._autosaver.close(discard=self._is_given_up)
+        self.autosaver.close(discard=self._is_given_up)
         self.edits.close()
         stop_timers(self._later)
 
