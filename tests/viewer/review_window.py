@@ -106,7 +106,7 @@ class ReviewWindow:
 
     def said_above(self):
         """Return the line above the image about the selected object, or the message there."""
-        return self.desk.panels.title.selected_text()
+        return self.desk.panels.title.selected.text()
 
     def field(self, placeholder):
         fields = [f for kind in _FIELDS for f in self.panel.findChildren(kind)]

@@ -28,7 +28,7 @@ from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.suspects.panel import CAUTION, HINT, STALE
 from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
-from tests.viewer.finding import FIRST, names_of_visible
+from tests.viewer.finding import FIRST, names_of_visible, shown_text
 
 LEFT, ALT = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.AltModifier
 TEAM = "merger"
@@ -92,7 +92,7 @@ def part(open_desk, wait_until):
     part.panel.kind.check_only(None)
     part.panel.least.show_choice(LIKELY_SCORE)
     part.refresh()
-    assert part.panel.hint_text() == HINT
+    assert shown_text(part.panel.hint) == HINT
     QTest.mouseClick(part.panel.search, LEFT)
     assert part.is_busy
     wait_until(lambda: not part.is_busy)
@@ -256,7 +256,7 @@ def test_another_policy_takes_the_suspects_away(part, open_desk, wait_until):
     settings = open_desk.session.settings
     other = settings.replaced(ambiguous=AmbiguousPolicy.KEEP)
     open_desk.panels.settings.settings_chosen.emit(other)
-    assert part.panel.hint_text() == STALE
+    assert shown_text(part.panel.hint) == STALE
     assert part.found is None
     open_desk.panels.settings.settings_chosen.emit(settings)
     wait_until(lambda: open_desk.is_settled)
