@@ -24,6 +24,28 @@ def on_canvas(viewer, y_px, x_px, *, layer="reference"):
     )
 
 
+def nearest_view_middle(viewer, box, *, layer="reference"):
+    """Return where the camera must look to show a box (y0, x0, y1, x1 in px) of a region.
+
+    As near to the middle of the canvas as the border of the image allows, and at least 48 px
+    from the edges of the canvas, beyond the border if necessary. An image that is smaller than
+    the canvas is in the middle.
+    """
+    own, zoom, found = viewer.layers[layer], viewer.scene.camera.zoom, []
+    for axis, canvas_px in enumerate(viewer.canvas.size):
+        scale, shift = own.scale[axis], own.translate[axis]
+        start, stop = shift + scale * (np.array([box[axis], box[axis + 2]]) - 0.5)
+        low, high = shift + scale * (np.array([0, own.data.shape[axis]]) - 0.5)
+        middle, half_view = (start + stop) / 2, canvas_px / zoom / 2
+        if high - low < 2 * half_view:
+            nearest = (low + high) / 2
+        else:
+            nearest = min(max(middle, low + half_view), high - half_view)
+        room = max(half_view - (stop - start) / 2 - 48 / zoom, 0)
+        found.append(min(max(nearest, middle - room), middle + room))
+    return found
+
+
 def row_of_status(desk, side, status):
     codes = desk.session.evaluation.outcomes.side(side).status
     return int(np.flatnonzero(codes == STATUS_CODE[status])[0])

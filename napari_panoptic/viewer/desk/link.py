@@ -694,7 +694,7 @@ class Link:
         self.scene.emphasise(selection)
         self._panels.objects.select(None if selection is None else (selection.side, selection.row))
         if selection is not None:
-            self.scene.centre(selection, only_if_hidden=not self.slides.is_far)
+            self.scene.show_object(selection, only_if_hidden=not self.slides.is_far)
         self._panels.title.show_selected(self._facts())
 
     def _show_busy(self, busy: bool) -> None:

@@ -27,6 +27,7 @@ from tests.viewer.finding import (
     click,
     missed_row,
     names_of_visible,
+    nearest_view_middle,
     on_canvas,
     row_of_status,
     shown_text,
@@ -162,6 +163,18 @@ class TestSelecting:
         place = on_canvas(viewer, *desk.session.evaluation.outcomes.reference.centroid_yx_px[0])
         assert 0 < place.x() < viewer.canvas.size[1]
         assert viewer.scene.camera.zoom == zoom
+        box = desk.session.evaluation.outcomes.reference.bbox[0]
+        middle = nearest_view_middle(viewer, box)
+        np.testing.assert_allclose(viewer.scene.camera.center[-2:], middle)
+
+    def test_a_row_at_the_border_leaves_no_empty_half_of_the_canvas(self, desk, viewer):
+        boxes = desk.session.evaluation.outcomes.reference.bbox
+        row = int(np.argmin(boxes[:, :2].sum(axis=1)))
+        viewer.scene.camera.zoom *= 4
+        viewer.scene.camera.center = (0, 1000, 1000)
+        desk.session.select_row(Side.REFERENCE, row)
+        corner = on_canvas(viewer, -0.5, -0.5)
+        assert max(corner.x(), corner.y()) <= 48
 
     def test_a_team_whose_eye_is_open_can_be_clicked(self, desk, viewer, canvas):
         other = "merger"

@@ -33,7 +33,7 @@ from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.failures.view import FailureView
 from napari_panoptic.viewer.state.preferences import Queue
 from tests.support.many_failures import many_failures
-from tests.viewer.finding import FIRST, SECOND, row_of_status, shown_text
+from tests.viewer.finding import FIRST, SECOND, nearest_view_middle, row_of_status, shown_text
 
 FEW = ObjectFilter(
     statuses=frozenset({"FP"}),
@@ -427,10 +427,9 @@ class TestView:
         assert view.selected() == row
         chosen = desk.session.selection
         own = desk.session.evaluation.outcomes.side(chosen.side)
-        y0, x0, y1, x1 = own.bbox[chosen.row]
-        middle = np.array([(y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2]) * 0.2525
-        camera = desk.link.scene._viewer.scene.camera
-        np.testing.assert_allclose(camera.center[-2:], middle)
+        viewer = desk.link.scene._viewer
+        middle = nearest_view_middle(viewer, own.bbox[chosen.row])
+        np.testing.assert_allclose(viewer.scene.camera.center[-2:], middle)
 
     def test_a_click_goes_to_another_region(self, failures, view, desk, wait_until):
         row = next(r for r in view.items.rows if place_of(failures, r)[0] == SECOND)

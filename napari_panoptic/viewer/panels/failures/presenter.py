@@ -516,14 +516,14 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self.link.go_to(name.region, name.side, name.id, team=name.team, beside=agreeing)
 
     def _on_wanted(self, row: int) -> None:
-        """Go there, and bring the object to the middle."""
+        """Go there, and bring the object near to the middle."""
         name = self.failures.name(row)
         self._on_chosen(row)
         snapshot, selection = self.session.snapshot, self.session.selection
         if snapshot is None or selection is None or snapshot.region.name != name.region:
             return
         if (selection.side, selection.id) == (name.side, name.id):
-            self.link.scene.centre(selection)
+            self.link.scene.show_object(selection)
 
     def _on_everything(self) -> None:
         self.panel.clear_filters()

@@ -114,7 +114,7 @@ class GroupsPresenter(TeamPresenter[GroupsPanel, Grouped]):
 
     def _on_group(self, group: FailureGroup) -> None:
         self._outline(group)
-        self.link.scene.centre_box(group.bbox, only_if_hidden=True)
+        self.link.scene.show_box(group.bbox, only_if_hidden=True)
 
     def _on_centre(self, group: FailureGroup) -> None:
         self.link.scene.centre_box(group.bbox)

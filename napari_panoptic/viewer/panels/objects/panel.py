@@ -125,7 +125,7 @@ class ObjectTable(QWidget):
         )
         self.follow = self.worst.add_switch(
             "N zooms to the object",
-            "Whether N and Shift+N centre the object and zoom until it is large enough to judge.",
+            "Whether N and Shift+N bring the object into view, large enough to judge.",
         )
         self.queue = ChoiceMenu("N", "Where N and Shift+N lead.", list(Queue))
         self.others = ChoiceMenu(
