@@ -155,7 +155,7 @@ def protocol_conditions(*, source: Source | None = None) -> tuple[Condition, ...
     return tuple(Condition(name, PROTOCOLS[name], source) for name in names)
 
 
-# --- changes of figures and ranks ---------------------------------------------------------------
+# --- changes of figures and ranks --------------------------------------------------------------
 
 
 @dataclass(frozen=True)
