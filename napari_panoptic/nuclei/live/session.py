@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.edits import Edit, IdWindow
+from napari_panoptic.nuclei.edits import Edit, EditedPair, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.live.summary import RegionSummary
-from napari_panoptic.nuclei.live.working_copies import Originals, WorkingCopies
+from napari_panoptic.nuclei.live.working_copies import Area, Originals, WorkingCopies
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.scores.thresholds import evaluation_at_threshold
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
@@ -421,8 +421,7 @@ class Session:
             changed then.
         """
         return self._edit(
-            side,
-            lambda originals, team: self._copies.edit(originals, team, side, y, x, ids, classes),
+            side, lambda live: live.set_pixels(side, y, x, ids, classes=classes), (y, x)
         )
 
     def edit_window(
@@ -440,9 +439,8 @@ class Session:
         """
         return self._edit(
             side,
-            lambda originals, team: self._copies.edit_window(
-                originals, team, side, window, classes, renamed
-            ),
+            lambda live: live.set_window(side, window, classes=classes, renamed=renamed),
+            _area_of(window),
         )
 
     def mirror_window(
@@ -463,15 +461,13 @@ class Session:
             Whose prediction it is, also one that is not shown; None for the one
             that is.
         """
-        (y, x), (height, width) = window.corner_yx, window.numbers.shape
         return self._edit(
             side,
-            lambda originals, team: self._copies.edit_window(
-                originals, team, side, window, classes
-            ),
+            lambda live: live.set_window(side, window, classes=classes),
+            _area_of(window),
             team=team,
             is_mirrored=True,
-            box=(y, x, y + height, x + width),
+            box=window.box,
         )
 
     def evaluate_edited(self) -> None:
@@ -490,10 +486,7 @@ class Session:
 
     def set_class(self, side: Side, id_: int, class_name: str) -> EditedEvaluation:
         """Set the class of an object of a working copy."""
-        return self._edit(
-            side,
-            lambda originals, team: self._copies.set_class(originals, team, side, id_, class_name),
-        )
+        return self._edit(side, lambda live: live.set_class(side, id_, class_name))
 
     def known_ids(self, side: Side) -> NDArray[np.int64]:
         """Return the ids that have a class, those of objects without pixels included."""
@@ -616,7 +609,8 @@ class Session:
     def _edit(
         self,
         side: Side,
-        do: Callable[[Originals, str], Edit | None],
+        do: Callable[[EditedPair], Edit | None],
+        area: Area = (slice(0), slice(0)),
         *,
         team: str | None = None,
         is_mirrored: bool = False,
@@ -627,7 +621,7 @@ class Session:
         team = team or shown
         is_new = not self._copies.is_edited(originals.region, side, team)
         is_other = self._copies.is_restored_differently(originals, side, team)
-        edit = do(originals, team)
+        edit = self._copies.edit(originals, team, side, do, area)
         is_other = is_other and not self._copies.is_edited(originals.region, side, team)
         if not is_mirrored:
             self._drawn.add((originals.region, None if side is Side.REFERENCE else team))
@@ -757,6 +751,11 @@ class Session:
 def _flattened(settings: EvaluationSettings) -> EvaluationSettings:
     """Return the settings by which objects under edit are judged: a stroke sets one id a pixel."""
     return settings.replaced(overlaps=Overlaps.FLATTEN)
+
+
+def _area_of(window: IdWindow) -> Area:
+    y0, x0, y1, x1 = window.box
+    return slice(y0, y1), slice(x0, x1)
 
 
 def _replaced(snapshot: RegionSnapshot, team: str, evaluation: Evaluation) -> RegionSnapshot:
