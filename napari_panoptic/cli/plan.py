@@ -11,8 +11,8 @@ from napari_panoptic.cli.options import add_cohort, add_output, add_restoration,
 from napari_panoptic.cli.parser import positive, seed
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import checked_name
-from napari_panoptic.common.spreadsheets import inert_cells
-from napari_panoptic.common.text import counted, utf8, visible
+from napari_panoptic.common.spreadsheets import csv_bytes
+from napari_panoptic.common.text import counted, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -91,10 +91,7 @@ def run(options: argparse.Namespace) -> int:
         report_findings(findings, None)
         before = with_seed(before, units, options.seed)
         plan = extend(before, units, options.items)
-    write_bytes(
-        options.output,
-        utf8(inert_cells(plan_frame(plan)).to_csv(index=False, lineterminator="\n")),
-    )
+    write_bytes(options.output, csv_bytes(plan_frame(plan)))
     _print_design(plan, units)
     print(visible(f"plan of {counted(len(plan), 'item')} written to {options.output}"))
     return 0
