@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.spreadsheets import inert_cells
-from napari_panoptic.common.text import UNENCODABLE, utf8
+from napari_panoptic.common.spreadsheets import csv_bytes, inert_cells
+from napari_panoptic.common.text import UNENCODABLE
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.nuclei.challenge import ChallengeEvaluation, ClassScore, challenge_counts
 from napari_panoptic.nuclei.evaluate import Evaluation
@@ -136,7 +136,7 @@ def write_listed(
     for position, (name, value) in enumerate(zip(PLACE_COLUMNS, place, strict=True)):
         frame.insert(position, name, value)
     with replaced_when_complete(path) as file:
-        file.write(utf8(inert_cells(frame).to_csv(index=False, lineterminator="\n")))
+        file.write(csv_bytes(frame))
 
 
 def write_rows(file: IO[str], objects: pd.DataFrame, result: RegionResult) -> None:
