@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.files.guard import check_file, check_segment, check_slide, largest_px
-from napari_panoptic.io.formats.labels.arrays import image_shape, read_array_image
+from napari_panoptic.io.images.arrays import image_shape, read_array_image
 from napari_panoptic.io.images.lazy_levels import LazyLevel, but_smallest, overview
 from napari_panoptic.io.images.ome import OmeImage, open_ome
 from napari_panoptic.io.pixels.decode import (
