@@ -8,9 +8,18 @@ from qtpy.QtWidgets import QFrame, QScrollArea, QToolButton, QVBoxLayout, QWidge
 from superqt import QFlowLayout
 
 from napari_panoptic.viewer.kit.array_table import ArrayTable
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 
 SPACING_PX = 3
+
+
+def stack(box: QWidget, *widgets: QWidget, spacing_px: int = 5) -> None:
+    """Put widgets into a box, one below the other, without margins."""
+    layout = QVBoxLayout(box)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(spacing_px)
+    for widget in widgets:
+        layout.addWidget(widget)
 
 
 class FlowBar(QWidget):
@@ -74,6 +83,42 @@ class FoldButton(QToolButton):
     def _on_toggled(self, unfolded: bool) -> None:
         self._content.setVisible(unfolded)
         self.setArrowType(Qt.ArrowType.DownArrow if unfolded else Qt.ArrowType.RightArrow)
+
+
+LONGEST_TITLE = 34
+"""Letters of the title of a section, which may contain a name."""
+
+
+class Section(QWidget):
+    """Widgets under a title that folds and unfolds them; folded at first.
+
+    Parameters
+    ----------
+    title
+        What is in it.
+    meaning
+        The tooltip of the title.
+    """
+
+    def __init__(self, title: str, meaning: str = "") -> None:
+        super().__init__()
+        body = QWidget()
+        self._rows = QVBoxLayout(body)
+        self._rows.setContentsMargins(10, 0, 0, 0)
+        self._rows.setSpacing(4)
+        self.fold = FoldButton(title, meaning, body)
+        self.fold.setStyleSheet("font-weight: bold")
+        self.fold.setChecked(False)
+        stack(self, self.fold, body, spacing_px=2)
+
+    def set_title(self, title: str) -> None:
+        """Show another title."""
+        short = title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE]}…"
+        self.fold.setText(shown(short).replace("&", "&&"))
+
+    def add(self, widget: QWidget) -> None:
+        """Add a widget below the others."""
+        self._rows.addWidget(widget)
 
 
 class Curtain(QWidget):

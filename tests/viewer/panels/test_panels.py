@@ -214,7 +214,7 @@ class TestSettingsPanel:
 @pytest.mark.parametrize(("width", "columns"), [(240, 1), (420, 2), (700, 2)])
 def test_verdicts_have_large_buttons_in_as_many_columns_as_fit(qtbot, width, columns):
     panel = make(qtbot, ReviewPanel())
-    panel.settings.collapse(animate=False)
+    panel.settings.fold.setChecked(False)
     panel.resize(width, 700)
     panel.show()
     qtbot.waitUntil(lambda: panel.verdicts.columns == columns)

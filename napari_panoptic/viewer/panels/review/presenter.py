@@ -255,7 +255,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
     def say(self, text: str, *, saved: bool | None = None) -> None:
         """Show the state of a verdict in the panel; no verdict is then shown as saved."""
         self._saved = None
-        self.panel.show_state(text, saved=saved)
+        self.panel.state.show_state(text, saved=saved)
 
     def _on_details(self) -> None:
         """Save tags and note with the verdicts that the objects have."""

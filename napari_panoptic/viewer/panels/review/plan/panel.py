@@ -18,9 +18,10 @@ from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.layouts import FlowBar
+from napari_panoptic.viewer.kit.layouts import FlowBar, stack
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, FigureTable, PushButton, heading
+from napari_panoptic.viewer.panels.review.inputs import StateLine
 from napari_panoptic.viewer.panels.review.panel import UNDO_KEY
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.pages import AskPage, ItemBox
@@ -50,7 +51,7 @@ class PlanPanel(QScrollArea):
         self.more, self.new = QSpinBox(), PushButton("New plan…")
         self.bar, self.headline = QProgressBar(), PlainLabel()
         self.hint, self._problem = PlainLabel(), PlainLabel()
-        self._name, self.state, self._precision = ElidedLabel(""), PlainLabel(), PlainLabel()
+        self._name, self.state, self._precision = ElidedLabel(""), StateLine(), PlainLabel()
         self._sentences, self._design, self._notes = PlainLabel(), PlainLabel(), PlainLabel()
         self.table, self._review, self._going = FigureTable(), QWidget(), QWidget()
         self._explain()
@@ -92,12 +93,6 @@ class PlanPanel(QScrollArea):
         self.headline.setText(headline)
         self._precision.setText(precision)
         self._precision.setVisible(bool(precision))
-
-    def show_state(self, text: str, *, saved: bool | None = None) -> None:
-        """Show the outcome of the last action; pass `saved` only for a verdict on disk."""
-        sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
-        self.state.setText(f"{sign}{text}")
-        self.state.setVisible(bool(text))
 
     def show_problem(self, text: str) -> None:
         """Show why there are no figures; nothing if there are."""
@@ -155,7 +150,7 @@ class PlanPanel(QScrollArea):
             widget.setToolTip(text)
 
     def _lay_out(self) -> None:
-        wrapped = (self.hint, self._problem, self.state, self._precision, self.headline)
+        wrapped = (self.hint, self._problem, self._precision, self.headline)
         for label in (*wrapped, self._sentences, self._design, self._notes):
             label.setWordWrap(True)
         self.headline.setStyleSheet("font-weight: bold")
@@ -163,12 +158,12 @@ class PlanPanel(QScrollArea):
         self.bar.setFixedHeight(10)
         self.more.setRange(1, 10_000)
         self.more.setValue(MORE_ITEMS)
-        _stacked(
+        stack(
             self._going,
             self.item,
             FlowBar(self.undo, self.previous, self.following, self.again, self.pause),
         )
-        _stacked(
+        stack(
             self._review,
             self._name,
             self.bar,
@@ -198,11 +193,3 @@ class PlanPanel(QScrollArea):
     def _wire(self) -> None:
         self.extension.pushed.connect(lambda: self.extension_wanted.emit(self.more.value()))
         self.of_class.chosen.connect(self.class_chosen.emit)
-
-
-def _stacked(box: QWidget, *widgets: QWidget) -> None:
-    layout = QVBoxLayout(box)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(5)
-    for widget in widgets:
-        layout.addWidget(widget)
