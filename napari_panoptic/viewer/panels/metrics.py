@@ -35,9 +35,10 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS, detection_counts
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
 from napari_panoptic.viewer.kit.layouts import FlowBar, FoldButton
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import Cell, Figure, FigureTable, give_height, heading
+from napari_panoptic.viewer.kit.widgets import give_height, heading
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 _HEADLINES = ("pq", "sq", "dq", "detection_f1")

@@ -15,10 +15,11 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.kit.figures import FigureTable
 from napari_panoptic.viewer.kit.inputs import ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import FigureTable, PushButton, separator
+from napari_panoptic.viewer.kit.widgets import PushButton, separator
 from napari_panoptic.viewer.panels.edits.texts import HEADER, NO_REGION, difference_rows
 
 

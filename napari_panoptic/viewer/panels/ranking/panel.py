@@ -36,10 +36,11 @@ from napari_panoptic.nuclei.values.settings import (
 )
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable, PushButton, heading
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, PushButton, heading
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
 

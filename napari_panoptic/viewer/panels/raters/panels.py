@@ -39,17 +39,10 @@ from napari_panoptic.raters.outlines import (
 from napari_panoptic.raters.slice_outlines import Shown
 from napari_panoptic.report.text import UNDEFINED, count, ratio
 from napari_panoptic.viewer.kit.array_table import Column
+from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
-from napari_panoptic.viewer.kit.widgets import (
-    COMPACT_COMBO,
-    Cell,
-    ElidedLabel,
-    Figure,
-    FigureTable,
-    PushButton,
-    heading,
-)
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, ElidedLabel, PushButton, heading
 from napari_panoptic.viewer.panels.places import PlaceNavigator, figure_column, name_column
 from napari_panoptic.viewer.panels.raters.strips import SliceStrip, SpreadStrip
 

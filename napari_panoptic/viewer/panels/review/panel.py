@@ -27,16 +27,11 @@ from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.verdicts import ReviewRecord, Share
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar, Section, stack
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import (
-    Cell,
-    ElidedLabel,
-    FigureTable,
-    PushButton,
-    opens_menu,
-)
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, opens_menu
 from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
 from napari_panoptic.viewer.panels.review.history import HistoryList
 from napari_panoptic.viewer.panels.review.inputs import (

@@ -16,11 +16,12 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.verdicts import Share
+from napari_panoptic.viewer.kit.figures import FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar, stack
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, FigureTable, PushButton, heading
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
 from napari_panoptic.viewer.panels.review.inputs import StateLine
 from napari_panoptic.viewer.panels.review.panel import UNDO_KEY
 from napari_panoptic.viewer.panels.review.plan import words
