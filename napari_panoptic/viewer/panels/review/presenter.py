@@ -20,7 +20,7 @@ from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections, Presenter
-from napari_panoptic.viewer.panels.review.chosen import ChosenObjects, ReviewDetails
+from napari_panoptic.viewer.panels.review.chosen import ChosenObjects, ReviewDetails, UnderReview
 from napari_panoptic.viewer.panels.review.counting import ReviewCounting
 from napari_panoptic.viewer.panels.review.files import FileWatch, ReviewPlaces, ReviewWriting
 from napari_panoptic.viewer.panels.review.going_on import Adjudicating, GoingOn
@@ -77,26 +77,17 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             around.session, reviewer=state.reviewer, path=path, window=state.window
         )
         self.verdicts = CohortVerdicts(around.session, self.reviewing)
-        self.counting = ReviewCounting(around, panel, self.reviewing, self.verdicts, self._sight)
-        self.writing = ReviewWriting(around.session, self.reviewing, panel, self.say)
-        self.watch = FileWatch(self.reviewing, self._on_changed_elsewhere)
-        self._places = ReviewPlaces(root, self.reviewing, panel, self._on_other_file)
-        self._adjudicating = Adjudicating(self.reviewing, panel, self._on_adjudication)
         self._chosen = ChosenObjects(around)
-        self._details = ReviewDetails(root, panel, self.reviewing, self.verdicts, self._chosen)
-        self._going_on = GoingOn(
-            around, panel, self.reviewing, self.verdicts, self._adjudicating, self._chosen
-        )
+        review = UnderReview(around, panel, self.reviewing, self.verdicts, self._chosen)
+        self.counting = ReviewCounting(review, self._sight)
+        self.writing = ReviewWriting(review, self.say)
+        self.watch = FileWatch(self.reviewing, self._on_changed_elsewhere)
+        self._places = ReviewPlaces(review, self._on_other_file)
+        self._adjudicating = Adjudicating(review, self._on_adjudication)
+        self._details = ReviewDetails(review)
+        self._going_on = GoingOn(review, self._adjudicating)
+        self._showing = ReviewShowing(review, self._adjudicating, self._details)
         self._saved: ReviewRecord | None = None
-        self._showing = ReviewShowing(
-            around,
-            panel,
-            self.reviewing,
-            self.verdicts,
-            self._adjudicating,
-            self._chosen,
-            self._details,
-        )
         panel.goes_on.setChecked(PREFERENCES.goes_on)
         self.say("")
 
