@@ -168,11 +168,39 @@ class Curtain(QWidget):
 MIN_LIST_PX = 92
 
 
-class ListPanel(QScrollArea):
-    """A list with more above and below it, or a hint if nothing is listed.
+class ScrollPanel(QScrollArea):
+    """Rows of widgets; in a low dock the panel scrolls, so that nothing is squeezed.
 
-    In a low dock the panel scrolls, so that nothing is squeezed.
+    Parameters
+    ----------
+    parent
+        The parent.
+    margins_px
+        Left, above, right and below the rows.
+    spacing_px
+        Between the rows; Qt's own if None.
     """
+
+    def __init__(
+        self,
+        parent: QWidget | None = None,
+        *,
+        margins_px: tuple[int, int, int, int] = (4, 4, 4, 2),
+        spacing_px: int | None = 3,
+    ) -> None:
+        super().__init__(parent)
+        body = QWidget()
+        self.setWidget(body)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self._rows = QVBoxLayout(body)
+        self._rows.setContentsMargins(*margins_px)
+        if spacing_px is not None:
+            self._rows.setSpacing(spacing_px)
+
+
+class ListPanel(ScrollPanel):
+    """A list with more above and below it, or a hint if nothing is listed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -180,10 +208,3 @@ class ListPanel(QScrollArea):
         self.table.setMinimumHeight(MIN_LIST_PX)
         self.hint = PlainLabel()
         self.hint.setWordWrap(True)
-        body = QWidget()
-        self.setWidget(body)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self._rows = QVBoxLayout(body)
-        self._rows.setContentsMargins(4, 4, 4, 2)
-        self._rows.setSpacing(3)

@@ -11,14 +11,11 @@ from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
     QCheckBox,
-    QFrame,
     QGridLayout,
     QHBoxLayout,
     QMenu,
     QProgressBar,
-    QScrollArea,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -29,7 +26,7 @@ from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.verdicts import ReviewRecord, Share
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.layouts import FlowBar, Section, stack
+from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, Section, stack
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, opens_menu
 from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
@@ -66,7 +63,7 @@ class BeforeAfter:
     after: Mapping[str, float]
 
 
-class ReviewPanel(QScrollArea):
+class ReviewPanel(ScrollPanel):
     """The widget of the review; it shows and reports, and decides nothing."""
 
     named = Signal(str)
@@ -80,9 +77,7 @@ class ReviewPanel(QScrollArea):
     geojson_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        super().__init__(parent, margins_px=(8, 4, 8, 4), spacing_px=5)
         self.settings = Section("Reviewer")
         self.name = Line()
         self.same = PushButton()
@@ -350,10 +345,7 @@ class ReviewPanel(QScrollArea):
             label.setWordWrap(True)
         self.object_title.setStyleSheet("font-weight: bold")
         self._fill_sections()
-        body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(8, 4, 8, 4)
-        layout.setSpacing(5)
+        layout = self._rows
         layout.addWidget(self._problem)
         layout.addWidget(self.settings)
         layout.addWidget(self._adjudication)
@@ -367,7 +359,6 @@ class ReviewPanel(QScrollArea):
         layout.addLayout(_row((self.cohort_progress, 1), self.stop))
         layout.addWidget(self.history, 1)
         layout.addWidget(self.what_if)
-        self.setWidget(body)
 
     def _fill_sections(self) -> None:
         stack(self._problem, self._problem_text, FlowBar(self.suggestion, self.retry))

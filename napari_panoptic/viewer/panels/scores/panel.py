@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
-    QFrame,
     QHBoxLayout,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
+from napari_panoptic.viewer.kit.layouts import ScrollPanel
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton
@@ -43,7 +42,7 @@ NO_SCORES_AT_ALL = (
 _LEAST_LIST_PX, _LEAST_PLOT_PX = 110, 190
 
 
-class ScoresPanel(QScrollArea):
+class ScoresPanel(ScrollPanel):
     """A threshold for the region on the screen, and statistics of the scores over the cohort."""
 
     plot_chosen = Signal(object)
@@ -135,14 +134,8 @@ class ScoresPanel(QScrollArea):
     def _lay_out(self) -> None:
         for label in (self.state, self.headline, self.listed):
             label.setWordWrap(True)
-        body = QWidget()
-        self.setWidget(body)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(4, 4, 4, 2)
-        layout.setSpacing(3)
+        layout = self._rows
         row = QHBoxLayout(self._of_slider)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(PlainLabel("Threshold"))

@@ -6,11 +6,8 @@ from collections.abc import Sequence
 
 from psygnal import Signal
 from qtpy.QtWidgets import (
-    QFrame,
     QProgressBar,
-    QScrollArea,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -19,7 +16,7 @@ from napari_panoptic.review.verdicts import Share
 from napari_panoptic.viewer.kit.figures import FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.layouts import FlowBar, stack
+from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, stack
 from napari_panoptic.viewer.kit.shown import PlainLabel
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
 from napari_panoptic.viewer.panels.review.inputs import StateLine
@@ -31,16 +28,14 @@ MORE_ITEMS = 50
 """Default number of items to add to a plan."""
 
 
-class PlanPanel(QScrollArea):
+class PlanPanel(ScrollPanel):
     """Form, items and estimates of a planned review; a view without logic."""
 
     class_chosen = Signal(str)
     extension_wanted = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        super().__init__(parent, margins_px=(8, 4, 8, 4), spacing_px=5)
         self.ask, self.item = AskPage(), ItemBox()
         self.enter_name = PushButton("Enter your name…")
         self.begin, self.pause = PushButton("Begin the review"), PushButton("Pause")
@@ -182,14 +177,9 @@ class PlanPanel(QScrollArea):
             self._notes,
             FlowBar(self.export, self.more, self.extension, self.new),
         )
-        body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(8, 4, 8, 4)
-        layout.setSpacing(5)
         for widget in (self.hint, FlowBar(self.enter_name), self.ask, self._review):
-            layout.addWidget(widget)
-        layout.addStretch(1)
-        self.setWidget(body)
+            self._rows.addWidget(widget)
+        self._rows.addStretch(1)
 
     def _wire(self) -> None:
         self.extension.pushed.connect(lambda: self.extension_wanted.emit(self.more.value()))
