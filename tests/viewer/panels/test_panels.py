@@ -126,7 +126,7 @@ class TestSettingsPanel:
     def test_showing_tells_nothing(self, qtbot, cohort):
         panel = make(qtbot, SettingsPanel())
         told = []
-        for signal in (panel.settings_chosen, panel.team_chosen, panel.source_chosen):
+        for signal in (panel.settings_chosen, panel.team.chosen, panel.source.chosen):
             signal.connect(told.append)
         panel.show_cohort(cohort)
         panel.show_team("second")
@@ -314,8 +314,8 @@ class TestNavigator:
     def test_clicks_are_told_and_showing_is_not(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
         told = []
-        navigator.region_chosen.connect(told.append)
-        navigator.team_chosen.connect(told.append)
+        navigator.place_chosen.connect(told.append)
+        navigator.teams.chosen.connect(told.append)
         navigator.show_cohort(cohort, {})
         navigator.show_region("P1_2")
         navigator.show_team("second")
@@ -355,7 +355,7 @@ class TestNavigator:
             summaries["P1_2", "first"], metrics=empty_pair().metrics
         )
         navigator.show_cohort(cohort, summaries)
-        navigator.region_chosen.connect(told.append)
+        navigator.place_chosen.connect(told.append)
         navigator.show_team("first")
         navigator.show_region("P1_2")
         navigator.by_patient.setChecked(True)

@@ -71,7 +71,6 @@ class AuditPanel(ListPanel):
 
     policies_chosen = Signal()
     object_chosen = Signal(Side, int)
-    centre_wanted = Signal()
     marks_changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -260,7 +259,6 @@ class AuditPanel(ListPanel):
         layout.addWidget(self.sentence)
         layout.addStretch(0)
         self.table.row_chosen.connect(self._on_row)
-        self.table.centre_wanted.connect(lambda _row: self.centre_wanted.emit())
 
     def _menus(self) -> FlowBar:
         pairs = []

@@ -255,7 +255,6 @@ def _colour(word: str) -> Rgb:
 class DetectionSettingsPanel(FormPanel):
     """Team, distance, threshold, and what is done with edits."""
 
-    team_chosen = Signal(str)
     settings_chosen = Signal(DetectionSettings)
     tool_wanted = Signal(object, object)  # Side or None, Tool
     undo_wanted = Signal(bool)  # back?
@@ -369,7 +368,6 @@ class DetectionSettingsPanel(FormPanel):
             form.addRow(row)
 
     def _connect(self) -> None:
-        self.team.chosen.connect(self.team_chosen.emit)
         self.distance.valueChanged.connect(lambda _: self._choose())
         self.slider.valueChanged.connect(lambda _: self._choose())
         self.reset.pushed.connect(lambda: self.settings_chosen.emit(DetectionSettings()))

@@ -67,12 +67,10 @@ class ReviewPanel(ScrollPanel):
     """The widget of the review; it shows and reports, and decides nothing."""
 
     named = Signal(str)
-    verdict_given = Signal(Verdict)
     details_changed = Signal()
     details_typed = Signal()
     typing_ended = Signal()  # Enter or Esc in a field
     goes_on_changed = Signal(bool)
-    record_chosen = Signal(ReviewRecord)
     csv_wanted = Signal(bool)
     geojson_wanted = Signal()
 
@@ -388,8 +386,6 @@ class ReviewPanel(ScrollPanel):
         self.name.editingFinished.connect(self._on_name)
         self.name.returnPressed.connect(self.typing_ended.emit)
         self.name.escaped.connect(self.typing_ended.emit)
-        self.verdicts.given.connect(self.verdict_given.emit)
-        self.history.record_chosen.connect(self.record_chosen.emit)
         for field in (self.note, self.tags):
             field.edited.connect(self._on_typed)
             field.entered.connect(self._on_details)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
     QHBoxLayout,
@@ -45,8 +44,6 @@ _LEAST_LIST_PX, _LEAST_PLOT_PX = 110, 190
 class ScoresPanel(ScrollPanel):
     """A threshold for the region on the screen, and statistics of the scores over the cohort."""
 
-    plot_chosen = Signal(object)
-
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.slider = NumberSlider(0.0, 1.0, step=0.01, decimals=3)
@@ -70,7 +67,6 @@ class ScoresPanel(ScrollPanel):
         self.gallery = PushButton("Gallery", "Show exactly these predictions in the gallery.")
         self._of_slider, self._of_result = QWidget(), QWidget()
         self._lay_out()
-        self._connect()
         self.show_nothing(HINT)
 
     def show_range(self, low: float, high: float) -> None:
@@ -127,9 +123,6 @@ class ScoresPanel(ScrollPanel):
         """List wrong predictions."""
         self.failures.fill(lines)
         self.gallery.setEnabled(bool(lines))
-
-    def _connect(self) -> None:
-        self.plots.chosen.connect(self.plot_chosen.emit)
 
     def _lay_out(self) -> None:
         for label in (self.state, self.headline, self.listed):

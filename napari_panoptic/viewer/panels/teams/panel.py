@@ -97,7 +97,6 @@ class TeamsPanel(QWidget):
     count_chosen = Signal(Count)
     object_chosen = Signal(int, object)  # row of the reference, team or None
     place_chosen = Signal(object, object)  # FpPlace, team or None
-    centre_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -323,7 +322,6 @@ class TeamsPanel(QWidget):
         layout.addWidget(self.sentence)
         layout.addStretch(0)
         self.table.row_chosen.connect(self._on_row)
-        self.table.centre_wanted.connect(lambda _row: self.centre_wanted.emit())
 
     def _on_count(self) -> None:
         if self._comparison is not None:

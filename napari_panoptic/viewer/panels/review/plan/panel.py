@@ -31,7 +31,6 @@ MORE_ITEMS = 50
 class PlanPanel(ScrollPanel):
     """Form, items and estimates of a planned review; a view without logic."""
 
-    class_chosen = Signal(str)
     extension_wanted = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -183,4 +182,3 @@ class PlanPanel(ScrollPanel):
 
     def _wire(self) -> None:
         self.extension.pushed.connect(lambda: self.extension_wanted.emit(self.more.value()))
-        self.of_class.chosen.connect(self.class_chosen.emit)

@@ -99,7 +99,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             (session.region_changed, self._on_region),
             (session.settings_changed, self.refresh),
             (session.copies_changed, self._show_notes),
-            (self.link.panels.settings.source_chosen, self.refresh),
+            (self.link.panels.settings.source.chosen, self.refresh),
             (self._reviewing.changed, self._on_review),
             (self._sight.changed, self._on_sight),
             (ask.changed, self.refresh),
@@ -115,7 +115,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             (panel.previous.pushed, self._on_previous),
             (panel.following.pushed, self._go_on),
             (panel.again.pushed, self._go_again),
-            (panel.class_chosen, self._show_found),
+            (panel.of_class.chosen, self._show_found),
             (panel.export.pushed, self._on_export),
             (panel.extension_wanted, self.extend),
             (panel.new.pushed, self._on_new),
@@ -562,7 +562,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             show_info("Settings changed to those of the plan.")
             settings.settings_chosen.emit(before.replaced(distances=now.distances))
         if self.session.source != setup.source:
-            settings.source_chosen.emit(setup.source)
+            settings.source.chosen.emit(setup.source)
 
     def _after_verdict(self) -> None:
         self._show_progress()
