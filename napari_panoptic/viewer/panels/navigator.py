@@ -107,10 +107,6 @@ class Navigator(PlaceNavigator):
         found = [UNKNOWN if lines is None else lines.patient(p, self._team) for p in patients]
         return _figures("PQ", f"{_PQ} Of all regions of the patient together.", found)
 
-    def choose_region(self, name: str) -> None:
-        """Choose a region, as a click on it does."""
-        self.places.choose(name)
-
     def _line(self, region: str, team: str) -> Line:
         return UNKNOWN if self._lines is None else self._lines.region(region, team)
 

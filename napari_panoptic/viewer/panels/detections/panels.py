@@ -337,10 +337,6 @@ class DetectionSettingsPanel(FormPanel):
         """Take the tool of a button, or put it down."""
         self.tool_wanted.emit(side, tool if checked else Tool.LOOK)
 
-    def threshold_text(self) -> str:
-        """Return the text about the threshold."""
-        return self._threshold.text()
-
     def _lay_out(self) -> None:
         distance, threshold = QHBoxLayout(), QHBoxLayout()
         distance.addWidget(self.distance, 1)

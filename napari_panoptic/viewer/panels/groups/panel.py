@@ -72,10 +72,6 @@ class GroupsPanel(ListPanel):
         self.show_groups(None)
         self.show_losses(None)
 
-    def is_counting(self) -> bool:
-        """Return whether progress is shown."""
-        return self.work.is_running
-
     def selected(self) -> FailureGroup | None:
         """Return the selected group."""
         row = self.table.selected()

@@ -116,7 +116,7 @@ class TeamsPanel(QWidget):
         self.sentence = PlainLabel()
         self.sentence.setWordWrap(True)
         self._count = QComboBox()
-        self._progress = ThinBar()
+        self.progress = ThinBar()
         self._listed = Listed.ALL
         self._comparison: Comparison | None = None
         self._empty = EMPTY
@@ -139,10 +139,6 @@ class TeamsPanel(QWidget):
     def count(self) -> Count:
         """Return what the colours of the consensus count."""
         return Count(self._count.currentData())
-
-    def is_counting(self) -> bool:
-        """Return whether progress is shown."""
-        return not self._progress.isHidden()
 
     def legend_text(self) -> str:
         """Return the legend of the consensus; empty if it is not shown."""
@@ -175,9 +171,9 @@ class TeamsPanel(QWidget):
 
     def show_progress(self, done: int, total: int) -> None:
         """Show how much of a view is there; nothing if all is, or nothing is to come."""
-        self._progress.setVisible(done < total)
-        self._progress.setMaximum(total)
-        self._progress.setValue(done)
+        self.progress.setVisible(done < total)
+        self.progress.setMaximum(total)
+        self.progress.setValue(done)
 
     def show_comparison(self, comparison: Comparison | None, *, empty: str = EMPTY) -> None:
         """Show the teams of a region; a hint if there is nothing to compare."""
@@ -310,8 +306,8 @@ class TeamsPanel(QWidget):
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)
         layout.addLayout(views)
-        self._progress.setToolTip("How many layers of the view are there.")
-        layout.addWidget(self._progress)
+        self.progress.setToolTip("How many layers of the view are there.")
+        layout.addWidget(self.progress)
         legend = QHBoxLayout()
         legend.addWidget(self._count)
         legend.addWidget(self._legend, 1)
