@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from napari_panoptic.io.tables.evaluation import EvaluationTables
     from napari_panoptic.nuclei.explain.versions import VersionComparison
 
-HELP = "compare an old and a new version of predictions: fixed and broken nuclei, and a verdict"
 ABOUT = (
     "Compare two teams of a cohort as an old and a new version. Instead of a cohort, give two "
     "output folders of 'evaluate' (no images needed) or, with --reference, two predictions of one "

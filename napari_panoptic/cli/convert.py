@@ -9,7 +9,6 @@ from napari_panoptic.cli.options import add_cohort, add_restoration, add_source
 from napari_panoptic.cli.tasks import run_for_task
 from napari_panoptic.common.text import english_list
 
-HELP = "write all regions of a team, or of the annotation, in another format"
 ABOUT = (
     "Read every region of a team's predictions, or of the annotation, and write them in another "
     "format: all of them or, after an error, none. Exit status: 0 done, 1 nothing was written, 2 "

@@ -9,7 +9,6 @@ from pathlib import Path
 from napari_panoptic.cli.options import add_screenshot
 from napari_panoptic.cli.view import open_window
 
-HELP = "open the built-in sample cohort in a window"
 ABOUT = None
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from napari_panoptic.cli.parser import seed
 from napari_panoptic.common.text import visible
 
-HELP = "score the organisers' own output of PQ per mask"
 ABOUT = (
     "Read the PQ per team, region and class that the organisers of MoNuSAC 2020 published as "
     "their notebook printed them, and show the leaderboard, the figures by organ and class, and "

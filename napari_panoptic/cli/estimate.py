@@ -9,7 +9,6 @@ from napari_panoptic.cli.options import add_cohort, add_output, add_restoration,
 from napari_panoptic.cli.parser import seed
 from napari_panoptic.cli.tasks import run_for_task
 
-HELP = "estimate from a reviewed plan what is true of the whole cohort"
 ABOUT = (
     "Read the verdicts on the items of a plan, and write estimates.csv: the share of wrong "
     "annotations, and each team's precision, recall, F1 and PQ if the annotation were right, with "

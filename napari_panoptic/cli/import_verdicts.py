@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from napari_panoptic.review.package.answers import Answers
     from napari_panoptic.review.package.importing import Imported
 
-HELP = "import the verdicts that a colleague gave on the page of a package"
 ABOUT = (
     "Check a file of verdicts that the page of a review package saved, find its objects in the "
     "cohort, and write the verdicts into the cohort's review file: all of them or, after an "

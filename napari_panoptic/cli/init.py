@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from napari_panoptic.nuclei.inspection.inspect import Inspection
     from napari_panoptic.nuclei.inspection.values import Doubt, Fix
 
-HELP = "check what a folder contains, list doubts, and describe it in a cohort.toml"
 ABOUT = (
     "Scan a folder for images, annotations and predictions, report what is recognised, draw one "
     "region with both outlines, and list doubts with the setting that removes each. A commented "

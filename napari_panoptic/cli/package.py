@@ -9,7 +9,6 @@ from napari_panoptic.cli.options import add_cohort, add_output, add_restoration,
 from napari_panoptic.cli.parser import positive, seed
 from napari_panoptic.cli.tasks import run_for_task
 
-HELP = "write a page on which a colleague can review objects in a browser"
 ABOUT = (
     "Write the items of a review plan, or the worst failures of a cohort, into one HTML file "
     "with their pictures. A colleague judges them in a browser, without this program, and sends "

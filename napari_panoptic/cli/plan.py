@@ -9,7 +9,6 @@ from napari_panoptic.cli.options import add_cohort, add_output, add_restoration,
 from napari_panoptic.cli.parser import positive, seed
 from napari_panoptic.cli.tasks import run_for_task
 
-HELP = "draw a sample of objects to review, from which a whole cohort can be estimated"
 ABOUT = (
     "Draw a stratified sample of the objects of a team, and of tiles of background, and write it "
     "as a CSV table in the order in which it is to be reviewed. Prints how precise the estimates "

@@ -16,7 +16,6 @@ from napari_panoptic.cli.options import (
 )
 from napari_panoptic.cli.tasks import run_for_task
 
-HELP = "write everything about a whole cohort as one HTML file"
 ABOUT = (
     "Evaluate a cohort under every version of the challenge's scoring, ways to average, "
     "restorations, rules, radii, thresholds and shifts, and write all tables, plots and pictures "

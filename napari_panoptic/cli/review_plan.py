@@ -24,8 +24,8 @@ from napari_panoptic.review.plan.conclusions import sentences
 from napari_panoptic.review.plan.corrected import ALL, QUANTITIES
 from napari_panoptic.review.plan.design import Plan, draw, extend, stratified, with_seed
 from napari_panoptic.review.plan.estimates import estimate, expected
-from napari_panoptic.review.plan.suspects import is_refined, with_cohort_suspects
-from napari_panoptic.review.plan.tables import plan_frame, read_plan, read_verdicts, teams_of
+from napari_panoptic.review.plan.suspects import with_cohort_suspects
+from napari_panoptic.review.plan.tables import plan_frame, read_plan, read_verdicts
 from napari_panoptic.review.plan.units import Units, population
 
 
@@ -42,12 +42,13 @@ def write_plan(
     found = population(cohort, tuple(dict.fromkeys(teams)), settings, source)
     report_findings(found.findings, None)
     units = found.units
-    if options.suspects or (options.extend is not None and is_refined(options.extend)):
+    table = None if options.extend is None else read_plan(options.extend)
+    if options.suspects or (table is not None and table.has_suspects):
         units = with_cohort_suspects(units, cohort, source)
-    if options.extend is None:
+    if table is None:
         plan = draw(units, options.items, options.seed)
     else:
-        before, findings = read_plan(options.extend, units)
+        before, findings = table.plan(units)
         report_findings(findings, None)
         before = with_seed(before, units, options.seed)
         plan = extend(before, units, options.items)
@@ -112,12 +113,12 @@ def _reviewed(
     source: Source | None,
 ) -> tuple[ReviewedPlan, list[Finding]]:
     """Read a plan and its verdicts, and estimate."""
-    teams = teams_of(options.plan, cohort.team_names)
-    found = population(cohort, teams, settings, source)
+    table = read_plan(options.plan)
+    found = population(cohort, table.teams(cohort.team_names), settings, source)
     units = found.units
-    if is_refined(options.plan):
+    if table.has_suspects:
         units = with_cohort_suspects(units, cohort, source)
-    plan, of_plan = read_plan(options.plan, units)
+    plan, of_plan = table.plan(units)
     if (seed := getattr(options, "seed", None)) is not None:
         plan = with_seed(plan, units, seed)
     answers, of_verdicts = read_verdicts(options.verdicts, plan)

@@ -8,7 +8,6 @@ from pathlib import Path
 from napari_panoptic.common.text import visible
 from napari_panoptic.nuclei.values.cohort import Task
 
-HELP = "write the built-in sample cohort into a folder"
 ABOUT = None
 
 

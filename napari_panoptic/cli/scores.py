@@ -7,7 +7,6 @@ import argparse
 from napari_panoptic.cli.options import add_cohort, add_held, add_output, add_rules_of_objects
 from napari_panoptic.cli.tasks import run_for_task
 
-HELP = "evaluate the scores of a team's predictions: calibration and best threshold"
 ABOUT = (
     "Evaluate the scores (confidences) of a team's predictions: average precision per "
     "class and IoU, calibration, PQ and F1 over thresholds, the best threshold with its figure for "

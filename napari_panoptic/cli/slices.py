@@ -15,7 +15,6 @@ from napari_panoptic.cli.parser import positive, seed
 from napari_panoptic.cli.tasks import run_for_task
 from napari_panoptic.nuclei.values.vocabulary import Side
 
-HELP = "find what the failures of a team have in common"
 ABOUT = (
     "Search all slices of objects of at most two conditions, such as a class and a size, that "
     "fail more often than the other objects of the same patients, and write those that stand out "

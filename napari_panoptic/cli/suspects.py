@@ -9,7 +9,6 @@ from napari_panoptic.cli.parser import add_choice
 from napari_panoptic.cli.tasks import run_for_task
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Restoration
 
-HELP = "list annotations that may be wrong, since several teams agree on something else"
 ABOUT = (
     "Compare what several teams agree on with the annotation, and write suspects.csv (the most "
     "suspect first) and suspects.json: objects that the annotation misses, outlines badly, assigns "

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from napari_panoptic.nuclei.explain.sweep import CohortSweep
     from napari_panoptic.nuclei.values.cohort import Cohort
 
-HELP = "find the best setting of a post-processing, and what it is worth for new patients"
 ABOUT = (
     "Evaluate teams that are settings of one post-processing, such as prob0.5_nms0.3: a metric "
     "over the settings with intervals, causes of failures, objects that change between "

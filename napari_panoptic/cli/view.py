@@ -14,7 +14,6 @@ from napari_panoptic.common.errors import PanopticError, SettingsError
 if TYPE_CHECKING:
     from napari_panoptic.nuclei.values.cohort import Cohort
 
-HELP = "open a cohort in a window"
 ABOUT = None
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.kernels.counts import AREA, FAR, FIRST, X1, Y0
-from napari_panoptic.nuclei.distance_cache import KnownDistances
+from napari_panoptic.nuclei.distances import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable, SideTable, overlap_table
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, Scores

@@ -20,7 +20,7 @@ from matplotlib.text import Text
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.display.palette import TEAM_COLOURS, team_styles
-from napari_panoptic.nuclei.explain.failure_curves import Curve, failure_curve
+from napari_panoptic.nuclei.explain.slice_conditions import Curve, failure_curve
 from napari_panoptic.nuclei.protocols import ProtocolTable
 from napari_panoptic.nuclei.regions.robustness import Robustness
 from napari_panoptic.report import plots

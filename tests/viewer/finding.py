@@ -7,6 +7,7 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
 from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
+from napari_panoptic.viewer.kit.widgets import dock_of
 
 FIRST, SECOND, THIRD = "Sample-A_1", "Sample-A_2", "Sample-B_1"
 
@@ -21,6 +22,28 @@ def on_canvas(viewer, y_px, x_px, *, layer="reference"):
         round((x - camera.center[-1]) * camera.zoom + width / 2),
         round((y - camera.center[-2]) * camera.zoom + height / 2),
     )
+
+
+def nearest_view_middle(viewer, box, *, layer="reference"):
+    """Return where the camera must look to show a box (y0, x0, y1, x1 in px) of a region.
+
+    As near to the middle of the canvas as the border of the image allows, and at least 48 px
+    from the edges of the canvas, beyond the border if necessary. An image that is smaller than
+    the canvas is in the middle.
+    """
+    own, zoom, found = viewer.layers[layer], viewer.scene.camera.zoom, []
+    for axis, canvas_px in enumerate(viewer.canvas.size):
+        scale, shift = own.scale[axis], own.translate[axis]
+        start, stop = shift + scale * (np.array([box[axis], box[axis + 2]]) - 0.5)
+        low, high = shift + scale * (np.array([0, own.data.shape[axis]]) - 0.5)
+        middle, half_view = (start + stop) / 2, canvas_px / zoom / 2
+        if high - low < 2 * half_view:
+            nearest = (low + high) / 2
+        else:
+            nearest = min(max(middle, low + half_view), high - half_view)
+        room = max(half_view - (stop - start) / 2 - 48 / zoom, 0)
+        found.append(min(max(nearest, middle - room), middle + room))
+    return found
 
 
 def row_of_status(desk, side, status):
@@ -38,8 +61,20 @@ def click(canvas, place):
     QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, place)
 
 
+def bring_to_front(widget):
+    """Show the dock that a panel is in, before others in the same place."""
+    dock = dock_of(widget)
+    dock.show()
+    dock.raise_()
+
+
 def names_of_visible(viewer):
     return [layer.name for layer in viewer.layers if layer.visible]
+
+
+def shown_text(label):
+    """Return the text of a label or button; empty if it is hidden."""
+    return "" if label.isHidden() else label.text()
 
 
 def drawn_colours(view, index):

@@ -1,5 +1,6 @@
 """A window in which somebody reviews, used as a reviewer uses it: by keys, mouse and sight."""
 
+import numpy as np
 from qtpy.QtCore import QCoreApplication, QEvent, Qt
 from qtpy.QtGui import QTextDocument
 from qtpy.QtTest import QTest
@@ -9,7 +10,7 @@ from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.viewer.desk.nuclei import desk_of
-from tests.viewer.finding import click, on_canvas
+from tests.viewer.finding import click, nearest_view_middle, on_canvas
 
 ALT, PLAIN = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.NoModifier
 _FIELDS = (QLineEdit, QTextEdit)
@@ -106,7 +107,7 @@ class ReviewWindow:
 
     def said_above(self):
         """Return the line above the image about the selected object, or the message there."""
-        return self.desk.panels.title.selected_text()
+        return self.desk.panels.title.selected.text()
 
     def field(self, placeholder):
         fields = [f for kind in _FIELDS for f in self.panel.findChildren(kind)]
@@ -145,14 +146,15 @@ class ReviewWindow:
     def size_on_screen(self):
         """Return height and width of the selected object on the screen, and its distance in px.
 
-        The distance is that of its middle from the middle of the canvas.
+        The distance is that of the view from the one nearest to the object that the border of
+        the image allows.
         """
         chosen = self.session.selection
         outcomes = self.session.evaluation.outcomes.side(chosen.side)
-        y0, x0, y1, x1 = outcomes.bbox[chosen.row].tolist()
+        y0, x0, y1, x1 = box = outcomes.bbox[chosen.row].tolist()
         scale, camera = self.viewer.layers["reference"].scale, self.viewer.scene.camera
         size = tuple(camera.zoom * scale * (y1 - y0, x1 - x0))
-        middle = scale * ((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)
+        middle = np.array(nearest_view_middle(self.viewer, box))
         return size, float(abs((middle - camera.center[-2:]) * camera.zoom).max())
 
     # What the reviewer does.

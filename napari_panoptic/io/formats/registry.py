@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from types import MappingProxyType
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.plugins import Plugins
+from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.class_numbers import tables_beside
@@ -340,7 +341,7 @@ def open_masks(
     *,
     region: str | None = None,
     team: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: CountReport = unreported,
 ) -> TiledMasks:
     """Open the objects of one side of a slide, without reading all pixels where possible.
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.files.fingerprints import file_stamps
+from napari_panoptic.nuclei.averages import TeamSummary, summarise_team
 from napari_panoptic.nuclei.challenge import team_score
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
-from napari_panoptic.nuclei.patients import TeamSummary, summarise_team
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring

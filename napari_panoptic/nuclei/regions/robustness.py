@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.nuclei.averages import summarise_team
 from napari_panoptic.nuclei.metrics import Counts
-from napari_panoptic.nuclei.patients import summarise_team
 from napari_panoptic.statistics.ranks import competition_ranks
 
 LESSONS_NEIGHBOURS = ((0, 1), (2, 3), (0, 2), (1, 3))

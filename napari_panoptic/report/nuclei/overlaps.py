@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.cohort_report import CohortReport
-from napari_panoptic.nuclei.patients import summed
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
 from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.report.columns import Cell, Column, Record, table, team_column, whole

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from napari_panoptic.common.text import english_list
+from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, class_metrics
-from napari_panoptic.nuclei.patients import summed
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (
     Column,

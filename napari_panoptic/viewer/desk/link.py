@@ -13,7 +13,7 @@ from qtpy.QtCore import QTimer
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
-from napari_panoptic.nuclei.display.definitions import absent_text
+from napari_panoptic.nuclei.display.behind import absent_text
 from napari_panoptic.nuclei.display.describe import ObjectFacts, facts_of
 from napari_panoptic.nuclei.display.failure_cells import SCALE_MEANING
 from napari_panoptic.nuclei.display.listed import Others
@@ -355,9 +355,9 @@ class Link:
             # User actions, and the methods that handle them.
             (panels.navigator.region_chosen, self._on_region_chosen),
             (panels.navigator.team_chosen, session.set_team),
-            (panels.navigator.next_wanted, self._on_next_region),
-            (panels.navigator.previous_wanted, self._on_previous_region),
-            (panels.navigator.stop_wanted, self.summary.stop),
+            (panels.navigator.following.pushed, self._on_next_region),
+            (panels.navigator.previous.pushed, self._on_previous_region),
+            (panels.navigator.stop.pushed, self.summary.stop),
             (panels.navigator.filter_left, self._return_keys),
             (panels.settings.team_chosen, session.set_team),
             (panels.settings.source_chosen, self._on_source_chosen),
@@ -365,7 +365,7 @@ class Link:
             (panels.objects.object_selected, self._on_row_selected),
             (panels.objects.centre_wanted, self._on_centre_wanted),
             (panels.objects.listed_changed, self._show_listed),
-            (panels.objects.export_wanted, self._on_export),
+            (panels.objects.export.pushed, self._on_export),
             (panels.objects.filter_changed, self._set("object_filter")),
             (panels.objects.others_chosen, self._set("others")),
             (panels.objects.follow_chosen, self._set("follow")),
@@ -694,7 +694,7 @@ class Link:
         self.scene.emphasise(selection)
         self._panels.objects.select(None if selection is None else (selection.side, selection.row))
         if selection is not None:
-            self.scene.centre(selection, only_if_hidden=not self.slides.is_far)
+            self.scene.show_object(selection, only_if_hidden=not self.slides.is_far)
         self._panels.title.show_selected(self._facts())
 
     def _show_busy(self, busy: bool) -> None:

@@ -151,13 +151,13 @@ class RatedDesk(DeskShell):
 
     def _connect(self) -> None:
         """Make every connection; they end with the widgets, and in `_let_go`."""
-        self.cases.open_wanted.connect(self.ask_for_cohort)
+        self.cases.open.pushed.connect(self.ask_for_cohort)
         self.title.keys_clicked.connect(self._on_keys)
         self.title.notes_clicked.connect(self._on_notes)
         self.cases.structure_chosen.connect(self._on_structure)
         self.cases.team_chosen.connect(self._on_team)
-        self.cases.next_wanted.connect(lambda: self.step_case(1))
-        self.cases.previous_wanted.connect(lambda: self.step_case(-1))
+        self.cases.following.pushed.connect(lambda: self.step_case(1))
+        self.cases.previous.pushed.connect(lambda: self.step_case(-1))
         self.cases.filter_left.connect(self._return_keys)
         self.cases.place_chosen.connect(self._on_case)
         self.levels.level_chosen.connect(self._on_level)

@@ -133,8 +133,8 @@ class ListPanel(QScrollArea):
         super().__init__(parent)
         self.table = ArrayTable()
         self.table.setMinimumHeight(MIN_LIST_PX)
-        self._hint = PlainLabel()
-        self._hint.setWordWrap(True)
+        self.hint = PlainLabel()
+        self.hint.setWordWrap(True)
         body = QWidget()
         self.setWidget(body)
         self.setWidgetResizable(True)
@@ -142,7 +142,3 @@ class ListPanel(QScrollArea):
         self._rows = QVBoxLayout(body)
         self._rows.setContentsMargins(4, 4, 4, 2)
         self._rows.setSpacing(3)
-
-    def hint_text(self) -> str:
-        """Return the hint; empty if something is listed."""
-        return "" if self._hint.isHidden() else self._hint.text()

@@ -123,14 +123,6 @@ def is_in_sight(widget: QWidget) -> bool:
     return widget.isVisible() and not widget.visibleRegion().isEmpty()
 
 
-def bring_to_front(widget: QWidget) -> None:
-    """Show the dock that a panel is in, before others in the same place."""
-    dock = dock_of(widget)
-    if dock is not None:
-        dock.show()
-        dock.raise_()
-
-
 def show_in_front(dialog: QDialog) -> None:
     """Show a dialog that stays open over the dock that it belongs to, beside the image.
 
@@ -196,19 +188,33 @@ def give_height(panel: QWidget, height: int) -> None:
         window.resizeDocks([dock], [height + bars], Qt.Orientation.Vertical)
 
 
-def push_button(text: str, tooltip: str) -> QPushButton:
-    """Return a button."""
-    button = QPushButton(text)
-    button.setToolTip(tooltip)
-    return button
+class PushButton(QPushButton):
+    """A button with a signal for presenters: like Qt's `clicked`, without its value."""
+
+    pushed = Signal()
+
+    def __init__(self, text: str = "", tooltip: str = "") -> None:
+        super().__init__(text)
+        self.setToolTip(tooltip)
+        self.clicked.connect(self._on_clicked)
+
+    def _on_clicked(self, _checked: bool = False) -> None:
+        self.pushed.emit()
 
 
-def tool_button(text: str, tooltip: str) -> QToolButton:
-    """Return a button as small as its text."""
-    button = QToolButton()
-    button.setText(text)
-    button.setToolTip(tooltip)
-    return button
+class ToolButton(QToolButton):
+    """A button as small as its text, with the signal of `PushButton`."""
+
+    pushed = Signal()
+
+    def __init__(self, text: str = "", tooltip: str = "") -> None:
+        super().__init__()
+        self.setText(text)
+        self.setToolTip(tooltip)
+        self.clicked.connect(self._on_clicked)
+
+    def _on_clicked(self, _checked: bool = False) -> None:
+        self.pushed.emit()
 
 
 def heading(text: str, tooltip: str = "") -> RichLabel:

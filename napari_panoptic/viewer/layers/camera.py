@@ -21,6 +21,8 @@ SEARCHED_SHARE = 0.4
 """A place in which to look for something covers at least this share of the canvas."""
 LARGEST_SHARE, LARGEST_FOLLOWED_SHARE = 0.9, 0.35
 """The most of the canvas that such an object covers, and where an earlier one set the zoom."""
+CLEAR_ON_SCREEN_PX = 48
+"""Objects stay so far from the edges of the canvas, where the scale bar and titles lie."""
 RING_ON_SCREEN_PX = 3.5
 """Width of each ring around the selected object, on the screen."""
 MAX_RING_PX = 8
@@ -40,7 +42,12 @@ def fit(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
 
 
 def centre(
-    viewer: ViewerModel, box: Sequence[float], pixels: PixelSize, *, only_if_hidden: bool = False
+    viewer: ViewerModel,
+    box: Sequence[float],
+    pixels: PixelSize,
+    *,
+    within: tuple[int, int] | None = None,
+    only_if_hidden: bool = False,
 ) -> None:
     """Bring a box to the middle of the canvas; from afar, nearer.
 
@@ -52,21 +59,25 @@ def centre(
         (y0, x0, y1, x1) in px.
     pixels
         How large pixels are.
+    within
+        Shape (y, x) in px of an image that is to fill the canvas: then a box near its border is
+        brought only as near to the middle as the border allows.
     only_if_hidden
         Leave the view alone if the box can be seen, and the zoom in any case.
     """
-    y0, x0, y1, x1 = (float(value) for value in box)
-    middle = np.array(pixels.to_world(((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)))
-    extent = np.array(pixels.extent((y1 - y0, x1 - x0)))
+    middle, extent = _place(box, pixels)
     camera = viewer.scene.camera
     canvas = canvas_size(viewer) / camera.zoom
     beyond = np.abs(middle - camera.center[-2:]) + extent / 2 > canvas / 2
     if only_if_hidden and not beyond.any():
         return
-    camera.center = (0.0, float(middle[0]), float(middle[1]))
-    share = float((extent / canvas).max())
+    zoom, share = float(camera.zoom), float((extent / canvas).max())
     if not only_if_hidden and share < SMALL_SHARE:
-        camera.zoom = camera.zoom * COMFORTABLE_SHARE / share
+        zoom *= COMFORTABLE_SHARE / share
+    if within is not None:
+        middle = _middle_within(viewer, box, pixels, within, zoom)
+    camera.center = (0.0, float(middle[0]), float(middle[1]))
+    camera.zoom = zoom
 
 
 class Follow:
@@ -85,9 +96,10 @@ class Follow:
         box: Sequence[float],
         pixels: PixelSize,
         *,
+        within: tuple[int, int],
         least_share: float = 0.0,
     ) -> None:
-        """Centre a box and zoom where it is too small or too large.
+        """Bring a box near to the middle, and zoom where it is too small or too large.
 
         Parameters
         ----------
@@ -97,12 +109,13 @@ class Follow:
             (y0, x0, y1, x1) in px.
         pixels
             How large pixels are.
+        within
+            Shape (y, x) in px of the image, which fills the canvas where it is large enough.
         least_share
             The least of the canvas that it covers.
         """
-        y0, x0, y1, x1 = (float(value) for value in box)
         camera, canvas = viewer.scene.camera, canvas_size(viewer)
-        extent = np.array(pixels.extent((y1 - y0, x1 - x0)))
+        _, extent = _place(box, pixels)
         larger, zoom = float(extent.max()), float(camera.zoom)
         is_followed = bool(np.isclose(zoom, self._followed_zoom))
         if not is_followed:
@@ -115,8 +128,9 @@ class Follow:
         zoom = max(zoom, least_share * float(canvas.min()) / larger)
         zoom = min(zoom, LARGEST_SHARE * float((canvas / extent).min()))
         self._followed_zoom = zoom
+        y, x = _middle_within(viewer, box, pixels, within, zoom)
         with moved_once(viewer):
-            camera.center = (0.0, *pixels.to_world(((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2)))
+            camera.center = (0.0, float(y), float(x))
             camera.zoom = zoom
 
 
@@ -133,3 +147,33 @@ def zoom(viewer: ViewerModel, pixels: PixelSize) -> float:
 def ring_px(zoom: float, on_screen_px: float = RING_ON_SCREEN_PX) -> int:
     """Return the width, in image pixels, of a ring that is well seen at a zoom."""
     return int(np.clip(round(on_screen_px / zoom), 1, MAX_RING_PX))
+
+
+def _place(
+    box: Sequence[float], pixels: PixelSize
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the middle and the extent (y, x) in the world of a box (y0, x0, y1, x1) in px."""
+    y0, x0, y1, x1 = (float(value) for value in box)
+    middle = pixels.to_world(((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2))
+    return np.array(middle), np.array(pixels.extent((y1 - y0, x1 - x0)))
+
+
+def _middle_within(
+    viewer: ViewerModel,
+    box: Sequence[float],
+    pixels: PixelSize,
+    shape: tuple[int, int],
+    zoom: float,
+) -> NDArray[np.float64]:
+    """Return the middle of the view (y, x) that is nearest to a box and shows no empty border.
+
+    An image that is smaller than the canvas is centred. Only where the box would come too near
+    to an edge of the canvas, the view goes beyond the border.
+    """
+    canvas = canvas_size(viewer) / zoom
+    middle, extent = _place(box, pixels)
+    whole_middle, whole = _place((0, 0, *shape), pixels)
+    furthest = np.maximum(whole - canvas, 0) / 2
+    nearest = np.clip(middle, whole_middle - furthest, whole_middle + furthest)
+    clear = np.maximum((canvas - extent) / 2 - CLEAR_ON_SCREEN_PX / zoom, 0)
+    return np.clip(nearest, middle - clear, middle + clear)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display import object_layers as contents
 from napari_panoptic.nuclei.display.listed import Listed, Others
+from napari_panoptic.nuclei.display.marks import box_of, outcomes_of, region_rings
 from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.nuclei.display.rings import box_of, outcomes_of, region_rings
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
@@ -414,8 +414,18 @@ class Scene:
             put_data(layer, picture.image, self._pixels, origin_yx_px=picture.origin_yx_px)
         self._own.set_visible(SELECTED, True)
 
-    def centre(self, selection: Selection, *, only_if_hidden: bool = False) -> None:
-        """Bring an object to the middle of the canvas.
+    def centre(self, selection: Selection) -> None:
+        """Bring an object exactly to the middle of the canvas; from afar, nearer."""
+        box = box_of(self._snapshot, selection)
+        if box is not None:
+            self.centre_box(box.tolist())
+
+    def centre_box(self, box: Sequence[float]) -> None:
+        """Bring a box (y0, x0, y1, x1 in px) to the middle of the canvas, as `centre` does."""
+        camera.centre(self._viewer, box, self._pixels)
+
+    def show_object(self, selection: Selection, *, only_if_hidden: bool = False) -> None:
+        """Bring an object as near to the middle of the canvas as the image's border allows.
 
         Parameters
         ----------
@@ -427,22 +437,28 @@ class Scene:
         """
         box = box_of(self._snapshot, selection)
         if box is not None:
-            self.centre_box(box.tolist(), only_if_hidden=only_if_hidden)
+            self.show_box(box.tolist(), only_if_hidden=only_if_hidden)
+
+    def show_box(self, box: Sequence[float], *, only_if_hidden: bool = False) -> None:
+        """Bring a box (y0, x0, y1, x1 in px) near to the middle, as `show_object` does."""
+        if self._snapshot is not None:
+            camera.centre(
+                self._viewer,
+                box,
+                self._pixels,
+                within=self._snapshot.shape,
+                only_if_hidden=only_if_hidden,
+            )
 
     def bring_into_view(self, selection: Selection) -> None:
-        """Centre an object, large enough on the screen to judge it."""
+        """Show an object as `show_object` does, large enough on the screen to judge it."""
         box = box_of(self._snapshot, selection)
         if box is not None:
-            self._follow.bring(self._viewer, box.tolist(), self._pixels)
-
-    def centre_box(self, box: Sequence[float], *, only_if_hidden: bool = False) -> None:
-        """Bring a box (y0, x0, y1, x1 in px) to the middle of the canvas, as `centre` does."""
-        camera.centre(self._viewer, box, self._pixels, only_if_hidden=only_if_hidden)
+            self._bring(box.tolist())
 
     def bring_box_into_view(self, box: Sequence[float]) -> None:
-        """Centre a box (y0, x0, y1, x1 in px), large enough to look for something in it."""
-        least = camera.SEARCHED_SHARE
-        self._follow.bring(self._viewer, box, self._pixels, least_share=least)
+        """Show a box (y0, x0, y1, x1 in px), large enough to look for something in it."""
+        self._bring(box, least_share=camera.SEARCHED_SHARE)
 
     def follow_zoom(self) -> None:
         """Draw outlines and rings as heavy as they are well seen at the present zoom."""
@@ -463,6 +479,13 @@ class Scene:
     def zoom(self) -> float:
         """How large an image pixel is on the screen."""
         return camera.zoom(self._viewer, self._pixels)
+
+    def _bring(self, box: Sequence[float], *, least_share: float = 0.0) -> None:
+        if self._snapshot is not None:
+            within = self._snapshot.shape
+            self._follow.bring(
+                self._viewer, box, self._pixels, within=within, least_share=least_share
+            )
 
     def release(self) -> None:
         """Let go of the layers; the next scene takes them over, or the desk removes them."""

@@ -30,7 +30,7 @@ from napari_panoptic.report.nuclei.inspection_picture import (
     InspectionPicture,
 )
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import heading, separator, swatch_icon
+from napari_panoptic.viewer.kit.widgets import PushButton, heading, separator, swatch_icon
 
 TITLE = "Open cohort"
 NO_DOUBTS = "No doubts: the files that were read are consistent."
@@ -53,7 +53,6 @@ class InspectionDialog(QDialog):
     """
 
     fix_wanted = Signal(object)  # a Fix
-    open_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -73,9 +72,8 @@ class InspectionDialog(QDialog):
         self.doubts: list[DoubtRow] = []
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         buttons.rejected.connect(self.reject)
-        self.open_button = QPushButton("Open")
+        self.open_button = PushButton("Open")
         self.open_button.setDefault(True)
-        self.open_button.clicked.connect(lambda _=False: self.open_wanted.emit())
         buttons.addButton(self.open_button, QDialogButtonBox.ButtonRole.AcceptRole)
         below = QHBoxLayout()
         below.addWidget(self.note, 1)

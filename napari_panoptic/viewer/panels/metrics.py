@@ -14,14 +14,12 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.display.behind import (
+    absent_classes,
     behind_cell,
     behind_class,
     behind_column,
     behind_figure,
     behind_row,
-)
-from napari_panoptic.nuclei.display.definitions import (
-    absent_classes,
     by_class_sentence,
     mean_sentence,
 )
@@ -80,17 +78,17 @@ class MetricsPanel(QScrollArea):
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self._figures: dict[str, Figure] = {}
+        self.figures: dict[str, Figure] = {}
         self._shown: tuple[Shown, ClassScheme] | None = None
-        self._by_class = FigureTable()
-        self._confusion = FigureTable()
-        for table in (self._by_class, self._confusion):
+        self.by_class = FigureTable()
+        self.confusion = FigureTable()
+        for table in (self.by_class, self.confusion):
             table.chosen.connect(self.behind_wanted.emit)
-        self._definitions = PlainLabel()
-        self._definitions.setWordWrap(True)
-        self._message = PlainLabel(EMPTY)
-        self._message.setWordWrap(True)
-        self._content, self._details = QWidget(), QWidget()
+        self.definitions = PlainLabel()
+        self.definitions.setWordWrap(True)
+        self.message = PlainLabel(EMPTY)
+        self.message.setWordWrap(True)
+        self.content, self._details = QWidget(), QWidget()
         self.fold = FoldButton("", "Show or hide all metrics.", self._details)
         self._line = FlowBar(self.fold, *map(self._figure, (*_HEADLINES, *_COUNTS)))
         self._lay_out()
@@ -101,47 +99,19 @@ class MetricsPanel(QScrollArea):
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Wrap sentences at the width that is seen, also where tables are wider."""
         super().resizeEvent(event)
-        self._definitions.setMaximumWidth(self.width() - _SCROLL_BAR_PX)
+        self.definitions.setMaximumWidth(self.width() - _SCROLL_BAR_PX)
 
     def figure(self, name: str) -> str:
         """Return a figure as it is shown."""
-        return self._figures[name].text()
-
-    def figure_tooltip(self, name: str) -> str:
-        """Return the text about a figure."""
-        return self._figures[name].toolTip()
-
-    def definitions_text(self) -> str:
-        """Return the text about figures that differ by definition."""
-        return self._definitions.text()
-
-    def confusion_texts(self) -> list[list[str]]:
-        """Return the cells of the confusion matrix as they are shown."""
-        return self._confusion.texts()
+        return self.figures[name].text()
 
     def show_filter(self, listed: ObjectFilter) -> None:
         """Frame the figures behind which the listed objects stand."""
         wanted = None if listed.is_open else listed
-        for name, figure in self._figures.items():
+        for name, figure in self.figures.items():
             figure.show_chosen(wanted is not None and behind_figure(name) == wanted)
-        for table in (self._by_class, self._confusion):
+        for table in (self.by_class, self.confusion):
             table.show_chosen(wanted)
-
-    def figure_widget(self, name: str) -> Figure:
-        """Return a figure that can be clicked."""
-        return self._figures[name]
-
-    def by_class_table(self) -> FigureTable:
-        """Return the table of the classes."""
-        return self._by_class
-
-    def confusion_table(self) -> FigureTable:
-        """Return the confusion matrix."""
-        return self._confusion
-
-    def is_showing_figures(self) -> bool:
-        """Return whether there are figures, and not only a hint."""
-        return not self._content.isHidden()
 
     def wanted_height(self) -> int:
         """Return the height that the panel needs as it is: folded, that of its line."""
@@ -150,21 +120,17 @@ class MetricsPanel(QScrollArea):
 
     def say_when_empty(self, words: str = EMPTY) -> None:
         """Set the text shown without figures."""
-        self._message.setText(words)
-
-    def message_text(self) -> str:
-        """Return the text shown instead of figures; empty if there are some."""
-        return "" if self._message.isHidden() else self._message.text()
+        self.message.setText(words)
 
     def show_evaluation(self, evaluation: Shown | None, scheme: ClassScheme | None = None) -> None:
         """Show the figures of an evaluation; a hint if there is none."""
-        self._message.setVisible(evaluation is None)
-        self._content.setVisible(evaluation is not None)
+        self.message.setVisible(evaluation is None)
+        self.content.setVisible(evaluation is not None)
         if evaluation is None or scheme is None or (evaluation, scheme) == self._shown:
             return
         self._shown = (evaluation, scheme)
         counts = _counts(evaluation)
-        for name, figure in self._figures.items():
+        for name, figure in self.figures.items():
             if name in counts:
                 figure.set_text(count_text(counts[name]))
                 continue
@@ -173,26 +139,26 @@ class MetricsPanel(QScrollArea):
             figure.set_text(_figure_text(name, value, evaluation.pair.mpp), reason=reason)
         self._fill_by_class(evaluation, scheme)
         said = [say(evaluation.counts) for say in (mean_sentence, by_class_sentence)]
-        self._definitions.setText("\n".join(filter(None, said)))
-        self._definitions.setVisible(any(said))
+        self.definitions.setText("\n".join(filter(None, said)))
+        self.definitions.setVisible(any(said))
         self._fill_confusion(evaluation, scheme)
 
     def _lay_out(self) -> None:
         body = QWidget()
         outer = QVBoxLayout(body)
         outer.setContentsMargins(3, 4, 3, 4)
-        outer.addWidget(self._message)
-        outer.addWidget(self._content)
+        outer.addWidget(self.message)
+        outer.addWidget(self.content)
         outer.addStretch(1)
-        line = QVBoxLayout(self._content)
+        line = QVBoxLayout(self.content)
         line.setContentsMargins(0, 0, 0, 0)
         line.addWidget(self._line)
         line.addWidget(self._details)
         layout = QVBoxLayout(self._details)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
-        layout.addWidget(self._by_class)
-        layout.addWidget(self._definitions)
+        layout.addWidget(self.by_class)
+        layout.addWidget(self.definitions)
         for title, meaning, names in (
             ("Detection", "Whether nuclei were found, whatever their class.", _DETECTION),
             ("Matched", "Class and outline of the nuclei that were found.", _MATCHED),
@@ -200,7 +166,7 @@ class MetricsPanel(QScrollArea):
             layout.addWidget(FlowBar(heading(title, meaning), *map(self._figure, names)))
         meaning = "Rows: class in the annotation. Columns: predicted class."
         layout.addWidget(heading("Confusion matrix", meaning))
-        layout.addWidget(self._confusion)
+        layout.addWidget(self.confusion)
         self.setWidget(body)
 
     def _on_fold(self, unfolded: bool) -> None:
@@ -214,7 +180,7 @@ class MetricsPanel(QScrollArea):
             title, meaning = _COUNT_TITLES[name], COUNT_MEANINGS[name]
         figure = Figure(title, meaning, is_link=True)
         figure.clicked.connect(lambda: self.behind_wanted.emit(behind_figure(name)))
-        self._figures[name] = figure
+        self.figures[name] = figure
         return figure
 
     def _fill_by_class(self, evaluation: Shown, scheme: ClassScheme) -> None:
@@ -262,7 +228,7 @@ class MetricsPanel(QScrollArea):
             )
             named = Cell(name, name, colour, target=behind["class"])
             rows.append([named, *counts, *ratios, distance])
-        self._by_class.fill(header, rows)
+        self.by_class.fill(header, rows)
 
     def _fill_confusion(self, evaluation: Shown, scheme: ClassScheme) -> None:
         names = ["none", *evaluation.counts.class_names]
@@ -304,7 +270,7 @@ class MetricsPanel(QScrollArea):
                     )
                 )
             rows.append(cells)
-        self._confusion.fill(header, rows)
+        self.confusion.fill(header, rows)
 
 
 def _colours(scheme: ClassScheme) -> dict[str, Rgb]:

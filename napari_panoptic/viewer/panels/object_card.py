@@ -99,8 +99,8 @@ class ObjectCard(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._card: Card | None = None
-        self._hint = PlainLabel(EMPTY)
+        self.card: Card | None = None
+        self.hint = PlainLabel(EMPTY)
         self._picture = PlainLabel()
         self._head, self._sentence, self._figures = RichLabel(), RichLabel(), RichLabel()
         self.copy_button = QPushButton("Copy as text")
@@ -108,29 +108,20 @@ class ObjectCard(QScrollArea):
         self._lay_out()
         self.show_card(None)
 
-    @property
-    def card(self) -> Card | None:
-        """The object that is shown."""
-        return self._card
-
     def show_card(self, card: Card | None) -> None:
         """Show an object; a hint if there is none."""
-        self._card = card
-        self._hint.setVisible(card is None)
+        self.card = card
+        self.hint.setVisible(card is None)
         self._content.setVisible(card is not None)
         if card is not None:
             self._draw(card)
             self._write(card)
 
-    def hint_text(self) -> str:
-        """Return the hint; empty if an object is shown."""
-        return "" if self._hint.isHidden() else self._hint.text()
-
     def copy(self) -> None:
         """Copy all of it as text."""
         clipboard = QGuiApplication.clipboard()
-        if clipboard is not None and self._card is not None:
-            clipboard.setText(self._card.text)
+        if clipboard is not None and self.card is not None:
+            clipboard.setText(self.card.text)
 
     def follow(self, link: str) -> None:
         """Ask for the object of a link."""
@@ -150,11 +141,11 @@ class ObjectCard(QScrollArea):
     def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
         """Draw links in the colour of another theme."""
         super().changeEvent(event)
-        if event is not None and event.type() == QEvent.Type.PaletteChange and self._card:
-            self._write(self._card)
+        if event is not None and event.type() == QEvent.Type.PaletteChange and self.card:
+            self._write(self.card)
 
     def _lay_out(self) -> None:
-        for label in (self._hint, self._sentence, self._figures, self._head):
+        for label in (self.hint, self._sentence, self._figures, self._head):
             label.setWordWrap(True)
         for label in (self._head, self._sentence, self._figures):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
@@ -174,7 +165,7 @@ class ObjectCard(QScrollArea):
         body = QWidget()
         layout = QVBoxLayout(body)
         layout.setContentsMargins(6, 4, 6, 4)
-        layout.addWidget(self._hint)
+        layout.addWidget(self.hint)
         layout.addWidget(self._content)
         layout.addStretch(1)
         self.setWidget(body)

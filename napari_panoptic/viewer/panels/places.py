@@ -15,7 +15,6 @@ from qtpy.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
     QProgressBar,
-    QPushButton,
     QSplitter,
     QVBoxLayout,
     QWidget,
@@ -25,6 +24,7 @@ from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_t
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.widgets import PushButton
 
 
 class PlaceNavigator(QWidget):
@@ -42,9 +42,6 @@ class PlaceNavigator(QWidget):
 
     place_chosen = Signal(str)
     team_chosen = Signal(str)
-    next_wanted = Signal()
-    previous_wanted = Signal()
-    stop_wanted = Signal()
     filter_left = Signal()  # the keys belong to the image again
 
     def __init__(
@@ -62,15 +59,16 @@ class PlaceNavigator(QWidget):
         self.by_patient.toggled.connect(lambda _: self.fill_places())
         self.by_patient.setVisible(with_patients)
         self.places.filter_row.addWidget(self.by_patient)
-        self._hint = PlainLabel()
-        self._hint.setWordWrap(True)
-        self._progress, self._stop = QProgressBar(), QPushButton("Stop")
+        self.hint = PlainLabel()
+        self.hint.setWordWrap(True)
+        self._progress, self.stop = QProgressBar(), PushButton("Stop")
+        self.previous = PushButton("◀ Previous", f"Previous {place}, in the order of the table (K)")
+        self.following = PushButton("Next ▶", f"Next {place}, in the order of the table (J)")
         self._progress_row, self.body = QWidget(), QWidget()
         self.above = QVBoxLayout()
         self.places.chosen.connect(self._on_place)
         self.places.filter_left.connect(self.filter_left.emit)
         self.teams.chosen.connect(self.team_chosen.emit)
-        self._stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
         self._lay_out()
 
     def place_figures(self, names: Sequence[str]) -> list[Column]:
@@ -139,17 +137,13 @@ class PlaceNavigator(QWidget):
 
     def show_stop(self, text: str, tooltip: str) -> None:
         """Set what the button beside the progress does."""
-        self._stop.setText(text)
-        self._stop.setToolTip(tooltip)
+        self.stop.setText(text)
+        self.stop.setToolTip(tooltip)
 
     def show_hint(self, text: str) -> None:
         """Show a text above the tables; none if empty."""
-        self._hint.setText(text)
-        self._hint.setVisible(bool(text))
-
-    def hint_text(self) -> str:
-        """Return the hint; empty if there is none."""
-        return "" if self._hint.isHidden() else self._hint.text()
+        self.hint.setText(text)
+        self.hint.setVisible(bool(text))
 
     def _mark(self) -> None:
         """Mark the place, or its patient."""
@@ -188,20 +182,15 @@ class PlaceNavigator(QWidget):
         ]
 
     def _lay_out(self) -> None:
-        previous, following = QPushButton("◀ Previous"), QPushButton("Next ▶")
-        previous.setToolTip(f"Previous {self._place}, in the order of the table (K)")
-        following.setToolTip(f"Next {self._place}, in the order of the table (J)")
-        previous.clicked.connect(lambda _=False: self.previous_wanted.emit())
-        following.clicked.connect(lambda _=False: self.next_wanted.emit())
-        self._hint.setWordWrap(True)
-        self._hint.hide()
+        self.hint.setWordWrap(True)
+        self.hint.hide()
         self._progress_row.hide()
         buttons, row = QHBoxLayout(), QHBoxLayout(self._progress_row)
-        buttons.addWidget(previous)
-        buttons.addWidget(following)
+        buttons.addWidget(self.previous)
+        buttons.addWidget(self.following)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self._progress, 1)
-        row.addWidget(self._stop)
+        row.addWidget(self.stop)
         splitter = QSplitter(Qt.Orientation.Vertical)
         for number, table in enumerate((self.places, self.teams)):
             splitter.addWidget(table)
@@ -216,7 +205,7 @@ class PlaceNavigator(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addLayout(self.above)
-        layout.addWidget(self._hint)
+        layout.addWidget(self.hint)
         layout.addWidget(self.body, 1)
         layout.addStretch(0)
 

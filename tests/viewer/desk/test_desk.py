@@ -24,7 +24,7 @@ from napari_panoptic.viewer.jobs import region_work as work
 from napari_panoptic.viewer.kit import shown
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.state.preferences import Queue
-from tests.viewer.finding import FIRST, SECOND
+from tests.viewer.finding import FIRST, SECOND, shown_text
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ class TestChanging:
     def test_restoration_changes_the_masks_shown(self, desk, viewer, wait_until):
         team = desk.session.team
         before = np.count_nonzero(viewer.layers[team].data)
-        desk.panels.settings.combo("restoration").choose("border-dilated")
+        desk.panels.settings.combos["restoration"].choose("border-dilated")
         wait_until(lambda: desk.is_settled)
         assert np.count_nonzero(viewer.layers[team].data) > before
 
@@ -172,7 +172,7 @@ class TestManners:
         smaller = replace(cohort, name="smaller", teams=cohort.teams[:1])
         first = desk.session
         desk.show_cohort(smaller)
-        assert "Loading the region" in desk.panels.metrics.message_text()
+        assert "Loading the region" in shown_text(desk.panels.metrics.message)
         wait_until(lambda: desk.is_settled)
         assert len(first.region_changed) == 0
         assert [layer.name for layer in viewer.layers] == ["image", "reference", "careful"]
@@ -237,9 +237,9 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     assert f"({NO_ANNOTATION})" in desk.panels.title.title()
     told = desk.panels.notes.lines()
     assert told[-3:] == [NO_ANNOTATION_MEANING, *said[1:]]
-    assert desk.panels.title.notes_text() == f"⚠ {len(told)} notes"
-    assert not desk.panels.metrics.is_showing_figures()
-    assert "choose another region" in desk.panels.metrics.message_text()
+    assert shown_text(desk.panels.title.notes) == f"⚠ {len(told)} notes"
+    assert desk.panels.metrics.content.isHidden()
+    assert "choose another region" in shown_text(desk.panels.metrics.message)
     assert desk.panels.navigator.places.text(SECOND, "PQ") == NO_ANNOTATION
     assert desk.panels.navigator.places.tooltip(SECOND, "PQ") == NO_ANNOTATION_MEANING
     assert desk.panels.navigator.teams.text("careful", "Here") == NO_ANNOTATION

@@ -27,8 +27,10 @@ from tests.viewer.finding import (
     click,
     missed_row,
     names_of_visible,
+    nearest_view_middle,
     on_canvas,
     row_of_status,
+    shown_text,
 )
 
 
@@ -87,7 +89,7 @@ class TestOpening:
         assert panels.navigator.places.text(FIRST, "PQ") == f"{evaluation.metrics.pq:.3f}"
         assert panels.navigator.teams.text(desk.session.team, "Mean PQ") != ""
         assert FIRST in panels.title.title()
-        assert panels.title.notes_text().startswith("⚠")
+        assert shown_text(panels.title.notes).startswith("⚠")
 
     def test_legend_counts_the_objects(self, desk):
         count = desk.session.evaluation.outcomes.reference.count(Status.FN)
@@ -111,7 +113,7 @@ class TestSelecting:
         selection = desk.session.selection
         assert (selection.side, selection.row) == (Side.REFERENCE, row)
         assert desk.panels.objects.selected() == (Side.REFERENCE, row)
-        assert f"reference {selection.id} " in desk.panels.title.selected_text()
+        assert f"reference {selection.id} " in desk.panels.title.selected.text()
         assert viewer.layers["selected object"].visible
 
     def test_a_second_click_selects_the_object_beneath(self, desk, viewer, canvas):
@@ -161,6 +163,18 @@ class TestSelecting:
         place = on_canvas(viewer, *desk.session.evaluation.outcomes.reference.centroid_yx_px[0])
         assert 0 < place.x() < viewer.canvas.size[1]
         assert viewer.scene.camera.zoom == zoom
+        box = desk.session.evaluation.outcomes.reference.bbox[0]
+        middle = nearest_view_middle(viewer, box)
+        np.testing.assert_allclose(viewer.scene.camera.center[-2:], middle)
+
+    def test_a_row_at_the_border_leaves_no_empty_half_of_the_canvas(self, desk, viewer):
+        boxes = desk.session.evaluation.outcomes.reference.bbox
+        row = int(np.argmin(boxes[:, :2].sum(axis=1)))
+        viewer.scene.camera.zoom *= 4
+        viewer.scene.camera.center = (0, 1000, 1000)
+        desk.session.select_row(Side.REFERENCE, row)
+        corner = on_canvas(viewer, -0.5, -0.5)
+        assert max(corner.x(), corner.y()) <= 48
 
     def test_a_team_whose_eye_is_open_can_be_clicked(self, desk, viewer, canvas):
         other = "merger"
@@ -237,7 +251,7 @@ class TestKeys:
         desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
         for modifier in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
             self.press(canvas, Qt.Key.Key_N, modifier)
-            assert desk.panels.title.selected_text() == NONE_LISTED
+            assert desk.panels.title.selected.text() == NONE_LISTED
         assert desk.session.selection is None
 
     def test_h_cycles_the_display(self, desk, viewer, canvas):
@@ -353,7 +367,7 @@ class TestChanging:
         assert desk.session.snapshot.settings.iou_threshold == 0.95
         assert desk.panels.metrics.figure("detection_recall") < before
         assert "IoU > 0.95" in desk.panels.title.title()
-        assert desk.panels.settings.label_text("iou_threshold").startswith("●")
+        assert desk.panels.settings.labels["iou_threshold"].text().startswith("●")
 
     @pytest.mark.long
     def test_layers_out_of_sight_are_right_once_they_are_looked_at(self, desk, viewer, wait_until):

@@ -29,6 +29,7 @@ from napari_panoptic.viewer.layers import owned, rater_scene
 from napari_panoptic.viewer.layers.rater_scene import disagreement_colormap
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.panels.raters.strips import SliceStrip
+from tests.viewer.finding import shown_text
 
 DEEP, FLAT = "kidney/task01", "prostate/task02"
 
@@ -113,14 +114,14 @@ def test_a_missing_rater_is_said(desk, show, wait_until):
     wait_until(lambda: desk.is_settled)
     assert desk.title.text().startswith("prostate/case04 · prostate/task02 · without rater 06")
     assert "no mask of 'prostate/task02' by rater(s) 06" in desk.title._title.toolTip()
-    assert desk.title.notes_text() == "⚠ 1 note"
+    assert shown_text(desk.title.notes) == "⚠ 1 note"
     desk._on_notes()
     assert "no mask of 'prostate/task02' by rater(s) 06" in desk.notes.lines()[0]
     desk.notes.close()
     desk._on_case("prostate/case01")
     wait_until(lambda: desk.is_settled)
     assert "without" not in desk.title.text()
-    assert desk.title.notes_text() == ""
+    assert shown_text(desk.title.notes) == ""
     view = desk.view
     read = SimpleNamespace(reference=SimpleNamespace(raters=("01", "03", "04", "06")))
     desk.view = replace(view, loaded=read)  # two files could not be read

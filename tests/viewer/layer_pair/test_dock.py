@@ -268,7 +268,7 @@ def test_mirrored_edits_are_not_unsaved(pair, monkeypatch):
     part = pair.desk.presenter(EditsPresenter)
     assert pair.session.shown.outcomes.prediction.row_of(99) is not None
     assert not part.edits.unsaved
-    assert not part.is_autosaving
+    assert not part.autosaver.is_busy
     assert pair.desk.may_leave()
     assert not any("edited" in layer.name for layer in pair.viewer.layers)
 

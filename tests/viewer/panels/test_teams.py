@@ -11,7 +11,7 @@ from qtpy.QtTest import QTest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.consensus_picture import level_colours
+from napari_panoptic.nuclei.display.team_pictures import level_colours
 from napari_panoptic.nuclei.explain.failure_groups import lost_over
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
@@ -24,7 +24,7 @@ from napari_panoptic.viewer.panels.teams import comparison as teams_comparison
 from napari_panoptic.viewer.panels.teams import panel as teams_panel
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.state.modes import ViewMode
-from tests.viewer.finding import click, names_of_visible, on_canvas
+from tests.viewer.finding import click, names_of_visible, on_canvas, shown_text
 
 PARTS = ("image", "objects", "ring")
 LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -163,7 +163,7 @@ class TestTeamsTable:
         row = desk.session.selection.row
         assert desk.session.selection.side is Side.REFERENCE
         assert table.texts()[2][0] == str(desk.session.selection.id)
-        assert f"Reference {desk.session.selection.id}" in teams.panel.sentence_text()
+        assert f"Reference {desk.session.selection.id}" in teams.panel.sentence.text()
         column = next(k for k, title in enumerate(table.titles()) if title.startswith("merger"))
         press_row(table, 2, column)
         assert (desk.session.team, desk.session.selection.row) == ("merger", row)
@@ -492,12 +492,12 @@ class TestConsensus:
     @pytest.mark.long
     def test_the_strip_below_the_image_says_what_they_mean(self, desk, teams, view, wait_until):
         legend = desk.link.panels.legend
-        wait_until(lambda: legend.instead_text() == teams.panel.legend_text())
+        wait_until(lambda: shown_text(legend.instead) == teams.panel.legend_text())
         assert view.is_on
         chips = [chip for (_, _), chip in legend._chips.items()]
         assert not any(chip.isVisible() for chip in chips)
         press(teams.panel.button(ViewMode.ONE))
-        assert legend.instead_text() == ""
+        assert shown_text(legend.instead) == ""
         assert all(chip.isVisible() for chip in chips)
 
     @pytest.mark.usefixtures("view")
@@ -537,12 +537,12 @@ class TestAudit:
         go_to_region_with(
             desk, wait_until, lambda: audit.value is not None and not audit.value.has_area
         )
-        assert audit.panel.hint_text() == audit_panel.NO_AREA
+        assert shown_text(audit.panel.hint) == audit_panel.NO_AREA
 
     @pytest.mark.long
     def test_figures_are_those_of_the_two_policies(self, ambiguous):
         panel, audit = ambiguous.panel, ambiguous.value.audit
-        text = panel.headline_text()
+        text = panel.headline.text()
         assert f"{audit.first.metrics.pq:.3f} → {audit.second.metrics.pq:.3f}" in text
         assert panel.effect.texts()[-1][0] == "region"
 
@@ -557,8 +557,8 @@ class TestAudit:
         press_row(panel.table, 0, 0)
         side, row = panel.listed_objects()[0]
         assert (desk.session.selection.side, desk.session.selection.row) == (side, row)
-        assert "keep: " in panel.sentence_text()
-        assert "judged whole" in panel.sentence_text()
+        assert "keep: " in panel.sentence.text()
+        assert "judged whole" in panel.sentence.text()
 
     @pytest.mark.long
     def test_spill_is_listed_and_marked_only_while_in_sight(
@@ -589,8 +589,8 @@ class TestGroups:
         press_row(panel.table, 0, 0)
         group = filled.value.groups[panel.table.selected()]
         now = filled.value.evaluation.metrics.pq
-        assert f"PQ {now:.3f} → {now + group.pq_lost:.3f}" in panel.what_if_text()
-        assert styles.signed_text(group.pq_lost) in panel.what_if_text()
+        assert f"PQ {now:.3f} → {now + group.pq_lost:.3f}" in panel.what_if.text()
+        assert styles.signed_text(group.pq_lost) in panel.what_if.text()
         ring = viewer.layers[GROUP_LAYER]
         y, x = np.array(ring.translate) / ring.scale
         assert y < group.bbox[0]
@@ -624,11 +624,11 @@ class TestGroups:
         panel = filled.panel
         press(panel.compute)
         press(panel.stop)
-        assert "stopped" in panel.note_text()
+        assert "stopped" in panel.note.text()
         press(panel.compute)
         wait_until(lambda: desk.is_settled)
         desk.panels.settings.threshold.setValue(0.6)
-        assert "settings have changed" in panel.note_text()
+        assert "settings have changed" in panel.note.text()
         wait_until(lambda: desk.is_settled)
 
     def test_without_groups_it_says_what_to_do(self, desk, groups, wait_until):
@@ -636,7 +636,7 @@ class TestGroups:
         wait_until(lambda: desk.is_settled)
         if groups.value.groups:
             groups.panel.show_groups(replace(groups.value, groups=()))
-        assert groups.panel.hint_text() == groups_panel.NO_GROUPS
+        assert shown_text(groups.panel.hint) == groups_panel.NO_GROUPS
 
 
 class TestWhenToCompute:

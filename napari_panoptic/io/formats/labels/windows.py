@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.guard import largest_px
 from napari_panoptic.io.formats.class_tables import ClassTable
 from napari_panoptic.io.formats.format import LoadRequest, TiledMasks, located
@@ -44,9 +45,6 @@ _HIGHEST_ID = np.iinfo(np.int32).max
 _DENSE_UP_TO = 1 << 22
 _DENSE_FACTOR = 8
 
-Progress = Callable[[int, int], None]
-"""Called with the number of windows done and of all windows; an exception ends the work."""
-
 
 def open_label_tiles(
     files: MaskFiles,
@@ -55,7 +53,7 @@ def open_label_tiles(
     *,
     region: str | None = None,
     team: str | None = None,
-    progress: Progress | None = None,
+    progress: CountReport = unreported,
 ) -> TiledMasks:
     """Open the label images of one slide.
 
@@ -101,7 +99,7 @@ class _Opening:
     scheme: ClassScheme
     shape: tuple[int, int]
     request: LoadRequest
-    progress: Progress | None
+    progress: CountReport
 
     def single(self, paths: tuple[Path, ...], score: str | None) -> TiledMasks:
         """Open one image for all classes."""
@@ -323,8 +321,7 @@ class _Opening:
         try:
             for done, found in enumerate(pool.map(work, boxes), start=1):
                 yield found
-                if self.progress is not None:
-                    self.progress(done, len(boxes))
+                self.progress(done, len(boxes))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

@@ -79,10 +79,10 @@ class AuditPanel(ListPanel):
         self.effect = FigureTable()
         self.marked = QCheckBox("Mark on the image")
         self._lists: dict[Listed, QPushButton] = {}
-        self._headline = RichLabel()
-        self._headline.setWordWrap(True)
-        self._sentence = RichLabel()
-        self._sentence.setWordWrap(True)
+        self.headline = RichLabel()
+        self.headline.setWordWrap(True)
+        self.sentence = RichLabel()
+        self.sentence.setWordWrap(True)
         self._listed = Listed.FLIPS
         self._audited: Audited | None = None
         self._empty = EMPTY
@@ -103,14 +103,6 @@ class AuditPanel(ListPanel):
     def button(self, listed: Listed) -> QPushButton:
         """Return the button of a list."""
         return self._lists[listed]
-
-    def headline_text(self) -> str:
-        """Return the text about PQ."""
-        return self._headline.text()
-
-    def sentence_text(self) -> str:
-        """Return the text about the selected object."""
-        return self._sentence.text()
 
     def listed_objects(self) -> list[tuple[Side, int]]:
         """Return side and row of the objects that are listed."""
@@ -135,7 +127,7 @@ class AuditPanel(ListPanel):
         """Show what two policies make of a region; a hint if there is nothing to audit."""
         self._audited, self._empty = audited, empty
         there = audited is not None
-        for widget in (self.effect, self._headline, self.marked, *self._lists.values()):
+        for widget in (self.effect, self.headline, self.marked, *self._lists.values()):
             widget.setVisible(there)
         if audited is not None:
             self._show_headline(audited)
@@ -165,7 +157,7 @@ class AuditPanel(ListPanel):
             f"<b>PQ {ratio_text(before)} → {ratio_text(after)} "
             f"({signed_text(audit.pq_difference)})</b> from {first} to {second}"
         )
-        self._headline.set_rich(text)
+        self.headline.set_rich(text)
         tooltip = (
             "PQ of the region under the first policy and under the second. The contributions in "
             "the list are leave-one-out: what the PQ would lose if only this change were undone."
@@ -177,7 +169,7 @@ class AuditPanel(ListPanel):
                 f" They leave {signed_text(audit.pq_unexplained)} unexplained, since PQ is a "
                 "quotient."
             )
-        self._headline.setToolTip(tooltip)
+        self.headline.setToolTip(tooltip)
 
     def _fill_effect(self, audited: Audited) -> None:
         counted = (
@@ -212,7 +204,7 @@ class AuditPanel(ListPanel):
         self.effect.fill(header, rows)
 
     def _fill(self) -> None:
-        self._sentence.clear()
+        self.sentence.clear()
         audited = self._audited
         if audited is None:
             self._shown = []
@@ -234,16 +226,16 @@ class AuditPanel(ListPanel):
             self.table.show_rows(object_columns(part, self.policies))
         is_empty = not self._shown
         self.table.setVisible(not is_empty)
-        self._hint.setVisible(is_empty)
+        self.hint.setVisible(is_empty)
         if audited is None:
-            self._hint.setText(self._empty)
+            self.hint.setText(self._empty)
         else:
-            self._hint.setText(NOTHING if audited.has_area else NO_AREA)
+            self.hint.setText(NOTHING if audited.has_area else NO_AREA)
 
     def _show_sentence(self, row: int | None) -> None:
         audited = self._audited
         if audited is None or row is None:
-            self._sentence.clear()
+            self.sentence.clear()
             return
         side, own_row = self._shown[row]
         reference = len(audited.evaluation.outcomes.reference)
@@ -254,17 +246,17 @@ class AuditPanel(ListPanel):
         for policy, which in zip(self.policies, ("first", "second"), strict=True):
             reason = record[f"reason_{which}"] or "does not touch the ambiguous area"
             lines.append(f"{policy}: {_fate(record, which)} – {reason}")
-        self._sentence.set_rich("<br>".join(lines))
+        self.sentence.set_rich("<br>".join(lines))
 
     def _lay_out(self) -> None:
         layout = self._rows
         layout.addWidget(self._menus())
-        layout.addWidget(self._headline)
+        layout.addWidget(self.headline)
         layout.addWidget(self.effect)
         layout.addWidget(self._switches())
-        layout.addWidget(self._hint)
+        layout.addWidget(self.hint)
         layout.addWidget(self.table, 1)
-        layout.addWidget(self._sentence)
+        layout.addWidget(self.sentence)
         layout.addStretch(0)
         self.table.row_chosen.connect(self._on_row)
         self.table.centre_wanted.connect(lambda _row: self.centre_wanted.emit())

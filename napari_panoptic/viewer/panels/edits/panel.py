@@ -8,7 +8,6 @@ from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import (
     QFrame,
     QGridLayout,
-    QPushButton,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -19,7 +18,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.inputs import ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import FigureTable, push_button, separator
+from napari_panoptic.viewer.kit.widgets import FigureTable, PushButton, separator
 from napari_panoptic.viewer.panels.edits.texts import HEADER, NO_REGION, difference_rows
 
 
@@ -28,14 +27,6 @@ class EditsPanel(QScrollArea):
 
     edit_toggled = Signal(bool)
     shapes_toggled = Signal(bool)
-    new_object_wanted = Signal()
-    undo_wanted = Signal()
-    redo_wanted = Signal()
-    save_wanted = Signal()
-    open_wanted = Signal()
-    discard_wanted = Signal()
-    restore_wanted = Signal()
-    discard_left_wanted = Signal()
     shown = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -143,21 +134,10 @@ class EditsPanel(QScrollArea):
     def _connect(self) -> None:
         self.edit.toggled.connect(lambda on: self.edit_toggled.emit(on))
         self.shapes.toggled.connect(lambda on: self.shapes_toggled.emit(on))
-        for button, signal in (
-            (self.new_object, self.new_object_wanted),
-            (self.undo, self.undo_wanted),
-            (self.redo, self.redo_wanted),
-            (self.save, self.save_wanted),
-            (self.open, self.open_wanted),
-            (self.discard, self.discard_wanted),
-            (self.restore, self.restore_wanted),
-            (self.discard_left, self.discard_left_wanted),
-        ):
-            button.clicked.connect(lambda _=False, s=signal: s.emit())
 
 
-def _button(text: str, tooltip: str, *, checkable: bool = False) -> QPushButton:
-    button = push_button(text, tooltip)
+def _button(text: str, tooltip: str, *, checkable: bool = False) -> PushButton:
+    button = PushButton(text, tooltip)
     button.setCheckable(checkable)
     button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keys with the image
     return button

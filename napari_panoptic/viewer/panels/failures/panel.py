@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.values.vocabulary import CAUSES
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, tool_button
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, ToolButton
 from napari_panoptic.viewer.panels.failures.crops import Crops
 from napari_panoptic.viewer.panels.failures.view import (
     LARGEST_CROP,
@@ -66,12 +66,8 @@ class FailuresPanel(QWidget):
     """The gallery with its menus; signals what the user wants of other panels."""
 
     changed = Signal()  # scope, sections or filters
-    everything_wanted = Signal()
-    all_wanted = Signal()
     field_changed = Signal(int)
     size_changed = Signal()
-    halt_wanted = Signal()
-    export_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -87,12 +83,12 @@ class FailuresPanel(QWidget):
         self.cause = FilterMenu("cause", [str(cause) for cause in CAUSES])
         self.chosen = PlainLabel()
         self.chosen.setWordWrap(True)
-        self.show_all = tool_button("Show all", "Show the failures of all regions again.")
-        self.export = tool_button("Export…", "Save the failures shown as a table and as pictures.")
-        self.everything = tool_button("✕ List all", "List all objects again, and all failures.")
-        self.halt = tool_button("Stop", "")
-        self.closer = tool_button("+", "Show less around each object. Also Ctrl+wheel.")
-        self.wider = tool_button("−", "Show more around each object. Also Ctrl+wheel.")
+        self.show_all = ToolButton("Show all", "Show the failures of all regions again.")
+        self.export = ToolButton("Export…", "Save the failures shown as a table and as pictures.")
+        self.everything = ToolButton("✕ List all", "List all objects again, and all failures.")
+        self.halt = ToolButton("Stop", "")
+        self.closer = ToolButton("+", "Show less around each object. Also Ctrl+wheel.")
+        self.wider = ToolButton("−", "Show more around each object. Also Ctrl+wheel.")
         self.crop_size = QSlider(Qt.Orientation.Horizontal)
         self.crop_size.setRange(SMALLEST_CROP, LARGEST_CROP)
         self.crop_size.setValue(USUAL_CROP)
@@ -106,10 +102,6 @@ class FailuresPanel(QWidget):
         self._lay_out()
         self.show_progress("", is_running=False)
         self.show_chosen("")
-
-    def hint_text(self) -> str:
-        """Return the hint; empty if there are failures."""
-        return "" if self.hint.isHidden() else self.hint.text()
 
     def show_hint(self, text: str) -> None:
         """Show why there are no failures; empty if there are some."""
@@ -149,13 +141,9 @@ class FailuresPanel(QWidget):
         for words in (self.status, self.cause):
             words.changed.connect(self.changed.emit)
         for button, step in ((self.closer, -1), (self.wider, 1)):
-            button.clicked.connect(lambda _=False, step=step: self.field_changed.emit(step))
+            button.pushed.connect(lambda step=step: self.field_changed.emit(step))
         self.view.zoomed.connect(self.field_changed.emit)
         self.crop_size.valueChanged.connect(self._on_size)
-        self.everything.clicked.connect(lambda _=False: self.everything_wanted.emit())
-        self.show_all.clicked.connect(lambda _=False: self.all_wanted.emit())
-        self.halt.clicked.connect(lambda _=False: self.halt_wanted.emit())
-        self.export.clicked.connect(lambda _=False: self.export_wanted.emit())
 
     def _on_size(self, points: int) -> None:
         self.view.resize_crops(points)

@@ -16,7 +16,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QProgressBar,
-    QPushButton,
     QScrollArea,
     QSplitter,
     QTabBar,
@@ -40,7 +39,7 @@ from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable, heading
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable, PushButton, heading
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
 
@@ -114,11 +113,10 @@ class PlotPane(QWidget):
     """A plot, the menu that chooses it, and a button that saves it."""
 
     view_chosen = Signal()
-    save_wanted = Signal()
 
     def __init__(self, view: View) -> None:
         super().__init__()
-        self.menu, self.save, self.plot = QComboBox(), QPushButton("Save…"), PlotView()
+        self.menu, self.save, self.plot = QComboBox(), PushButton("Save…"), PlotView()
         for each in View:
             self.menu.addItem(each.value, each)
         self.menu.setCurrentIndex(self.menu.findData(view))
@@ -129,17 +127,16 @@ class PlotPane(QWidget):
         )
         self.menu.setToolTip("Plot of the cohort, or of this region")
         self.save.setToolTip("Save this plot as SVG or PNG.")
-        self._note = PlainLabel()
-        self._note.setWordWrap(True)
+        self.note = PlainLabel()
+        self.note.setWordWrap(True)
         row, layout = QHBoxLayout(), QVBoxLayout(self)
         row.addWidget(self.menu, 1)
         row.addWidget(self.save)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(row)
-        layout.addWidget(self._note)
+        layout.addWidget(self.note)
         layout.addWidget(self.plot, 1)
         self.menu.currentIndexChanged.connect(lambda _: self.view_chosen.emit())
-        self.save.clicked.connect(lambda _=False: self.save_wanted.emit())
         self.show_hint("")
 
     @property
@@ -151,19 +148,15 @@ class PlotPane(QWidget):
         """Choose a plot, as in the menu."""
         self.menu.setCurrentIndex(self.menu.findData(view))
 
-    def note_text(self) -> str:
-        """Return the text above the plot, or in its place."""
-        return self._note.text()
-
     def show_hint(self, text: str) -> None:
         """Show a sentence and no plot."""
-        self._note.setText(text)
+        self.note.setText(text)
         self.plot.show_plot(None)
         self.save.setEnabled(False)
 
     def show_plot(self, plot: Plot) -> None:
         """Show a plot."""
-        self._note.setText("Click a point to open its region." if self.view in WITH_POINTS else "")
+        self.note.setText("Click a point to open its region." if self.view in WITH_POINTS else "")
         self.plot.show_plot(plot)
         self.save.setEnabled(True)
 
@@ -171,8 +164,6 @@ class PlotPane(QWidget):
 class RankingPanel(QWidget):
     """Tables, plots and patients of a cohort: side by side, or in tabs where there is less room."""
 
-    tables_wanted = Signal()
-    report_wanted = Signal()
     plots_changed = Signal()  # others are chosen, or more are in sight
     cell_chosen = Signal(str, str)  # team, protocol
     difference_chosen = Signal(Difference)
@@ -187,15 +178,15 @@ class RankingPanel(QWidget):
             bar=QProgressBar(),
         )
         self.compute, self.stop = self.work.start, self.work.stop
-        self.tables = QPushButton("Tables…")
-        self.report = QPushButton("Report…")
+        self.tables = PushButton("Tables…")
+        self.report = PushButton("Report…")
         self.protocols = FigureTable(stretch_first=False)
         self.averages = FigureTable(stretch_first=False)
         self.statistics = FigureTable(stretch_first=False)
         self.differences = ArrayTable()
         self.plots = (PlotPane(View.PATIENTS), PlotPane(View.QUALITY))
         self.patients = NameTable("Patients", "Filter by patient")
-        self._note, self._why = PlainLabel(), PlainLabel()
+        self.note, self._why = PlainLabel(), PlainLabel()
         self._statistics_note = PlainLabel()
         self._shown_differences: list[Difference] = []
         self._tabs = QTabBar()
@@ -209,14 +200,10 @@ class RankingPanel(QWidget):
         self.show_hint(HINT)
         self.show_progress(None)
 
-    def note_text(self) -> str:
-        """Return the text about the cohort."""
-        return self._note.text()
-
     def show_hint(self, text: str) -> None:
         """Show a sentence instead of figures of the cohort."""
-        self._note.setText(text)
-        self._note.setVisible(bool(text))
+        self.note.setText(text)
+        self.note.setVisible(bool(text))
         self._figures.setVisible(not text)
 
     def show_progress(self, progress: tuple[int, int] | None, *, is_there: bool = False) -> None:
@@ -425,7 +412,7 @@ class RankingPanel(QWidget):
 
     def _tables_page(self) -> QScrollArea:
         """Make the page of tables, which scrolls down."""
-        for label in (self._note, self._why, self._statistics_note):
+        for label in (self.note, self._why, self._statistics_note):
             label.setWordWrap(True)
         self.differences.setMinimumHeight(LEAST_DIFFERENCES_PX)
         rows = QVBoxLayout(self._figures)
@@ -446,7 +433,7 @@ class RankingPanel(QWidget):
         body, page = QWidget(), QScrollArea()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._note)
+        column.addWidget(self.note)
         column.addWidget(self._figures)
         column.addStretch(1)
         page.setWidget(body)
@@ -457,11 +444,6 @@ class RankingPanel(QWidget):
 
     def _connect(self) -> None:
         self._tabs.currentChanged.connect(lambda _: self._arrange())
-        for button, signal in (
-            (self.tables, self.tables_wanted),
-            (self.report, self.report_wanted),
-        ):
-            button.clicked.connect(lambda _=False, own=signal: own.emit())
         for pane in self.plots:
             pane.view_chosen.connect(self.plots_changed.emit)
         self.protocols.chosen.connect(lambda target: self.cell_chosen.emit(*target))

@@ -47,6 +47,7 @@ from napari_panoptic.viewer.kit.widgets import (
     ElidedLabel,
     Figure,
     FigureTable,
+    PushButton,
     heading,
 )
 from napari_panoptic.viewer.panels.places import PlaceNavigator, figure_column, name_column
@@ -79,7 +80,6 @@ _SHOWN_MEANINGS = {
 class CasesPanel(PlaceNavigator):
     """A menu of structures, the cases, worst first, and the teams."""
 
-    open_wanted = Signal()
     structure_chosen = Signal(str)
 
     def __init__(self, cohort: RatedCohort) -> None:
@@ -88,9 +88,9 @@ class CasesPanel(PlaceNavigator):
         self._cases: tuple[str, ...] = ()
         self._rows: Mapping[tuple[str, str], Mapping[str, object]] = {}
         self._unread: Collection[str] = ()
-        self.open = QPushButton("Open cohort…")
-        self.open.setToolTip("Choose a folder with images, annotations and predictions.")
-        self.open.clicked.connect(lambda _=False: self.open_wanted.emit())
+        self.open = PushButton(
+            "Open cohort…", "Choose a folder with images, annotations and predictions."
+        )
         self.structures = QComboBox()
         for name in cohort.structures:
             self.structures.addItem(shown(name), name)
@@ -478,29 +478,25 @@ class RaterTitle(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._title = ElidedLabel()
-        self._notes = NotesButton(
+        self.notes = NotesButton(
             "Problems in the files of this case. Click for the list.", self.notes_clicked.emit
         )
         self.keys = KeysButton(self, self.keys_clicked.emit)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(6, 2, 6, 2)
         layout.addWidget(self._title, 1)
-        layout.addWidget(self._notes)
+        layout.addWidget(self.notes)
         layout.addWidget(self.keys)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_title(self, text: str, findings: Sequence[Finding] = ()) -> None:
         """Show what is looked at, and how much was odd in its files."""
         self._title.set_text(text, tooltip="\n".join(finding.message for finding in findings))
-        self._notes.show_count(len(findings))
+        self.notes.show_count(len(findings))
 
     def text(self) -> str:
         """Return the text."""
         return self._title.text()
-
-    def notes_text(self) -> str:
-        """Return the text of the notes button; empty if it is hidden."""
-        return self._notes.said()
 
 
 class RaterLegend(RichLabel):

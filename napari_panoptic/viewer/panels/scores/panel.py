@@ -9,7 +9,6 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QPushButton,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -18,6 +17,7 @@ from qtpy.QtWidgets import (
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.slices.panel import SliceLine, SliceList
 
@@ -46,8 +46,6 @@ _LEAST_LIST_PX, _LEAST_PLOT_PX = 110, 190
 class ScoresPanel(QScrollArea):
     """A threshold for the region on the screen, and statistics of the scores over the cohort."""
 
-    reset_wanted = Signal()
-    gallery_wanted = Signal()
     plot_chosen = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -55,8 +53,7 @@ class ScoresPanel(QScrollArea):
         self.slider = NumberSlider(0.0, 1.0, step=0.01, decimals=3)
         self.slider.setToolTip("Predictions with a lower score are left out of this region.")
         self.slider.setAccessibleName("Threshold of the score")
-        self.reset = QPushButton("Reset")
-        self.reset.setToolTip("Show all predictions again.")
+        self.reset = PushButton("Reset", "Show all predictions again.")
         self.state, self.headline = PlainLabel(), PlainLabel()
         self.work = WorkControls(
             "Evaluate",
@@ -71,8 +68,7 @@ class ScoresPanel(QScrollArea):
         self.failures.setAccessibleName("Sure and wrong predictions")
         self.failures.setMinimumHeight(_LEAST_LIST_PX)
         self.listed = PlainLabel()
-        self.gallery = QPushButton("Gallery")
-        self.gallery.setToolTip("Show exactly these predictions in the gallery.")
+        self.gallery = PushButton("Gallery", "Show exactly these predictions in the gallery.")
         self._of_slider, self._of_result = QWidget(), QWidget()
         self._lay_out()
         self._connect()
@@ -134,8 +130,6 @@ class ScoresPanel(QScrollArea):
         self.gallery.setEnabled(bool(lines))
 
     def _connect(self) -> None:
-        self.reset.clicked.connect(lambda _=False: self.reset_wanted.emit())
-        self.gallery.clicked.connect(lambda _=False: self.gallery_wanted.emit())
         self.plots.chosen.connect(self.plot_chosen.emit)
 
     def _lay_out(self) -> None:

@@ -103,13 +103,13 @@ class ScoresPresenter(Presenter[ScoresPanel]):
             (session.edited, self._show_region),
             (session.copies_changed, self._show_region),
             (panel.slider.chosen, self._on_slider),
-            (panel.reset_wanted, self.reset),
-            (panel.work.start_wanted, self.evaluate),
-            (panel.work.stop_wanted, self._run.stop),
+            (panel.reset.pushed, self.reset),
+            (panel.work.start.pushed, self.evaluate),
+            (panel.work.stop.pushed, self._run.stop),
             (panel.plot_chosen, self._draw),
             (panel.plot.point_chosen, self._on_point),
             (panel.failures.opened, self._on_opened),
-            (panel.gallery_wanted, self._on_gallery),
+            (panel.gallery.pushed, self._on_gallery),
         ]
 
     def refresh(self) -> None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from napari_panoptic.io.tables.metadata import metadata_beside
 from napari_panoptic.nuclei.explain.cohort_objects import CohortObjects
 from napari_panoptic.nuclei.explain.cohort_slices import CohortSlices, SliceRequest, cohort_slices
-from napari_panoptic.nuclei.explain.failure_curves import Curve
-from napari_panoptic.nuclei.explain.slice_conditions import slice_words
+from napari_panoptic.nuclei.explain.slice_conditions import Curve, slice_words
 from napari_panoptic.nuclei.explain.slices import Slice
 from napari_panoptic.viewer.jobs.jobs import Job, Latest
 from napari_panoptic.viewer.kit.inputs import Choice
@@ -65,8 +64,8 @@ class SlicesPresenter(Presenter[SlicesPanel]):
             (session.edited, self._on_edit),
             (session.copies_changed, self._on_edit),
             (panel.what_changed, self._on_change),
-            (panel.work.start_wanted, self.search),
-            (panel.work.stop_wanted, self._run.stop),
+            (panel.work.start.pushed, self.search),
+            (panel.work.stop.pushed, self._run.stop),
             (panel.list.rested, self._on_rest),
             (panel.list.opened, self._on_opened),
             (panel.covariate_chosen, self._draw),

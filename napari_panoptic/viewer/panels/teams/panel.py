@@ -20,13 +20,13 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.consensus_picture import (
+from napari_panoptic.nuclei.display.styles import count_text
+from napari_panoptic.nuclei.display.team_pictures import (
     FP_COLOUR,
     SEVERAL,
     Count,
     level_colours,
 )
-from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.consensus import FpPlace
 from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.values.cohort import Rgb
@@ -106,16 +106,16 @@ class TeamsPanel(QWidget):
         self._lists: dict[Listed, QPushButton] = {}
         self._teams = QToolButton()
         self._menu = TickMenu(self._teams)
-        self._hint = PlainLabel(EMPTY)
-        self._hint.setWordWrap(True)
+        self.hint = PlainLabel(EMPTY)
+        self.hint.setWordWrap(True)
         self._legend = RichLabel()
         self._legend.setToolTip(
             "Colours go from light (no team) to dark (all teams). Outlines get thicker the fewer "
             "teams found the object; hatching gets denser the more teams have an FP there."
         )
         self._legend.setWordWrap(True)
-        self._sentence = PlainLabel()
-        self._sentence.setWordWrap(True)
+        self.sentence = PlainLabel()
+        self.sentence.setWordWrap(True)
         self._count = QComboBox()
         self._progress = ThinBar()
         self._listed = Listed.ALL
@@ -136,14 +136,6 @@ class TeamsPanel(QWidget):
     def button(self, which: ViewMode | Listed) -> QPushButton:
         """Return the button of a view or of a list."""
         return self._modes[which] if isinstance(which, ViewMode) else self._lists[which]
-
-    def hint_text(self) -> str:
-        """Return the hint; empty if there is something to see."""
-        return "" if self._hint.isHidden() else self._hint.text()
-
-    def sentence_text(self) -> str:
-        """Return the text about the selected row."""
-        return self._sentence.text()
 
     def count(self) -> Count:
         """Return what the colours of the consensus count."""
@@ -237,10 +229,10 @@ class TeamsPanel(QWidget):
         comparison = self._comparison
         if comparison is None:
             self.table.show_rows([])
-            self._hint.setText(self._empty)
-            self._hint.show()
+            self.hint.setText(self._empty)
+            self.hint.show()
             self.table.hide()
-            self._sentence.clear()
+            self.sentence.clear()
             return
         result = comparison.consensus
         if self._listed is Listed.FP:
@@ -259,18 +251,18 @@ class TeamsPanel(QWidget):
         is_empty = not self.table.rows()
         self.table.setVisible(not is_empty)
         none = NONE_ANNOTATED if self._listed is Listed.ALL else NONE_LISTED
-        self._hint.setText(none if is_empty else ONE_TEAM)
-        self._hint.setVisible(is_empty or len(result.teams) == 1)
-        self._sentence.clear()
+        self.hint.setText(none if is_empty else ONE_TEAM)
+        self.hint.setVisible(is_empty or len(result.teams) == 1)
+        self.sentence.clear()
 
     def _show_sentence(self, row: int | None) -> None:
         comparison = self._comparison
         if comparison is None or row is None:
-            self._sentence.clear()
+            self.sentence.clear()
         elif self._listed is Listed.FP:
-            self._sentence.setText(place_sentence(self._places[row]))
+            self.sentence.setText(place_sentence(self._places[row]))
         else:
-            self._sentence.setText(object_sentence(comparison.consensus, int(self._rows[row])))
+            self.sentence.setText(object_sentence(comparison.consensus, int(self._rows[row])))
 
     def _show_legend(self, teams: int) -> None:
         """Explain the colours of the consensus, from none to all teams."""
@@ -326,9 +318,9 @@ class TeamsPanel(QWidget):
         legend.addWidget(self._legend, 1)
         layout.addLayout(legend)
         layout.addWidget(FlowBar(*self._lists.values()))
-        layout.addWidget(self._hint)
+        layout.addWidget(self.hint)
         layout.addWidget(self.table, 1)
-        layout.addWidget(self._sentence)
+        layout.addWidget(self.sentence)
         layout.addStretch(0)
         self.table.row_chosen.connect(self._on_row)
         self.table.centre_wanted.connect(lambda _row: self.centre_wanted.emit())

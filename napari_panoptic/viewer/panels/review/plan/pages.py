@@ -11,7 +11,6 @@ from qtpy.QtWidgets import (
     QCheckBox,
     QDoubleSpinBox,
     QGridLayout,
-    QPushButton,
     QSpinBox,
     QVBoxLayout,
     QWidget,
@@ -24,6 +23,7 @@ from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.review.inputs import (
     BUTTON_PX,
@@ -45,8 +45,6 @@ class AskPage(QWidget):
     """The form of a plan, and the plan that results from it."""
 
     changed = Signal()  # anything that decides the plan
-    draw_wanted = Signal()
-    back_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +65,7 @@ class AskPage(QWidget):
             "Evaluate the team in all regions to count the items.",
             stop_tooltip="",
         )
-        self.draw, self.back = QPushButton("Draw the plan"), QPushButton("Back to the plan")
+        self.draw, self.back = PushButton("Draw the plan"), PushButton("Back to the plan")
         self._set_numbers()
         self._explain()
         self._lay_out()
@@ -186,11 +184,6 @@ class AskPage(QWidget):
         for number in (self.precision, self.minutes, self.seconds, self.seed):
             number.valueChanged.connect(self._on_change)
         self.has_suspects.toggled.connect(self._on_change)
-        for button, signal in (
-            (self.draw, self.draw_wanted),
-            (self.back, self.back_wanted),
-        ):
-            button.clicked.connect(lambda _=False, s=signal: s.emit())
 
 
 MOST_NUCLEI = 999
@@ -230,15 +223,15 @@ class ItemBox(QWidget):
         self.verdicts.show_reviewer("anyone")  # a plan is shown only to a named reviewer
         self.nuclei = CountBox()
         keys = {verdict: key_text(key) for verdict, key in VERDICT_KEYS.items()}
-        self.save = QPushButton(f"Save the number   {keys[Verdict.ANNOTATION_RIGHT]}")
+        self.save = PushButton(f"Save the number   {keys[Verdict.ANNOTATION_RIGHT]}")
         unclear = Verdict.CANNOT_TELL
-        self.unclear = QPushButton(f"{verdict_title(unclear)}   {keys[unclear]}")
+        self.unclear = PushButton(f"{verdict_title(unclear)}   {keys[unclear]}")
         self._title, self._tile = PlainLabel(), QWidget()
         self._lay_out()
         self.verdicts.given.connect(self.verdict_given.emit)
         self.nuclei.entered.connect(self._on_count)
-        self.save.clicked.connect(lambda _=False: self._on_count())
-        self.unclear.clicked.connect(lambda _=False: self.verdict_given.emit(Verdict.CANNOT_TELL))
+        self.save.pushed.connect(self._on_count)
+        self.unclear.pushed.connect(lambda: self.verdict_given.emit(Verdict.CANNOT_TELL))
         self._tile.hide()
 
     def show_object(self, title: str, verdict: Verdict | None) -> None:
