@@ -18,7 +18,7 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_pixels, has_file
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
-from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
+from napari_panoptic.io.formats.format import NOTHING_STATED, LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import (
     LazyMasks,
     extra_files,
@@ -52,12 +52,7 @@ ClassMasks = dict[str, NDArray[np.int32]]
 
 
 def read_labels(
-    files: MaskFiles,
-    scheme: ClassScheme,
-    *,
-    shape: tuple[int, int] | None = None,
-    region: str | None = None,
-    team: str | None = None,
+    files: MaskFiles, scheme: ClassScheme, request: LoadRequest = NOTHING_STATED
 ) -> LoadedMasks:
     """Read the label images of one region.
 
@@ -87,11 +82,8 @@ def read_labels(
         The files.
     scheme
         The classes.
-    shape
-        Height and width that the images must have. May be None if there is
-        at least one file.
-    region, team
-        Names, for findings and errors.
+    request
+        Its shape may be None if there is at least one file.
 
     Raises
     ------
@@ -99,7 +91,6 @@ def read_labels(
         If a file cannot be read, has another size, or does not tell the
         classes of its objects.
     """
-    request = LoadRequest(shape=shape, region=region, team=team)
     if files.paths.get(""):
         loaded = _read_single(files, scheme, request)
     else:
@@ -615,11 +606,6 @@ def sidecars_beside(path: Path) -> Iterator[Path]:
         for suffix in SIDECAR_SUFFIXES:
             if has_file(sidecar := stem.with_name(stem.name + suffix)):
                 yield sidecar
-
-
-def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
-    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`."""
-    return read_labels(files, scheme, shape=request.shape, region=request.region, team=request.team)
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:
