@@ -47,7 +47,7 @@ def in_sight(open_desk, wait_until):
         desk.link._request(region=first, settings=session.protocol)
     wait_until(lambda: desk.is_settled)
     for pane, view in zip(part.panel.plots, (View.PATIENTS, View.QUALITY), strict=True):
-        pane.choose(view)
+        pane.menu.choose(view)
     desk.show_workspace("Cohort")
     wait_until(lambda: is_in_sight(part.panel) and desk.is_settled)
     return part

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QWidget,
 )
@@ -25,9 +24,9 @@ from napari_panoptic.nuclei.metrics import unit_metrics
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.groups.grouped import (
     REFERENCE_COLUMNS,
@@ -56,7 +55,7 @@ class GroupsPanel(ListPanel):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.members = ArrayTable()
-        self.kind = QComboBox()
+        self.kind = ChoiceBox(meaning="Which groups are listed.")
         self.work = WorkControls(
             "Over the cohort",
             "Sum up what splits, mergers and duplicates cost this team over all regions, from "
@@ -81,14 +80,10 @@ class GroupsPanel(ListPanel):
         """List the groups of a region; a hint if there are none."""
         self._grouped = grouped
         groups = () if grouped is None else grouped.groups
-        with QSignalBlocker(self.kind):
-            chosen = self.kind.currentData()
-            self.kind.clear()
-            self.kind.addItem(f"{_ALL} {count_text(len(groups))}", None)
-            for kind in GroupKind:
-                number = sum(group.kind is kind for group in groups)
-                self.kind.addItem(f"{kind} {count_text(number)}", kind)
-            self.kind.setCurrentIndex(max(self.kind.findData(chosen), 0))
+        counted = Counter(group.kind for group in groups)
+        kinds = [Choice(kind, f"{kind} {count_text(counted[kind])}") for kind in GroupKind]
+        all_kinds = Choice(None, f"{_ALL} {count_text(len(groups))}")
+        self.kind.show_among([all_kinds, *kinds], self.kind.choice)
         self.headline.setVisible(grouped is not None)
         self.hint.setText(empty if grouped is None else NO_GROUPS)
         if grouped is not None:
@@ -145,7 +140,7 @@ class GroupsPanel(ListPanel):
         if grouped is None or not grouped.groups:
             self.table.show_rows([])
         else:
-            kind = self.kind.currentData()
+            kind = self.kind.choice
             chosen = np.array([kind in (None, group.kind) for group in grouped.groups])
             self.table.show_rows(group_columns(grouped), chosen)
         is_empty = not self.table.rows()
@@ -178,9 +173,7 @@ class GroupsPanel(ListPanel):
         for label in (self.headline, self.what_if, self.note):
             label.setWordWrap(True)
         top = QHBoxLayout()
-        self.kind.setStyleSheet(COMPACT_COMBO)
-        self.kind.setToolTip("Which groups are listed.")
-        self.kind.currentIndexChanged.connect(lambda _index: self._fill())
+        self.kind.chosen.connect(lambda _kind: self._fill())
         top.addWidget(self.kind)
         top.addWidget(self.headline, 1)
         bottom = QHBoxLayout()
