@@ -26,7 +26,7 @@ from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import ListPanel
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
+from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.groups.grouped import (
     REFERENCE_COLUMNS,
@@ -64,7 +64,7 @@ class GroupsPanel(ListPanel):
         self.compute, self.stop = self.work.start, self.work.stop
         self.cohort = FigureTable()
         self.headline, self.what_if = RichLabel(), RichLabel()
-        self.note = PlainLabel()
+        self.note = WrappedLabel()
         self._grouped: Grouped | None = None
         self._pairs: list[tuple[int, int]] = []
         self._lay_out()
@@ -104,8 +104,7 @@ class GroupsPanel(ListPanel):
         self.work.show_count((so_far.done, so_far.total) if so_far and is_counting else None)
         self.cohort.setVisible(so_far is not None and bool(so_far.losses))
         if so_far is None:
-            self.note.setText(note)
-            self.note.setVisible(bool(note))
+            self.note.show_text(note)
             return
         if so_far.left_out:
             note += f" · {count_text(so_far.left_out)} left out: nothing to evaluate there"
@@ -170,7 +169,7 @@ class GroupsPanel(ListPanel):
         self.members.setFixedHeight(min(26 + 20 * len(self._pairs) + 16, 150))
 
     def _lay_out(self) -> None:
-        for label in (self.headline, self.what_if, self.note):
+        for label in (self.headline, self.what_if):
             label.setWordWrap(True)
         top = QHBoxLayout()
         self.kind.chosen.connect(lambda _kind: self._fill())

@@ -39,7 +39,7 @@ from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import PlotView
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import PushButton, heading
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
@@ -121,8 +121,7 @@ class PlotPane(QWidget):
         self.menu.show_choice(view)
         self.save = PushButton("Save…", "Save this plot as SVG or PNG.")
         self.plot = PlotView()
-        self.note = PlainLabel()
-        self.note.setWordWrap(True)
+        self.note = WrappedLabel()
         row, layout = QHBoxLayout(), QVBoxLayout(self)
         row.addWidget(self.menu, 1)
         row.addWidget(self.save)
@@ -176,8 +175,7 @@ class RankingPanel(QWidget):
         self.differences = ArrayTable()
         self.plots = (PlotPane(View.PATIENTS), PlotPane(View.QUALITY))
         self.patients = NameTable("Patients", "Filter by patient")
-        self.note, self._why = PlainLabel(), PlainLabel()
-        self._statistics_note = PlainLabel()
+        self.note, self._why, self._statistics_note = (WrappedLabel() for _ in range(3))
         self._shown_differences: list[Difference] = []
         self.tabs = QTabBar()
         self._upper = QSplitter(Qt.Orientation.Horizontal)
@@ -192,8 +190,7 @@ class RankingPanel(QWidget):
 
     def show_hint(self, text: str) -> None:
         """Show a sentence instead of figures of the cohort."""
-        self.note.setText(text)
-        self.note.setVisible(bool(text))
+        self.note.show_text(text)
         self._figures.setVisible(not text)
 
     def show_progress(self, progress: tuple[int, int] | None, *, is_there: bool = False) -> None:
@@ -398,8 +395,6 @@ class RankingPanel(QWidget):
 
     def _tables_page(self) -> QScrollArea:
         """Make the page of tables, which scrolls down."""
-        for label in (self.note, self._why, self._statistics_note):
-            label.setWordWrap(True)
         self.differences.setMinimumHeight(LEAST_DIFFERENCES_PX)
         rows = QVBoxLayout(self._figures)
         rows.setContentsMargins(0, 0, 0, 0)

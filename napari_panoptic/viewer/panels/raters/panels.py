@@ -40,7 +40,7 @@ from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import ScrollPanel
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
+from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
 from napari_panoptic.viewer.panels.places import PlaceNavigator, figure_column, name_column
@@ -282,8 +282,7 @@ class SlicesPanel(QWidget):
         self._current = 0
         self._why_none = ""
         self.strip = SliceStrip()
-        self.note = PlainLabel()
-        self.note.setWordWrap(True)
+        self.note = WrappedLabel()
         self.worst = QPushButton("Next worst slice")
         self.worst.setToolTip(
             "The lowest Dice among the slices in which a rater marked something, then the next "
@@ -352,8 +351,7 @@ class RatersPanel(ScrollPanel):
         super().__init__(margins_px=(6, 4, 6, 4), spacing_px=None)
         self._chosen: int | None = None
         self.strip = SpreadStrip()
-        self.note = PlainLabel()
-        self.note.setWordWrap(True)
+        self.note = WrappedLabel()
         self.pairs = FigureTable(stretch_first=False)
         self.pairs.chosen.connect(self._on_rater)
         self.quality = FigureTable(stretch_first=False)

@@ -34,7 +34,7 @@ from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.choice_menus import TickMenu
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import opens_menu
 from napari_panoptic.viewer.kit.work_controls import ThinBar
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS
@@ -104,16 +104,14 @@ class TeamsPanel(QWidget):
         self._lists: dict[Listed, QPushButton] = {}
         self._teams = QToolButton()
         self._menu = TickMenu(self._teams)
-        self.hint = PlainLabel(EMPTY)
-        self.hint.setWordWrap(True)
+        self.hint = WrappedLabel(EMPTY)
         self._legend = RichLabel()
         self._legend.setToolTip(
             "Colours go from light (no team) to dark (all teams). Outlines get thicker the fewer "
             "teams found the object; hatching gets denser the more teams have an FP there."
         )
         self._legend.setWordWrap(True)
-        self.sentence = PlainLabel()
-        self.sentence.setWordWrap(True)
+        self.sentence = WrappedLabel()
         self.count = ChoiceBox(
             [Choice(count, _COUNT_WORDS[count]) for count in Count],
             "What the colours of the consensus count.",
