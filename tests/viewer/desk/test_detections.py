@@ -158,6 +158,17 @@ def test_the_annotation_is_edited_alike(desk, layers, viewer):
     assert str(layers[Side.REFERENCE].mode) == "pan_zoom"
 
 
+def test_the_outcome_below_the_threshold_is_not_cut(desk, wait_until):
+    table = desk.points.table
+    desk.settings.slider.setValue(600)
+    column = table.titles().index("status")
+    wait_until(lambda: "ignored" in [row[column] for row in table.texts()])
+    row = [row[column] for row in table.texts()].index("ignored")
+    place = table.visualRect(table.model().index(row, column))
+    assert place.width() >= table.fontMetrics().horizontalAdvance("ignored") + place.height()
+    desk.settings.slider.setValue(0)
+
+
 def test_slider_and_curve_set_the_threshold(desk, layers):
     desk.settings.slider.setValue(600)
     low, high = desk.session.confidence_range

@@ -662,7 +662,7 @@ class TestWhenToCompute:
     ):
         snapshot, value = desk.session.snapshot, audit.value
         partial = replace(snapshot, pending=frozenset({"careful"}), evaluations={}, predictions={})
-        monkeypatch.setattr(desk.session._state, "snapshot", partial)
+        monkeypatch.setattr(desk.session, "_snapshot", partial)
         audit.refresh()
         assert not computed
         assert audit.value is value
@@ -676,7 +676,7 @@ class TestWhenToCompute:
         teams.refresh()
         assert teams.is_busy  # with what is of no use any more when others are asked for
         with monkeypatch.context() as patch:
-            patch.setattr(desk.session._state, "snapshot", partial)
+            patch.setattr(desk.session, "_snapshot", partial)
             teams.refresh()
             assert not teams.is_busy
             assert teams.comparison is shown

@@ -27,14 +27,14 @@ from napari_panoptic.nuclei.display.palette import hex_colour
 from napari_panoptic.raters.cohort import RatedCohort, RatersSettings
 from napari_panoptic.raters.levels import Comparison, RaterAgreement, Standing, standing
 from napari_panoptic.raters.objects import ObjectAgreement
-from napari_panoptic.raters.outlines import (
+from napari_panoptic.raters.slice_outlines import (
     DIVIDED_COLOUR,
     PREDICTION_COLOURS,
     REFERENCE_COLOURS,
+    Shown,
     level_colours,
     rater_colour,
 )
-from napari_panoptic.raters.slice_outlines import Shown
 from napari_panoptic.report.text import UNDEFINED, count, ratio
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
