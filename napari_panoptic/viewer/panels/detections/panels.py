@@ -477,8 +477,9 @@ _LEGEND: tuple[tuple[Side, Status, str], ...] = (
 )
 
 
-def _symbol(side: Side, colour: Rgb, *, size: int = 16) -> QPixmap:
+def _symbol(side: Side, colour: Rgb) -> QPixmap:
     """Draw a circle or a cross on a tissue-coloured ground."""
+    size = 16
     pixmap = QPixmap(2 * size, 2 * size)  # twice as fine, for sharp screens
     pixmap.setDevicePixelRatio(2.0)
     pixmap.fill(qcolor(TISSUE))

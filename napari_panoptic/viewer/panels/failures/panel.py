@@ -117,9 +117,9 @@ class FailuresPanel(QWidget):
         elif self.scope.choice is Scope.CHOSEN:
             self.scope.show_choice(Scope.ALL)
 
-    def show_progress(self, text: str, *, is_running: bool, tooltip: str = "") -> None:
+    def show_progress(self, text: str, *, is_running: bool) -> None:
         """Show how much of the cohort is evaluated; empty once all of it is."""
-        self.progress.set_text(text, tooltip=tooltip)
+        self.progress.set_text(text)
         self.progress.setVisible(bool(text))
         self.halt.setVisible(bool(text))
         self.halt.setText("Stop" if is_running else "Continue")
