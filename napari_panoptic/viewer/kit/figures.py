@@ -195,6 +195,8 @@ class Cell:
     target: object = None
 
 
+_TINT: Rgb = (90, 150, 210)
+"""Colour of shaded cells."""
 _CELL_ROLE = Qt.ItemDataRole.UserRole
 """Of the whole cell: PySide returns a target that is a string or a tuple as another type."""
 
@@ -241,16 +243,13 @@ class FigureTable(QTableWidget):
         Whether the first column takes the room that is left; otherwise all are
         as wide as their contents. If there is not enough room, headings are
         cut first, and then the table scrolls.
-    tint
-        RGB colour of shaded cells.
     """
 
     chosen = Signal(object)
 
-    def __init__(self, *, stretch_first: bool = True, tint: Rgb = (90, 150, 210)) -> None:
+    def __init__(self, *, stretch_first: bool = True) -> None:
         super().__init__()
         self._stretch_first = stretch_first
-        self._tint = tint
         self._chosen_target: object = None
         self._shown: tuple[tuple[Cell | None, ...], ...] = ()
         self._under_mouse = QModelIndex()
@@ -392,7 +391,7 @@ class FigureTable(QTableWidget):
     def _shaded(self, cell: Cell, column: int) -> QTableWidgetItem:
         item = _item(cell, column)
         if cell.shade > 0:
-            colour = qcolor(self._tint)
+            colour = qcolor(_TINT)
             colour.setAlphaF(min(0.15 + 0.7 * cell.shade, 1.0))
             item.setBackground(colour)
         return item

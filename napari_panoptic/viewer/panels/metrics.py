@@ -35,7 +35,7 @@ from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
 from napari_panoptic.viewer.kit.layouts import FlowBar, FoldButton, ScrollPanel
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import give_height, heading
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -81,10 +81,8 @@ class MetricsPanel(ScrollPanel):
         self.confusion = FigureTable()
         for table in (self.by_class, self.confusion):
             table.chosen.connect(self.behind_wanted.emit)
-        self.definitions = PlainLabel()
-        self.definitions.setWordWrap(True)
-        self.message = PlainLabel(EMPTY)
-        self.message.setWordWrap(True)
+        self.definitions = WrappedLabel()
+        self.message = WrappedLabel(EMPTY)
         self.content, self._details = QWidget(), QWidget()
         self.fold = FoldButton("", "Show or hide all metrics.", self._details)
         self._line = FlowBar(self.fold, *map(self._figure, (*_HEADLINES, *_COUNTS)))

@@ -23,7 +23,7 @@ from qtpy.QtWidgets import (
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.name_table import NameTable
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import PushButton
 
 
@@ -57,8 +57,7 @@ class PlaceNavigator(QWidget):
         self.by_patient.toggled.connect(lambda _: self.fill_places())
         self.by_patient.setVisible(with_patients)
         self.places.filter_row.addWidget(self.by_patient)
-        self.hint = PlainLabel()
-        self.hint.setWordWrap(True)
+        self.hint = WrappedLabel()
         self._progress, self.stop = QProgressBar(), PushButton("Stop")
         self.previous = PushButton("◀ Previous", f"Previous {place}, in the order of the table (K)")
         self.following = PushButton("Next ▶", f"Next {place}, in the order of the table (J)")
@@ -138,8 +137,7 @@ class PlaceNavigator(QWidget):
 
     def show_hint(self, text: str) -> None:
         """Show a text above the tables; none if empty."""
-        self.hint.setText(text)
-        self.hint.setVisible(bool(text))
+        self.hint.show_text(text)
 
     def _mark(self) -> None:
         """Mark the place, or its patient."""
@@ -178,7 +176,6 @@ class PlaceNavigator(QWidget):
         ]
 
     def _lay_out(self) -> None:
-        self.hint.setWordWrap(True)
         self.hint.hide()
         self._progress_row.hide()
         buttons, row = QHBoxLayout(), QHBoxLayout(self._progress_row)

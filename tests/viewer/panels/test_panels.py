@@ -435,14 +435,14 @@ class TestStrips:
         legend.show()
         legend._fill(Side.REFERENCE, chips)
         assert legend.chips[Side.REFERENCE, "TP"].text() == "TP 123\u2009456"
-        long = sum(legend._chips[Side.REFERENCE, chip.word].width() for chip in chips)
+        long = sum(legend.chips[Side.REFERENCE, chip.word].width() for chip in chips)
         narrow = legend.minimumSizeHint().width()
         legend.resize(narrow, 60)
         qtbot.waitUntil(lambda: legend.chips[Side.REFERENCE, "TP"].text() == "TP 123k")
-        short = sum(legend._chips[Side.REFERENCE, chip.word].width() for chip in chips)
+        short = sum(legend.chips[Side.REFERENCE, chip.word].width() for chip in chips)
         assert short < long
         assert legend._places[Side.REFERENCE].width() >= short  # nothing is cut off
-        assert "Here: 123\u2009456." in legend._chips[Side.REFERENCE, "TP"].toolTip()
+        assert "Here: 123\u2009456." in legend.chips[Side.REFERENCE, "TP"].toolTip()
         legend.resize(800, 60)
         qtbot.waitUntil(lambda: legend.chips[Side.REFERENCE, "TP"].text() == "TP 123\u2009456")
 

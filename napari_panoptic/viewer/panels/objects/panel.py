@@ -34,7 +34,7 @@ from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu, TickMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.sortable_view import CENTRE_KEYS, SortableView
 from napari_panoptic.viewer.kit.widgets import ToolButton, is_desk_key, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
@@ -140,8 +140,7 @@ class ObjectTable(QWidget):
         self._with_um = self._with_scores = False
         self._count = PlainLabel()
         self._empty = EMPTY
-        self.hint = PlainLabel(EMPTY)
-        self.hint.setWordWrap(True)
+        self.hint = WrappedLabel(EMPTY)
         self._menus: dict[str, FilterMenu] = {}
         self._verdicts: Mapping[Side, GivenVerdicts] = {}
         self._is_synchronising = False
