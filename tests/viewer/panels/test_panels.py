@@ -3,9 +3,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QPoint, QRect, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication, QLineEdit, QSlider
+from qtpy.QtWidgets import QApplication, QLineEdit, QSlider, QSplitter
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.display.behind import behind_figure
@@ -211,6 +211,18 @@ class TestSettingsPanel:
         assert panel.source.values == (None, Source.SUBMISSION)
 
 
+def test_tags_and_note_are_in_sight_before_a_reviewer_is_named(qtbot):
+    panel = make(qtbot, ReviewPanel())
+    panel.resize(458, 404)  # as in a window of 1280 x 800
+    panel.show_reviewer("", previous="Ada")
+    panel.show_object("merger 1", None)
+    panel.show()
+    assert panel.verdicts.columns == 2
+    for field in (panel.tags, panel.note):
+        place = QRect(field.mapTo(panel, QPoint(0, 0)), field.size())
+        assert panel.viewport().rect().contains(place)
+
+
 @pytest.mark.parametrize(("width", "columns"), [(240, 1), (420, 2), (700, 2)])
 def test_verdicts_have_large_buttons_in_as_many_columns_as_fit(qtbot, width, columns):
     panel = make(qtbot, ReviewPanel())
@@ -347,6 +359,20 @@ class TestNavigator:
         assert navigator.neighbour("P1_2", -1) == "P2_2"
         assert navigator.neighbour("nowhere", 1) == "P1_2"
         assert navigator.neighbour("nowhere", -1) == "P2_2"
+
+    def test_four_teams_have_room_in_a_low_panel_unless_the_user_divides_it(self, qtbot, cohort):
+        navigator = make(qtbot, Navigator())
+        navigator.resize(310, 268)
+        navigator.show_cohort(cohort, {})
+        navigator.show()
+        row = navigator.teams.table.row_height
+        assert navigator.teams.table.viewport().height() >= 4 * row - 2
+        assert navigator.places.table.viewport().height() >= 2 * row
+        splitter = navigator.findChild(QSplitter)
+        splitter.moveSplitter(150, 1)
+        before = splitter.sizes()
+        navigator.resize(310, 269)
+        assert splitter.sizes()[1] in (before[1], before[1] + 1)
 
     def test_patients_have_the_counts_of_their_regions(self, qtbot, cohort):
         navigator, told = make(qtbot, Navigator()), []

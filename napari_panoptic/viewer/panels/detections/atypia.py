@@ -24,7 +24,6 @@ from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, points_
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.shown import WrappedLabel
-from napari_panoptic.viewer.kit.sortable_view import ROW_HEIGHT
 from napari_panoptic.viewer.panels.places import figure_column, name_column
 
 _TEAM_ROWS = 7
@@ -93,7 +92,7 @@ class AtypiaPanel(QWidget):
             last = len(scores.team_names)
             names = sorted(scores.team_names, key=lambda team: scores.ranks.get(team, last))
         self.teams.show_rows(names, [] if scores is None else _team_columns(scores, names))
-        self.teams.setFixedHeight(ROW_HEIGHT * (2 + min(len(names), _TEAM_ROWS)))
+        self.teams.setFixedHeight(self.teams.table.row_height * (2 + min(len(names), _TEAM_ROWS)))
         self._note.setText("Reading the scores …" if scores is None else f"{POINTS_RULE}.")
 
     def _fill_rows(self, session: DetectionSession, frame: str) -> None:

@@ -166,7 +166,7 @@ class VerdictButtons(QWidget):
 
 
 def _button(verdict: Verdict) -> QPushButton:
-    button = QPushButton(f"{verdict_title(verdict)}   {key_text(VERDICT_KEYS[verdict])}")
+    button = QPushButton(f"{verdict_title(verdict)}  {key_text(VERDICT_KEYS[verdict])}")
     button.setCheckable(True)
     button.setMinimumHeight(BUTTON_PX)
     # Narrower than its words while the column is being made narrower.
@@ -175,7 +175,7 @@ def _button(verdict: Verdict) -> QPushButton:
     red, green, blue = VERDICT_COLOURS[verdict]
     rgb = f"{red}, {green}, {blue}"
     button.setStyleSheet(
-        f"QPushButton {{ border-left: 6px solid rgb({rgb}); padding: 4px 8px; }}"
+        f"QPushButton {{ border-left: 6px solid rgb({rgb}); padding: 4px 3px; }}"
         f"QPushButton:checked {{ font-weight: bold; background: rgba({rgb}, 110); }}"
         f"QPushButton:disabled {{ border-left: 6px solid rgba({rgb}, 90); }}"
     )

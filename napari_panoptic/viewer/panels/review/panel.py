@@ -45,7 +45,7 @@ NOTHING_TO_JUDGE = (
     "another region or team."
 )
 NO_OBJECT = "Select an object, or press N for the next failure."
-WHO = "Who reviews? Verdicts are kept under this name; others do not see them."
+WHO = "Who reviews? Others do not see your verdicts."
 LONGEST_NAME = 40
 """Letters of a name on a button."""
 WHAT_IF = (
@@ -361,8 +361,8 @@ class ReviewPanel(ScrollPanel):
         self.settings.add(self._who)
         self.settings.add(_boxed(PlainLabel("Name"), (self.name, 1)))
         self.settings.add(FlowBar(self.same))
-        self.settings.add(_boxed((self.where, 1), self.place))
-        self.settings.add(FlowBar(self.compare))
+        self.settings.add(self.where)
+        self.settings.add(FlowBar(self.place, self.compare))
         self.what_if.add(self._figures_hint)
         self.what_if.add(self._figures)
 
