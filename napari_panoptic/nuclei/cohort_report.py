@@ -35,11 +35,14 @@ from napari_panoptic.nuclei.regions.cohort_evaluation import (
     statistics_of,
 )
 from napari_panoptic.nuclei.regions.conditions import (
+    LESSONS_NEIGHBOURS,
     Condition,
+    Robustness,
     lessons_conditions,
     protocol_conditions,
     radius_conditions,
     shift_conditions,
+    star,
     threshold_conditions,
 )
 from napari_panoptic.nuclei.regions.experiment import (
@@ -51,11 +54,6 @@ from napari_panoptic.nuclei.regions.experiment import (
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.result_store import PartStore, RegionResults
 from napari_panoptic.nuclei.regions.results import RegionResult
-from napari_panoptic.nuclei.regions.robustness import (
-    LESSONS_NEIGHBOURS,
-    Robustness,
-    star,
-)
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.nuclei.scores.cohort_scores import CohortScores, cohort_scores

@@ -22,7 +22,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.display.palette import TEAM_COLOURS, team_styles
 from napari_panoptic.nuclei.explain.slice_conditions import Curve, failure_curve
 from napari_panoptic.nuclei.protocols import ProtocolTable
-from napari_panoptic.nuclei.regions.robustness import Robustness
+from napari_panoptic.nuclei.regions.conditions import Robustness
 from napari_panoptic.report import plots
 from napari_panoptic.report.plots import Plot, Point
 from napari_panoptic.statistics.friedman import compare_teams, critical_difference
@@ -260,7 +260,7 @@ def test_rank_lines_show_ranks_and_draw_ties_beside_each_other() -> None:
 
 
 def test_curves_ring_the_points_at_which_ranks_change() -> None:
-    from napari_panoptic.nuclei.regions.robustness import RankChange
+    from napari_panoptic.nuclei.regions.conditions import RankChange
 
     change = RankChange("alpha", ("a", "b"), (1, 2))
     found = robustness([[0.3, 0.1], [0.2, 0.2]], ("a", "b"), [change])

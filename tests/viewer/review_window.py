@@ -127,7 +127,7 @@ class ReviewWindow:
 
     def open_settings(self):
         """Open the section with the reviewer's name, the file and the comparison."""
-        self.panel.settings.expand(animate=False)
+        self.panel.settings.fold.setChecked(True)
 
     def button(self, start):
         """Return the button whose text starts so, in any case; None where none is shown."""

@@ -43,7 +43,7 @@ from napari_panoptic.io.cohorts.patterns import (
 from napari_panoptic.io.cohorts.shelves import Found, Key, Shelf, places_on
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO
 from napari_panoptic.io.formats.format import Item, ListItems
-from napari_panoptic.io.formats.labels.arrays import array_items, holds_many_images
+from napari_panoptic.io.formats.labels.arrays import array_items
 from napari_panoptic.io.formats.labels.label_images import (
     SIDECAR_SUFFIXES,
     area_beside,
@@ -51,6 +51,7 @@ from napari_panoptic.io.formats.labels.label_images import (
     sidecars_beside,
 )
 from napari_panoptic.io.formats.registry import known_forms, plugin_findings
+from napari_panoptic.io.images.arrays import holds_many_images
 from napari_panoptic.nuclei.values.cohort import (
     UNSTATED,
     Cohort,

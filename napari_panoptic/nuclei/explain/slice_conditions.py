@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.text import LONGEST_WORD, shortened
 from napari_panoptic.nuclei.explain.covariates import TEXTS, CovariateText
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.statistics.rates import rate_bands
+from napari_panoptic.statistics.bootstrap import rate_bands
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]

@@ -33,9 +33,14 @@ from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.reading import TooLargeError
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.regions.results import RegionResult, unreadable_region, with_figures
+from napari_panoptic.nuclei.regions.results import (
+    RegionCounts,
+    RegionResult,
+    counts_of_rows,
+    unreadable_region,
+    with_figures,
+)
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
-from napari_panoptic.nuclei.regions.stored_objects import RegionCounts, counts_of_rows
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Scoring
 from napari_panoptic.statistics.differences import (

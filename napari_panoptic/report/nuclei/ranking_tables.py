@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from napari_panoptic.common.spreadsheets import inert_cells
-from napari_panoptic.common.text import utf8
+from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.report.nuclei.tables import patients_table
 from napari_panoptic.report.writing import check_writable, write_bytes
@@ -41,10 +40,7 @@ def write_ranking_tables(report: CohortReport, folder: Path) -> list[Path]:
     tables = {folder / name: table for name, table in ranking_tables(report).items()}
     for path in tables:
         check_writable(path)
-    return [
-        write_bytes(path, utf8(inert_cells(table).to_csv(index=False, lineterminator="\n")))
-        for path, table in tables.items()
-    ]
+    return [write_bytes(path, csv_bytes(table)) for path, table in tables.items()]
 
 
 def _protocols(report: CohortReport) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display.palette import team_styles
 from napari_panoptic.nuclei.protocols import ProtocolTable
-from napari_panoptic.nuclei.regions.robustness import Robustness
+from napari_panoptic.nuclei.regions.conditions import Robustness
 from napari_panoptic.report.plots.theme import (
     INK,
     NORMAL,

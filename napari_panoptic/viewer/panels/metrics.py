@@ -7,8 +7,6 @@ import math
 from psygnal import Signal
 from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
-    QFrame,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -35,9 +33,10 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS, detection_counts
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
-from napari_panoptic.viewer.kit.layouts import FlowBar, FoldButton
+from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
+from napari_panoptic.viewer.kit.layouts import FlowBar, FoldButton, ScrollPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import Cell, Figure, FigureTable, give_height, heading
+from napari_panoptic.viewer.kit.widgets import give_height, heading
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 _HEADLINES = ("pq", "sq", "dq", "detection_f1")
@@ -65,7 +64,7 @@ Shown = Evaluation | Evaluation[TiledPair]
 """What figures are shown of: a region in memory, or a slide that was evaluated in windows."""
 
 
-class MetricsPanel(QScrollArea):
+class MetricsPanel(ScrollPanel):
     """PQ, SQ, DQ, F1 and counts in a line; unfolded, all figures and the confusion matrix.
 
     Every figure is a link to the objects behind it; the signal has the filter
@@ -75,9 +74,7 @@ class MetricsPanel(QScrollArea):
     behind_wanted = Signal(ObjectFilter)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        super().__init__(parent, margins_px=(3, 4, 3, 4), spacing_px=None)
         self.figures: dict[str, Figure] = {}
         self._shown: tuple[Shown, ClassScheme] | None = None
         self.by_class = FigureTable()
@@ -144,12 +141,9 @@ class MetricsPanel(QScrollArea):
         self._fill_confusion(evaluation, scheme)
 
     def _lay_out(self) -> None:
-        body = QWidget()
-        outer = QVBoxLayout(body)
-        outer.setContentsMargins(3, 4, 3, 4)
-        outer.addWidget(self.message)
-        outer.addWidget(self.content)
-        outer.addStretch(1)
+        self._rows.addWidget(self.message)
+        self._rows.addWidget(self.content)
+        self._rows.addStretch(1)
         line = QVBoxLayout(self.content)
         line.setContentsMargins(0, 0, 0, 0)
         line.addWidget(self._line)
@@ -167,7 +161,6 @@ class MetricsPanel(QScrollArea):
         meaning = "Rows: class in the annotation. Columns: predicted class."
         layout.addWidget(heading("Confusion matrix", meaning))
         layout.addWidget(self.confusion)
-        self.setWidget(body)
 
     def _on_fold(self, unfolded: bool) -> None:
         PREFERENCES.set_unfolded("metrics", unfolded)

@@ -11,9 +11,7 @@ from qtpy.QtCore import QEvent, Qt
 from qtpy.QtGui import QGuiApplication, QImage, QPalette, QPixmap, QResizeEvent
 from qtpy.QtWidgets import (
     QBoxLayout,
-    QFrame,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -27,6 +25,7 @@ from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.kit.layouts import ScrollPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 from napari_panoptic.viewer.panels.failures.crops import crop_picture
 from napari_panoptic.viewer.panels.part import Connections
@@ -89,15 +88,13 @@ class Card:
         return "\n".join(head + [f"{name}: {plain_text(value)}" for name, value in self.lines])
 
 
-class ObjectCard(QScrollArea):
+class ObjectCard(ScrollPanel):
     """Shows the selected object; its text can be selected and copied."""
 
     object_wanted = Signal(Side, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        super().__init__(parent, margins_px=(6, 4, 6, 4), spacing_px=None)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.card: Card | None = None
         self.hint = PlainLabel(EMPTY)
@@ -162,13 +159,9 @@ class ObjectCard(QScrollArea):
         self._columns.setContentsMargins(0, 0, 0, 0)
         self._columns.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
         self._columns.addLayout(texts, 1)
-        body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(6, 4, 6, 4)
-        layout.addWidget(self.hint)
-        layout.addWidget(self._content)
-        layout.addStretch(1)
-        self.setWidget(body)
+        self._rows.addWidget(self.hint)
+        self._rows.addWidget(self._content)
+        self._rows.addStretch(1)
 
     def _draw(self, card: Card) -> None:
         self._picture.setVisible(card.draw is not None)

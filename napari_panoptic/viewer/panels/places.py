@@ -41,8 +41,6 @@ class PlaceNavigator(QWidget):
     """
 
     place_chosen = Signal(str)
-    team_chosen = Signal(str)
-    filter_left = Signal()  # the keys belong to the image again
 
     def __init__(
         self, place: str, *, with_patients: bool = True, parent: QWidget | None = None
@@ -67,8 +65,6 @@ class PlaceNavigator(QWidget):
         self._progress_row, self.body = QWidget(), QWidget()
         self.above = QVBoxLayout()
         self.places.chosen.connect(self._on_place)
-        self.places.filter_left.connect(self.filter_left.emit)
-        self.teams.chosen.connect(self.team_chosen.emit)
         self._lay_out()
 
     def place_figures(self, names: Sequence[str]) -> list[Column]:

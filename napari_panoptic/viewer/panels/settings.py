@@ -59,8 +59,6 @@ _DIFFERS = "● "
 class SettingsPanel(FormPanel):
     """Team, source and evaluation settings; every change emits a signal."""
 
-    team_chosen = Signal(str)
-    source_chosen = Signal(object)  # Source | None
     settings_chosen = Signal(EvaluationSettings)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -128,8 +126,6 @@ class SettingsPanel(FormPanel):
         self.threshold.chosen.connect(lambda value: self._on_change("iou_threshold", value))
         for name, combo in self.combos.items():
             combo.chosen.connect(lambda value, n=name: self._on_change(n, value))
-        self.team.chosen.connect(self.team_chosen.emit)
-        self.source.chosen.connect(self.source_chosen.emit)
         self.reset.setToolTip("Go back to the protocol's settings.")
         self.reset.pushed.connect(lambda: self.settings_chosen.emit(self._protocol))
         self.open.setToolTip("Choose a folder with images, annotations and predictions.")

@@ -71,10 +71,6 @@ class SlideBar(QWidget):
         """Return the text about work under way; empty if there is none."""
         return "" if self._progress.isHidden() else self._progress.format()
 
-    def press(self) -> None:
-        """Do what can be done, as a click does."""
-        self.button.click()
-
     def show_nothing(self) -> None:
         """Hide the line: no slide is shown."""
         self.hide()
@@ -198,7 +194,7 @@ class LegendStrip(QWidget):
         self._look = Look()
         self._places: dict[Side, QWidget] = {}
         self._rows: dict[Side, QHBoxLayout] = {}
-        self._chips: dict[tuple[Side, str], QToolButton] = {}
+        self.chips: dict[tuple[Side, str], QToolButton] = {}
         self._shown: dict[Side, Sequence[Chip]] = {}
         self._of_objects: list[QWidget] = []
         self.instead = RichLabel()
@@ -242,10 +238,6 @@ class LegendStrip(QWidget):
         self.show_look(self._look)
         self.show_counts(None, None, None, None)
 
-    def chip_text(self, side: Side, word: str) -> str:
-        """Return what a chip says."""
-        return self._chips[side, word].text()
-
     def show_counts(
         self,
         outcomes: Outcomes | None,
@@ -287,7 +279,7 @@ class LegendStrip(QWidget):
         self._fit_all()
 
     def _fill(self, side: Side, chips: Sequence[Chip]) -> None:
-        if [chip.word for chip in chips] != [word for s, word in self._chips if s is side]:
+        if [chip.word for chip in chips] != [word for s, word in self.chips if s is side]:
             self._rebuild(side, chips)
         self._shown[side] = chips
         self._fit(side)
@@ -316,7 +308,7 @@ class LegendStrip(QWidget):
 
     def _write(self, side: Side, chip: Chip, *, is_short: bool) -> int:
         """Write a chip, and give the width that it takes."""
-        button = self._chips[side, chip.word]
+        button = self.chips[side, chip.word]
         to_text = styles.short_count_text if is_short else styles.count_text
         word = _SHORT_WORDS.get(chip.word, chip.word) if is_short else chip.word
         number = styles.UNDEFINED if chip.count is None else to_text(chip.count)
@@ -334,8 +326,8 @@ class LegendStrip(QWidget):
             if (widget := item.widget()) is not None:
                 widget.hide()
                 widget.deleteLater()
-        for key in [key for key in self._chips if key[0] is side]:
-            del self._chips[key]
+        for key in [key for key in self.chips if key[0] is side]:
+            del self.chips[key]
         for chip in chips:
             button = QToolButton()
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -346,7 +338,7 @@ class LegendStrip(QWidget):
             button.clicked.connect(
                 lambda _=False, s=side, w=chip.word: self.chip_clicked.emit(s, w)
             )
-            self._chips[side, chip.word] = button
+            self.chips[side, chip.word] = button
             row.addWidget(button)
         row.addStretch(1)
 

@@ -166,7 +166,7 @@ def test_defect_05_left_edits_are_discarded_and_changed_files_are_noticed(
 def test_defect_05_edits_of_another_region_are_led_to(open_window, close_desk, wait_until):
     desk, part = open_window()
     first, second = (region.name for region in desk.session.cohort.regions[:2])
-    desk.panels.navigator.region_chosen.emit(second)
+    desk.panels.navigator.place_chosen.emit(second)
     wait_until(lambda: desk.is_settled)
     draw(desk, part, wait_until)
     erased = shown_ids(desk, Side.PREDICTION)
@@ -193,7 +193,7 @@ def test_defect_05_the_closing_dialog_saves(
     desk, part = open_window()
     drawn = {}
     for region in [region.name for region in desk.session.cohort.regions[:regions]]:
-        desk.panels.navigator.region_chosen.emit(region)
+        desk.panels.navigator.place_chosen.emit(region)
         wait_until(lambda: desk.is_settled)
         draw(desk, part, wait_until)
         drawn[region] = shown_ids(desk, Side.PREDICTION)

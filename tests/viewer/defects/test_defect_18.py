@@ -47,7 +47,7 @@ def test_defect_18_fp_by_class_is_split_into_unmatched_and_misclassified(panel, 
     legend = LegendStrip()
     qtbot.addWidget(legend)
     legend.show_counts(found.outcomes, found.pair.reference, found.pair.prediction, SCHEME)
-    assert legend.chip_text(Side.PREDICTION, "FP") == "FP 1"
+    assert legend.chips[Side.PREDICTION, "FP"].text() == "FP 1"
     by_class = sum(int(row[2]) for row in panel.by_class.texts())
     assert by_class == 2
     said = panel.definitions.text()

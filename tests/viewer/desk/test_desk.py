@@ -49,7 +49,7 @@ class TestChanging:
     @pytest.mark.long
     def test_layers_are_reused_for_another_region(self, desk, viewer, wait_until):
         before = list(viewer.layers)
-        desk.panels.navigator.choose_region(SECOND)
+        desk.panels.navigator.places.choose(SECOND)
         wait_until(lambda: desk.is_settled)
         assert list(viewer.layers) == before
         shape = desk.session.snapshot.shape
@@ -78,7 +78,7 @@ class TestChanging:
         told = []
         monkeypatch.setattr(work, "load_in_steps", fail)
         monkeypatch.setattr(link, "show_error", told.append)
-        desk.panels.navigator.choose_region(SECOND)
+        desk.panels.navigator.places.choose(SECOND)
         wait_until(lambda: desk.is_settled)
         assert told == ["the disk is on fire"]
         assert desk.session.snapshot.region.name == FIRST
@@ -89,7 +89,7 @@ class TestManners:
     @pytest.mark.long
     def test_layers_of_others_are_left_alone(self, desk, viewer, wait_until):
         mine = viewer.add_points([[1, 2]], name="reference")
-        desk.panels.navigator.choose_region(SECOND)
+        desk.panels.navigator.places.choose(SECOND)
         wait_until(lambda: desk.is_settled)
         assert mine in viewer.layers
         assert mine.data.tolist() == [[1, 2]]
@@ -99,7 +99,7 @@ class TestManners:
     def test_a_deleted_layer_comes_back_with_the_next_region(self, desk, viewer, wait_until):
         viewer.layers.remove("reference")
         desk.session.select_row(Side.REFERENCE, 0)
-        desk.panels.navigator.choose_region(SECOND)
+        desk.panels.navigator.places.choose(SECOND)
         wait_until(lambda: desk.is_settled)
         names = [layer.name for layer in viewer.layers]
         assert names.index("image") < names.index("reference") < names.index("merger")
@@ -109,7 +109,7 @@ class TestManners:
         self, desk, viewer, canvas, wait_until
     ):
         viewer.layers["reference"].visible = False
-        desk.panels.navigator.choose_region(SECOND)
+        desk.panels.navigator.places.choose(SECOND)
         wait_until(lambda: desk.is_settled)
         assert not viewer.layers["reference"].visible
         QTest.keyClick(canvas, Qt.Key.Key_H)
@@ -117,7 +117,7 @@ class TestManners:
 
     @pytest.mark.long
     def test_masks_cannot_be_painted_by_accident(self, desk, viewer, wait_until):
-        desk.panels.navigator.choose_region(SECOND)
+        desk.panels.navigator.places.choose(SECOND)
         wait_until(lambda: desk.is_settled)
         assert not any(viewer.layers[name].editable for name in ("reference", "merger"))
 

@@ -93,7 +93,7 @@ class TestOpening:
 
     def test_legend_counts_the_objects(self, desk):
         count = desk.session.evaluation.outcomes.reference.count(Status.FN)
-        assert desk.panels.legend.chip_text(Side.REFERENCE, "FN") == f"FN {count}"
+        assert desk.panels.legend.chips[Side.REFERENCE, "FN"].text() == f"FN {count}"
 
     def test_the_whole_region_is_in_view(self, viewer):
         height, width = viewer.layers["image"].data.shape[:2]
@@ -355,7 +355,7 @@ class TestChanging:
         desk.panels.settings.threshold.setValue(0.7)
         wait_until(lambda: desk.is_settled)
         assert viewer.scene.camera.zoom == zoom
-        desk.panels.navigator.choose_region(THIRD)
+        desk.panels.navigator.places.choose(THIRD)
         wait_until(lambda: desk.is_settled)
         assert viewer.scene.camera.zoom < zoom
 

@@ -16,8 +16,7 @@ from qtpy.QtTest import QTest
 from napari_panoptic.common.errors import CohortError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.raters.evaluate import CaseImages, evaluate_raters
-from napari_panoptic.raters.outlines import outline_segments
-from napari_panoptic.raters.slice_outlines import Shown
+from napari_panoptic.raters.slice_outlines import Shown, outline_segments
 from napari_panoptic.report.text import UNDEFINED, ratio
 from napari_panoptic.samples.raters import write_raters_sample
 from napari_panoptic.viewer import opening

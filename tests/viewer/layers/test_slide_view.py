@@ -101,8 +101,10 @@ def test_a_slide_has_figures_table_and_layers(desk, viewer, slide_cohort):
     objects = len(pair.reference) + len(pair.prediction)
     assert desk.panels.objects.count_text().startswith(f"{objects} of {objects}")
     assert f"PQ {evaluation.metrics.pq:.3f}"[:8] in desk.panels.title.figure.text()
-    assert desk.panels.legend.chip_text(Side.REFERENCE, "FN").endswith(
-        str(evaluation.outcomes.reference.count(Status.FN))
+    assert (
+        desk.panels.legend.chips[Side.REFERENCE, "FN"]
+        .text()
+        .endswith(str(evaluation.outcomes.reference.count(Status.FN)))
     )
     assert desk.panels.navigator.places.text(SLIDE, "PQ") == f"{evaluation.metrics.pq:.3f}"
     names = [layer.name for layer in viewer.layers if layer.name != "selected object"]
@@ -265,7 +267,7 @@ def test_other_settings_and_teams(desk, viewer, wait_until, slide_cohort):
 @pytest.mark.long
 @pytest.mark.parametrize("_time", [1, 2])  # with layers that are new, and with those put away
 def test_from_slide_to_region_and_back(desk, viewer, wait_until, _time):
-    desk.panels.navigator.choose_region(SMALL)
+    desk.panels.navigator.places.choose(SMALL)
     wait_until(lambda: desk.is_settled)
     assert desk.link.scene.stand_in is None
     assert desk.session.evaluation is not None
@@ -273,7 +275,7 @@ def test_from_slide_to_region_and_back(desk, viewer, wait_until, _time):
     assert viewer.layers["reference"].data.shape == SHAPES[SMALL]
     assert names_of_visible(viewer) == ["image", "reference", desk.session.team]
     assert desk.panels.title.slide.text() == ""
-    desk.panels.navigator.choose_region(SLIDE)
+    desk.panels.navigator.places.choose(SLIDE)
     wait_until(lambda: desk.is_settled)
     assert desk.link.scene.stand_in is desk.link.slides
     team = desk.session.team
@@ -299,7 +301,7 @@ def test_an_evaluation_is_stopped_and_taken_up_again(desk, viewer, wait_until):
     assert shown_text(bar.button) == EVALUATE
     assert "not evaluated" in desk.panels.title.title()
     desk.link.loader.busy_changed.disconnect(stop)
-    bar.press()
+    bar.button.click()
     wait_until(lambda: desk.is_settled)
     assert desk.session.shown is not None
     assert shown_text(bar.button) == ""

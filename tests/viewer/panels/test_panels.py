@@ -126,7 +126,7 @@ class TestSettingsPanel:
     def test_showing_tells_nothing(self, qtbot, cohort):
         panel = make(qtbot, SettingsPanel())
         told = []
-        for signal in (panel.settings_chosen, panel.team_chosen, panel.source_chosen):
+        for signal in (panel.settings_chosen, panel.team.chosen, panel.source.chosen):
             signal.connect(told.append)
         panel.show_cohort(cohort)
         panel.show_team("second")
@@ -214,7 +214,7 @@ class TestSettingsPanel:
 @pytest.mark.parametrize(("width", "columns"), [(240, 1), (420, 2), (700, 2)])
 def test_verdicts_have_large_buttons_in_as_many_columns_as_fit(qtbot, width, columns):
     panel = make(qtbot, ReviewPanel())
-    panel.settings.collapse(animate=False)
+    panel.settings.fold.setChecked(False)
     panel.resize(width, 700)
     panel.show()
     qtbot.waitUntil(lambda: panel.verdicts.columns == columns)
@@ -314,13 +314,13 @@ class TestNavigator:
     def test_clicks_are_told_and_showing_is_not(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
         told = []
-        navigator.region_chosen.connect(told.append)
-        navigator.team_chosen.connect(told.append)
+        navigator.place_chosen.connect(told.append)
+        navigator.teams.chosen.connect(told.append)
         navigator.show_cohort(cohort, {})
         navigator.show_region("P1_2")
         navigator.show_team("second")
         assert told == []
-        navigator.choose_region("P2_1")
+        navigator.places.choose("P2_1")
         assert told == ["P2_1"]
 
     def test_a_region_is_found_by_its_patient(self, qtbot, cohort):
@@ -355,7 +355,7 @@ class TestNavigator:
             summaries["P1_2", "first"], metrics=empty_pair().metrics
         )
         navigator.show_cohort(cohort, summaries)
-        navigator.region_chosen.connect(told.append)
+        navigator.place_chosen.connect(told.append)
         navigator.show_team("first")
         navigator.show_region("P1_2")
         navigator.by_patient.setChecked(True)
@@ -423,9 +423,9 @@ class TestStrips:
         evaluation = four_fates()
         pair = evaluation.pair
         legend.show_counts(evaluation.outcomes, pair.reference, pair.prediction, SCHEME)
-        assert legend.chip_text(Side.REFERENCE, "FN") == "FN 1"
-        assert legend.chip_text(Side.PREDICTION, "FP") == "FP 1"
-        assert legend.chip_text(Side.REFERENCE, "ignored") == "ignored 1"
+        assert legend.chips[Side.REFERENCE, "FN"].text() == "FN 1"
+        assert legend.chips[Side.PREDICTION, "FP"].text() == "FP 1"
+        assert legend.chips[Side.REFERENCE, "ignored"].text() == "ignored 1"
 
     def test_counts_of_a_slide_are_shortened_where_they_do_not_fit(self, qtbot):
         legend = make(qtbot, LegendStrip())
@@ -434,25 +434,25 @@ class TestStrips:
         legend.resize(800, 60)
         legend.show()
         legend._fill(Side.REFERENCE, chips)
-        assert legend.chip_text(Side.REFERENCE, "TP") == "TP 123\u2009456"
+        assert legend.chips[Side.REFERENCE, "TP"].text() == "TP 123\u2009456"
         long = sum(legend._chips[Side.REFERENCE, chip.word].width() for chip in chips)
         narrow = legend.minimumSizeHint().width()
         legend.resize(narrow, 60)
-        qtbot.waitUntil(lambda: legend.chip_text(Side.REFERENCE, "TP") == "TP 123k")
+        qtbot.waitUntil(lambda: legend.chips[Side.REFERENCE, "TP"].text() == "TP 123k")
         short = sum(legend._chips[Side.REFERENCE, chip.word].width() for chip in chips)
         assert short < long
         assert legend._places[Side.REFERENCE].width() >= short  # nothing is cut off
         assert "Here: 123\u2009456." in legend._chips[Side.REFERENCE, "TP"].toolTip()
         legend.resize(800, 60)
-        qtbot.waitUntil(lambda: legend.chip_text(Side.REFERENCE, "TP") == "TP 123\u2009456")
+        qtbot.waitUntil(lambda: legend.chips[Side.REFERENCE, "TP"].text() == "TP 123\u2009456")
 
     def test_by_class_the_classes_are_counted(self, qtbot):
         legend = make(qtbot, LegendStrip())
         legend.show_look(Look(ColourBy.CLASS, Display.FILL))
         pair = four_fates().pair
         legend.show_counts(None, pair.reference, pair.prediction, SCHEME)
-        assert legend.chip_text(Side.REFERENCE, "Long") == "Long 2"
-        assert legend.chip_text(Side.PREDICTION, "Round") == "Round 1"
+        assert legend.chips[Side.REFERENCE, "Long"].text() == "Long 2"
+        assert legend.chips[Side.PREDICTION, "Round"].text() == "Round 1"
 
     def test_filled_objects_have_a_slider_for_their_opacity(self, qtbot):
         legend = make(qtbot, LegendStrip())

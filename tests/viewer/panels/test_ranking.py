@@ -312,7 +312,7 @@ class TestRoom:
         panel.show()
         pages = (panel.compute, panel.plots[0], panel.patients)
         for number, page in enumerate(pages):
-            panel.show_page(number)
+            panel.tabs.setCurrentIndex(number)
             qtbot.waitUntil(lambda page=page: is_in_sight(page))
             assert panel.minimumSizeHint().width() <= 400
             others = {1, 2} - {number}

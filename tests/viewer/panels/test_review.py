@@ -261,7 +261,7 @@ class TestVerdicts:
         desk.raise_part(part)
         holder = getattr(panel, field)
         line = panel.tags.line if field == "tags" else holder
-        panel.settings.expand(animate=False)
+        panel.settings.fold.setChecked(True)
         window = panel.window()
         holder.setFocus()
         assert window.focusWidget() is line

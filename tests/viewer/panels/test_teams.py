@@ -316,7 +316,7 @@ class TestSideBySide:
         wait_until(lambda: desk.is_settled)
         seen, active = names_of_visible(viewer), viewer.layers.selection.active
         press(teams.panel.button(ViewMode.GRID))
-        wait_until(teams.panel.is_counting)
+        wait_until(lambda: not teams.panel.progress.isHidden())
         number = len(viewer.layers)
         wait_until(lambda: len(viewer.layers) > number + 2)
         assert names_of_visible(viewer) == seen
@@ -325,7 +325,7 @@ class TestSideBySide:
         assert not desk.is_settled
         wait_until(lambda: desk.is_settled)
         assert teams.grid.is_on
-        assert not teams.panel.is_counting()
+        assert teams.panel.progress.isHidden()
         for team in teams.grid.teams:
             assert teams.grid.layer(team, "image").visible
             assert teams.grid.layer(team, "objects").visible
@@ -339,7 +339,7 @@ class TestSideBySide:
         press(teams.panel.button(ViewMode.GRID))
         wait_until(lambda: len(viewer.layers) > len(before) + 3)
         press(teams.panel.button(ViewMode.ONE))
-        assert not teams.panel.is_counting()
+        assert teams.panel.progress.isHidden()
         wait_until(lambda: desk.is_settled)
         assert list(viewer.layers) == before
         assert not teams.grid.is_on
@@ -350,7 +350,7 @@ class TestSideBySide:
         press(teams.panel.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         press(teams.panel.button(ViewMode.GRID))
-        wait_until(teams.panel.is_counting)
+        wait_until(lambda: not teams.panel.progress.isHidden())
         desk.panels.settings.threshold.setValue(0.8)
         wait_until(lambda: desk.is_settled and teams.grid.is_on)
         evaluations = desk.session.snapshot.evaluations
@@ -609,9 +609,9 @@ class TestGroups:
     def test_the_cohort_is_summed_up_in_the_background(self, desk, filled, wait_until):
         panel = filled.panel
         press(panel.compute)
-        assert panel.is_counting()
+        assert panel.work.is_running
         wait_until(lambda: desk.is_settled)
-        assert not panel.is_counting()
+        assert not panel.work.is_running
         total = panel.cohort.texts()[-1]
         losses = filled._losses.losses
         assert total[0] == "all kinds"
@@ -662,7 +662,7 @@ class TestWhenToCompute:
     ):
         snapshot, value = desk.session.snapshot, audit.value
         partial = replace(snapshot, pending=frozenset({"careful"}), evaluations={}, predictions={})
-        monkeypatch.setattr(desk.session._state, "snapshot", partial)
+        monkeypatch.setattr(desk.session, "_snapshot", partial)
         audit.refresh()
         assert not computed
         assert audit.value is value
@@ -676,7 +676,7 @@ class TestWhenToCompute:
         teams.refresh()
         assert teams.is_busy  # with what is of no use any more when others are asked for
         with monkeypatch.context() as patch:
-            patch.setattr(desk.session._state, "snapshot", partial)
+            patch.setattr(desk.session, "_snapshot", partial)
             teams.refresh()
             assert not teams.is_busy
             assert teams.comparison is shown

@@ -167,7 +167,7 @@ def test_every_key_that_widgets_take_is_listed():
         "panels/slices/panel": keys.SLICE_KEYS,
         "kit/sortable_view": keys.TABLE_KEYS,
         "kit/name_table": keys.FILTER_KEYS,
-        "kit/widgets": keys.FIGURE_KEYS,
+        "kit/figures": keys.FIGURE_KEYS,
         "kit/inputs": keys.SLIDER_KEYS,
         "kit/tour": keys.TOUR_KEYS,
     }

@@ -33,7 +33,7 @@ from napari_panoptic.io.formats.labels.masks import (
 )
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.io.pixels.label_windows import TiledPixels, absent_chunks, open_pixels
-from napari_panoptic.kernels.lookup import look_up, run_values, search
+from napari_panoptic.kernels.relabel import look_up_ids, run_values, search_ids
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage, Vanished, region_ids
@@ -459,9 +459,9 @@ class _Lookup:
         """Return the numbers of a window, 0 for ids without one, and those ids."""
         numbers = np.empty(window.shape, np.int32)
         if len(self.ids):
-            has_strangers = search(window, self.ids, self.numbers, numbers)
+            has_strangers = search_ids(window, self.ids, self.numbers, numbers)
         else:
-            has_strangers = look_up(window, self.numbers, numbers)
+            has_strangers = look_up_ids(window, self.numbers, numbers)
         strangers = np.zeros(0, np.int64)
         if has_strangers:
             strangers = np.unique(window[numbers < 0]).astype(np.int64)

@@ -31,9 +31,10 @@ from napari_panoptic.nuclei.display.styles import (
 from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO
 from napari_panoptic.viewer.panels.audit.audited import Audited, object_columns, spill_columns
 
 EMPTY = (
@@ -70,7 +71,6 @@ class AuditPanel(ListPanel):
 
     policies_chosen = Signal()
     object_chosen = Signal(Side, int)
-    centre_wanted = Signal()
     marks_changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -259,7 +259,6 @@ class AuditPanel(ListPanel):
         layout.addWidget(self.sentence)
         layout.addStretch(0)
         self.table.row_chosen.connect(self._on_row)
-        self.table.centre_wanted.connect(lambda _row: self.centre_wanted.emit())
 
     def _menus(self) -> FlowBar:
         pairs = []

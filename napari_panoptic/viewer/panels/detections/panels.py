@@ -38,15 +38,14 @@ from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, decimal
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import DETECTION_KEYS, KEY_LIST, key_text
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 from napari_panoptic.viewer.kit.title_strip import FigureTitle
 from napari_panoptic.viewer.kit.widgets import (
     TISSUE,
-    Cell,
     ElidedLabel,
-    FigureTable,
     FormPanel,
     PushButton,
     ToolButton,
@@ -256,7 +255,6 @@ def _colour(word: str) -> Rgb:
 class DetectionSettingsPanel(FormPanel):
     """Team, distance, threshold, and what is done with edits."""
 
-    team_chosen = Signal(str)
     settings_chosen = Signal(DetectionSettings)
     tool_wanted = Signal(object, object)  # Side or None, Tool
     undo_wanted = Signal(bool)  # back?
@@ -339,10 +337,6 @@ class DetectionSettingsPanel(FormPanel):
         """Take the tool of a button, or put it down."""
         self.tool_wanted.emit(side, tool if checked else Tool.LOOK)
 
-    def threshold_text(self) -> str:
-        """Return the text about the threshold."""
-        return self._threshold.text()
-
     def _lay_out(self) -> None:
         distance, threshold = QHBoxLayout(), QHBoxLayout()
         distance.addWidget(self.distance, 1)
@@ -370,7 +364,6 @@ class DetectionSettingsPanel(FormPanel):
             form.addRow(row)
 
     def _connect(self) -> None:
-        self.team.chosen.connect(self.team_chosen.emit)
         self.distance.valueChanged.connect(lambda _: self._choose())
         self.slider.valueChanged.connect(lambda _: self._choose())
         self.reset.pushed.connect(lambda: self.settings_chosen.emit(DetectionSettings()))

@@ -8,21 +8,21 @@ from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import (
     QFrame,
     QGridLayout,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.kit.figures import FigureTable
 from napari_panoptic.viewer.kit.inputs import ChoiceBox
-from napari_panoptic.viewer.kit.layouts import FlowBar
+from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import FigureTable, PushButton, separator
+from napari_panoptic.viewer.kit.widgets import PushButton, separator
 from napari_panoptic.viewer.panels.edits.texts import HEADER, NO_REGION, difference_rows
 
 
-class EditsPanel(QScrollArea):
+class EditsPanel(ScrollPanel):
     """The controls of editing; knows nothing of what they do."""
 
     edit_toggled = Signal(bool)
@@ -30,9 +30,7 @@ class EditsPanel(QScrollArea):
     shown = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        super().__init__(parent, spacing_px=4)
         self.edit = _button("Edit", "Make the objects editable (Alt+D).", checkable=True)
         whose = "Whose objects the brush paints: the annotation's or the team's."
         self.side = ChoiceBox(meaning=whose).shrinkable()
@@ -98,10 +96,7 @@ class EditsPanel(QScrollArea):
         self.shown.emit()
 
     def _lay_out(self) -> None:
-        content = QWidget()
-        layout = QVBoxLayout(content)
-        layout.setContentsMargins(4, 4, 4, 2)
-        layout.setSpacing(4)
+        layout = self._rows
         grid = QGridLayout()
         grid.setHorizontalSpacing(6)
         for line, (text, field) in enumerate(
@@ -125,7 +120,6 @@ class EditsPanel(QScrollArea):
         layout.addWidget(FlowBar(self.save, self.open, self.discard))
         layout.addWidget(self.differences)
         layout.addStretch(1)
-        self.setWidget(content)
 
     def chosen_side(self) -> Side:
         """Return which side is to be edited."""

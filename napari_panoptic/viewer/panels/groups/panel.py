@@ -24,9 +24,10 @@ from napari_panoptic.nuclei.explain.failure_groups import (
 from napari_panoptic.nuclei.metrics import unit_metrics
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.layouts import ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.groups.grouped import (
     REFERENCE_COLUMNS,
@@ -70,10 +71,6 @@ class GroupsPanel(ListPanel):
         self._lay_out()
         self.show_groups(None)
         self.show_losses(None)
-
-    def is_counting(self) -> bool:
-        """Return whether progress is shown."""
-        return self.work.is_running
 
     def selected(self) -> FailureGroup | None:
         """Return the selected group."""

@@ -109,7 +109,6 @@ class ObjectTable(QWidget):
     filter_changed = Signal(ObjectFilter)
     verdicts_changed = Signal()
     listed_changed = Signal()  # other objects, or the same in another order
-    others_chosen = Signal(Others)
     follow_chosen = Signal(bool)  # whether N and Shift+N bring an object into view
     columns_chosen = Signal(frozenset)  # the names of the columns that are hidden
 
@@ -344,7 +343,6 @@ class ObjectTable(QWidget):
         )
         self.worst.chosen.connect(self.put_worst_first)
         self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))
-        self.others.chosen.connect(self.others_chosen.emit)
         self.behind.clicked.connect(lambda _=False: self.set_filter(ObjectFilter()))
         self.behind.hide()
         layout = QVBoxLayout(self)

@@ -36,10 +36,11 @@ from napari_panoptic.nuclei.values.settings import (
 )
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable, PushButton, heading
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, PushButton, heading
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
 
@@ -189,7 +190,7 @@ class RankingPanel(QWidget):
         self.note, self._why = PlainLabel(), PlainLabel()
         self._statistics_note = PlainLabel()
         self._shown_differences: list[Difference] = []
-        self._tabs = QTabBar()
+        self.tabs = QTabBar()
         self._upper = QSplitter(Qt.Orientation.Horizontal)
         self._plots = QSplitter(Qt.Orientation.Horizontal)
         self._all = QSplitter(Qt.Orientation.Vertical)
@@ -231,10 +232,6 @@ class RankingPanel(QWidget):
     def plots_in_sight(self) -> list[PlotPane]:
         """Return the plots that there is room for."""
         return [pane for pane in self.plots if not pane.isHidden()]
-
-    def show_page(self, number: int) -> None:
-        """Show tables (0), plots (1) or patients (2) where there is no room for all."""
-        self._tabs.setCurrentIndex(number)
 
     def show_protocols(self, table: ProtocolTable) -> None:
         """Show scores and ranks, a column per protocol."""
@@ -357,10 +354,10 @@ class RankingPanel(QWidget):
     def _arrange(self) -> None:
         width, height = LEAST_WIDE_PX
         is_wide = self.width() >= width and self.height() >= height
-        self._tabs.setVisible(not is_wide)
+        self.tabs.setVisible(not is_wide)
         for number, page in enumerate(self._pages):
-            page.setVisible(is_wide or number == self._tabs.currentIndex())
-        self._upper.setVisible(is_wide or self._tabs.currentIndex() < 2)
+            page.setVisible(is_wide or number == self.tabs.currentIndex())
+        self._upper.setVisible(is_wide or self.tabs.currentIndex() < 2)
         if is_wide:
             self._turn_plots(self.width() // 2, 2 * self.height() // 3)
         else:
@@ -390,9 +387,9 @@ class RankingPanel(QWidget):
         top.addWidget(self.tables)
         top.addWidget(self.report)
         for word in ("Tables", "Plots", "Patients"):
-            self._tabs.addTab(word)
-        self._tabs.setExpanding(False)
-        self._tabs.setDrawBase(False)
+            self.tabs.addTab(word)
+        self.tabs.setExpanding(False)
+        self.tabs.setDrawBase(False)
         for pane in self.plots:
             self._plots.addWidget(pane)
         self._pages = (self._tables_page(), self._plots, self.patients)
@@ -407,7 +404,7 @@ class RankingPanel(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 2)
         layout.addLayout(top)
-        layout.addWidget(self._tabs)
+        layout.addWidget(self.tabs)
         layout.addWidget(self._all, 1)
 
     def _tables_page(self) -> QScrollArea:
@@ -443,7 +440,7 @@ class RankingPanel(QWidget):
         return page
 
     def _connect(self) -> None:
-        self._tabs.currentChanged.connect(lambda _: self._arrange())
+        self.tabs.currentChanged.connect(lambda _: self._arrange())
         for pane in self.plots:
             pane.view_chosen.connect(self.plots_changed.emit)
         self.protocols.chosen.connect(lambda target: self.cell_chosen.emit(*target))

@@ -18,7 +18,6 @@ from qtpy.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QPushButton,
-    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -29,27 +28,21 @@ from napari_panoptic.nuclei.display.palette import hex_colour
 from napari_panoptic.raters.cohort import RatedCohort, RatersSettings
 from napari_panoptic.raters.levels import Comparison, RaterAgreement, Standing, standing
 from napari_panoptic.raters.objects import ObjectAgreement
-from napari_panoptic.raters.outlines import (
+from napari_panoptic.raters.slice_outlines import (
     DIVIDED_COLOUR,
     PREDICTION_COLOURS,
     REFERENCE_COLOURS,
+    Shown,
     level_colours,
     rater_colour,
 )
-from napari_panoptic.raters.slice_outlines import Shown
 from napari_panoptic.report.text import UNDEFINED, count, ratio
 from napari_panoptic.viewer.kit.array_table import Column
+from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
+from napari_panoptic.viewer.kit.layouts import ScrollPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
-from napari_panoptic.viewer.kit.widgets import (
-    COMPACT_COMBO,
-    Cell,
-    ElidedLabel,
-    Figure,
-    FigureTable,
-    PushButton,
-    heading,
-)
+from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, ElidedLabel, PushButton, heading
 from napari_panoptic.viewer.panels.places import PlaceNavigator, figure_column, name_column
 from napari_panoptic.viewer.panels.raters.strips import SliceStrip, SpreadStrip
 
@@ -195,7 +188,7 @@ class CasesPanel(PlaceNavigator):
         return f"Prediction {state}." if state else "Not evaluated yet."
 
 
-class LevelsPanel(QScrollArea):
+class LevelsPanel(ScrollPanel):
     """The average, Dice at each level, and what is drawn."""
 
     level_chosen = Signal(int)
@@ -203,7 +196,7 @@ class LevelsPanel(QScrollArea):
     shown_changed = Signal(object)
 
     def __init__(self, settings: RatersSettings, shown: set[Shown]) -> None:
-        super().__init__()
+        super().__init__(margins_px=(6, 4, 6, 4), spacing_px=None)
         self._settings = settings
         self.average = Figure("Dice", "Average of Dice over the levels.", large=True)
         self.brier = Figure(
@@ -227,18 +220,13 @@ class LevelsPanel(QScrollArea):
             box.setToolTip(_SHOWN_MEANINGS[what])
             box.toggled.connect(self._on_shown)
             grid.addWidget(box, number // 2, number % 2)
-        inner = QWidget()
-        layout = QVBoxLayout(inner)
-        layout.setContentsMargins(6, 4, 6, 4)
+        layout = self._rows
         layout.addLayout(figures)
         layout.addWidget(self.table)
         layout.addWidget(self.only)
         layout.addWidget(heading("Over the image"))
         layout.addLayout(grid)
         layout.addStretch(1)
-        self.setWidget(inner)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QScrollArea.Shape.NoFrame)
 
     def show_figures(
         self,
@@ -366,13 +354,13 @@ class SlicesPanel(QWidget):
         self.note.setText(text)
 
 
-class RatersPanel(QScrollArea):
+class RatersPanel(ScrollPanel):
     """The team among the raters, and each two raters compared."""
 
     rater_chosen = Signal(object)
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(margins_px=(6, 4, 6, 4), spacing_px=None)
         self._chosen: int | None = None
         self.strip = SpreadStrip()
         self.note = PlainLabel()
@@ -382,9 +370,7 @@ class RatersPanel(QScrollArea):
         self.quality = FigureTable(stretch_first=False)
         self._pairs_title = heading("Dice of each pair of raters")
         self._quality_title = heading("Objects: PQ above, F1 below the diagonal")
-        inner = QWidget()
-        layout = QVBoxLayout(inner)
-        layout.setContentsMargins(6, 4, 6, 4)
+        layout = self._rows
         title = "Each rater against the mean of the others"
         for label in (
             head := heading(title, "Dice, averaged over the levels."),
@@ -399,9 +385,6 @@ class RatersPanel(QScrollArea):
         layout.addWidget(self._quality_title)
         layout.addWidget(self.quality)
         layout.addStretch(1)
-        self.setWidget(inner)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
     def show_raters(

@@ -23,9 +23,9 @@ from napari_panoptic.nuclei.display.glossary import KAPPA_MEANING, VERDICT_MEANI
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import Cell, FigureTable
 
 TOO_FEW = (
     "Two reviewers are needed, and only one name has verdicts so far. Let a second person open "

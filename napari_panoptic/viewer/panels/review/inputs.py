@@ -53,6 +53,20 @@ def verdict_title(verdict: Verdict) -> str:
     return words[:1].upper() + words[1:]
 
 
+class StateLine(PlainLabel):
+    """The outcome of the last action; hidden if there is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setWordWrap(True)
+
+    def show_state(self, text: str, *, saved: bool | None = None) -> None:
+        """Show the outcome; pass `saved` only for a verdict: whether it is on disk."""
+        sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
+        self.setText(f"{sign}{text}")
+        self.setVisible(bool(text))
+
+
 class VerdictButtons(QWidget):
     """A large button per verdict, in two columns where there is room."""
 

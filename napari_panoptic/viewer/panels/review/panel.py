@@ -11,14 +11,11 @@ from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
     QCheckBox,
-    QFrame,
     QGridLayout,
     QHBoxLayout,
     QMenu,
     QProgressBar,
-    QScrollArea,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -27,20 +24,20 @@ from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.verdicts import ReviewRecord, Share
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.layouts import FlowBar
+from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, Section, stack
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import (
-    Cell,
-    ElidedLabel,
-    FigureTable,
-    PushButton,
-    opens_menu,
-)
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, opens_menu
 from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
 from napari_panoptic.viewer.panels.review.history import HistoryList
-from napari_panoptic.viewer.panels.review.inputs import Line, NoteField, TagField, VerdictButtons
-from napari_panoptic.viewer.panels.review.section import Section
+from napari_panoptic.viewer.panels.review.inputs import (
+    Line,
+    NoteField,
+    StateLine,
+    TagField,
+    VerdictButtons,
+)
 
 UNDO_KEY = f"Alt-{len(VERDICTS) + 1}"
 NOTHING_TO_JUDGE = (
@@ -66,23 +63,19 @@ class BeforeAfter:
     after: Mapping[str, float]
 
 
-class ReviewPanel(QScrollArea):
+class ReviewPanel(ScrollPanel):
     """The widget of the review; it shows and reports, and decides nothing."""
 
     named = Signal(str)
-    verdict_given = Signal(Verdict)
     details_changed = Signal()
     details_typed = Signal()
     typing_ended = Signal()  # Enter or Esc in a field
     goes_on_changed = Signal(bool)
-    record_chosen = Signal(ReviewRecord)
     csv_wanted = Signal(bool)
     geojson_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        super().__init__(parent, margins_px=(8, 4, 8, 4), spacing_px=5)
         self.settings = Section("Reviewer")
         self.name = Line()
         self.same = PushButton()
@@ -100,10 +93,10 @@ class ReviewPanel(QScrollArea):
         self.region_progress, self.cohort_progress = QProgressBar(), QProgressBar()
         self.stop = PushButton("Stop")
         self.history = HistoryList()
-        self.what_if = Section("If the verdicts were right")
+        self.what_if = Section("If the verdicts were right", WHAT_IF)
         self.end_adjudication = PushButton("Stop deciding")
         self.object_title = ElidedLabel(NO_OBJECT)
-        self.state = PlainLabel()
+        self.state = StateLine()
         self._draft = PlainLabel("draft")
         self.where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
         self._who = PlainLabel(WHO)
@@ -142,7 +135,7 @@ class ReviewPanel(QScrollArea):
         self.same.setToolTip(shown(f"Review as {previous}, who reviewed last."))
         self.settings.set_title(f"Reviewer: {name}" if name else "Reviewer")
         if not name:
-            self.settings.expand(animate=False)
+            self.settings.fold.setChecked(True)
         self.verdicts.show_reviewer(name)
 
     def show_object(
@@ -194,12 +187,6 @@ class ReviewPanel(QScrollArea):
         self._adjudicated.setText(text)
         self._opinions.setText(opinions)
         self._opinions.setVisible(bool(opinions))
-
-    def show_state(self, text: str, *, saved: bool | None) -> None:
-        """Show the state of the last verdict; `saved` only if it is on disk."""
-        sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
-        self.state.setText(f"{sign}{text}")
-        self.state.setVisible(bool(text))
 
     def show_place(self, path: Path | None, *, is_there: bool) -> None:
         """Show where verdicts are kept."""
@@ -300,7 +287,7 @@ class ReviewPanel(QScrollArea):
 
     def ask_for_name(self) -> None:
         """Put the cursor where the reviewer's name is to be entered."""
-        self.settings.expand(animate=False)
+        self.settings.fold.setChecked(True)
         self.verticalScrollBar().setValue(0)  # type: ignore[union-attr]
         self.name.setFocus()
 
@@ -351,15 +338,12 @@ class ReviewPanel(QScrollArea):
         ]
 
     def _lay_out(self) -> None:
-        wrapped = (self._who, self._figures_hint, self.state, self._problem_text)
+        wrapped = (self._who, self._figures_hint, self._problem_text)
         for label in (*wrapped, self._adjudicated, self._opinions):
             label.setWordWrap(True)
         self.object_title.setStyleSheet("font-weight: bold")
         self._fill_sections()
-        body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(8, 4, 8, 4)
-        layout.setSpacing(5)
+        layout = self._rows
         layout.addWidget(self._problem)
         layout.addWidget(self.settings)
         layout.addWidget(self._adjudication)
@@ -373,20 +357,16 @@ class ReviewPanel(QScrollArea):
         layout.addLayout(_row((self.cohort_progress, 1), self.stop))
         layout.addWidget(self.history, 1)
         layout.addWidget(self.what_if)
-        self.setWidget(body)
 
     def _fill_sections(self) -> None:
-        _stacked(self._problem, self._problem_text, FlowBar(self.suggestion, self.retry))
+        stack(self._problem, self._problem_text, FlowBar(self.suggestion, self.retry))
         self._problem.setVisible(False)
-        _stacked(
-            self._adjudication, self._adjudicated, self._opinions, FlowBar(self.end_adjudication)
-        )
+        stack(self._adjudication, self._adjudicated, self._opinions, FlowBar(self.end_adjudication))
         self.settings.add(self._who)
         self.settings.add(_boxed(PlainLabel("Name"), (self.name, 1)))
         self.settings.add(FlowBar(self.same))
         self.settings.add(_boxed((self.where, 1), self.place))
         self.settings.add(FlowBar(self.compare))
-        self.what_if.toggleButton().setToolTip(WHAT_IF)
         self.what_if.add(self._figures_hint)
         self.what_if.add(self._figures)
 
@@ -406,8 +386,6 @@ class ReviewPanel(QScrollArea):
         self.name.editingFinished.connect(self._on_name)
         self.name.returnPressed.connect(self.typing_ended.emit)
         self.name.escaped.connect(self.typing_ended.emit)
-        self.verdicts.given.connect(self.verdict_given.emit)
-        self.history.record_chosen.connect(self.record_chosen.emit)
         for field in (self.note, self.tags):
             field.edited.connect(self._on_typed)
             field.entered.connect(self._on_details)
@@ -469,10 +447,3 @@ def _boxed(*widgets: QWidget | tuple[QWidget, int]) -> QWidget:
     row.setContentsMargins(0, 0, 0, 0)
     box.setLayout(row)
     return box
-
-
-def _stacked(box: QWidget, *widgets: QWidget) -> None:
-    layout = QVBoxLayout(box)
-    layout.setContentsMargins(0, 0, 0, 0)
-    for widget in widgets:
-        layout.addWidget(widget)

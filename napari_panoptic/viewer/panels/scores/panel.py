@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
-    QFrame,
     QHBoxLayout,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
+from napari_panoptic.viewer.kit.layouts import ScrollPanel
 from napari_panoptic.viewer.kit.plot_view import PlotView
 from napari_panoptic.viewer.kit.shown import PlainLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton
@@ -43,10 +41,8 @@ NO_SCORES_AT_ALL = (
 _LEAST_LIST_PX, _LEAST_PLOT_PX = 110, 190
 
 
-class ScoresPanel(QScrollArea):
+class ScoresPanel(ScrollPanel):
     """A threshold for the region on the screen, and statistics of the scores over the cohort."""
-
-    plot_chosen = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -71,7 +67,6 @@ class ScoresPanel(QScrollArea):
         self.gallery = PushButton("Gallery", "Show exactly these predictions in the gallery.")
         self._of_slider, self._of_result = QWidget(), QWidget()
         self._lay_out()
-        self._connect()
         self.show_nothing(HINT)
 
     def show_range(self, low: float, high: float) -> None:
@@ -129,20 +124,11 @@ class ScoresPanel(QScrollArea):
         self.failures.fill(lines)
         self.gallery.setEnabled(bool(lines))
 
-    def _connect(self) -> None:
-        self.plots.chosen.connect(self.plot_chosen.emit)
-
     def _lay_out(self) -> None:
         for label in (self.state, self.headline, self.listed):
             label.setWordWrap(True)
-        body = QWidget()
-        self.setWidget(body)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(4, 4, 4, 2)
-        layout.setSpacing(3)
+        layout = self._rows
         row = QHBoxLayout(self._of_slider)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(PlainLabel("Threshold"))

@@ -111,7 +111,6 @@ class SlicesPanel(QWidget):
     """Which failures to search, what they have in common, and rates over a covariate."""
 
     what_changed = Signal()  # side or cause
-    covariate_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -174,7 +173,6 @@ class SlicesPanel(QWidget):
     def _connect(self) -> None:
         self.side.chosen.connect(self._on_side)
         self.cause.chosen.connect(lambda _cause: self.what_changed.emit())
-        self.covariate.chosen.connect(self.covariate_chosen.emit)
 
     def _lay_out(self) -> None:
         for label in (self.headline, self.note):

@@ -60,7 +60,7 @@ class SlicesPresenter(Presenter[SlicesPanel]):
         return [
             (session.team_changed, self._on_change),
             (session.settings_changed, self._on_change),
-            (self.link.panels.settings.source_chosen, self._on_change),
+            (self.link.panels.settings.source.chosen, self._on_change),
             (session.edited, self._on_edit),
             (session.copies_changed, self._on_edit),
             (panel.what_changed, self._on_change),
@@ -68,7 +68,7 @@ class SlicesPresenter(Presenter[SlicesPanel]):
             (panel.work.stop.pushed, self._run.stop),
             (panel.list.rested, self._on_rest),
             (panel.list.opened, self._on_opened),
-            (panel.covariate_chosen, self._draw),
+            (panel.covariate.chosen, self._draw),
         ]
 
     def refresh(self) -> None:

@@ -97,7 +97,6 @@ class TeamsPanel(QWidget):
     count_chosen = Signal(Count)
     object_chosen = Signal(int, object)  # row of the reference, team or None
     place_chosen = Signal(object, object)  # FpPlace, team or None
-    centre_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -117,7 +116,7 @@ class TeamsPanel(QWidget):
         self.sentence = PlainLabel()
         self.sentence.setWordWrap(True)
         self._count = QComboBox()
-        self._progress = ThinBar()
+        self.progress = ThinBar()
         self._listed = Listed.ALL
         self._comparison: Comparison | None = None
         self._empty = EMPTY
@@ -140,10 +139,6 @@ class TeamsPanel(QWidget):
     def count(self) -> Count:
         """Return what the colours of the consensus count."""
         return Count(self._count.currentData())
-
-    def is_counting(self) -> bool:
-        """Return whether progress is shown."""
-        return not self._progress.isHidden()
 
     def legend_text(self) -> str:
         """Return the legend of the consensus; empty if it is not shown."""
@@ -176,9 +171,9 @@ class TeamsPanel(QWidget):
 
     def show_progress(self, done: int, total: int) -> None:
         """Show how much of a view is there; nothing if all is, or nothing is to come."""
-        self._progress.setVisible(done < total)
-        self._progress.setMaximum(total)
-        self._progress.setValue(done)
+        self.progress.setVisible(done < total)
+        self.progress.setMaximum(total)
+        self.progress.setValue(done)
 
     def show_comparison(self, comparison: Comparison | None, *, empty: str = EMPTY) -> None:
         """Show the teams of a region; a hint if there is nothing to compare."""
@@ -311,8 +306,8 @@ class TeamsPanel(QWidget):
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)
         layout.addLayout(views)
-        self._progress.setToolTip("How many layers of the view are there.")
-        layout.addWidget(self._progress)
+        self.progress.setToolTip("How many layers of the view are there.")
+        layout.addWidget(self.progress)
         legend = QHBoxLayout()
         legend.addWidget(self._count)
         legend.addWidget(self._legend, 1)
@@ -323,7 +318,6 @@ class TeamsPanel(QWidget):
         layout.addWidget(self.sentence)
         layout.addStretch(0)
         self.table.row_chosen.connect(self._on_row)
-        self.table.centre_wanted.connect(lambda _row: self.centre_wanted.emit())
 
     def _on_count(self) -> None:
         if self._comparison is not None:

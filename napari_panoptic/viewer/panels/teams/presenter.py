@@ -88,7 +88,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
             (panel.count_chosen, self._on_count),
             (panel.object_chosen, self._on_object),
             (panel.place_chosen, self._on_place),
-            (panel.centre_wanted, self.centre_selected),
+            (panel.table.centre_wanted, self.centre_selected),
         ]
 
     def begin(self) -> None:

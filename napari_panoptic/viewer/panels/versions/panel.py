@@ -25,10 +25,10 @@ from napari_panoptic.nuclei.explain.version_diff import CHANGE_MEANINGS, Change
 from napari_panoptic.nuclei.explain.versions import VersionComparison
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer.kit.array_table import ArrayTable
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import Cell, FigureTable
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.versions.columns import (
     BEFORE,

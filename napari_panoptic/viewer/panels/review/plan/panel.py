@@ -6,21 +6,20 @@ from collections.abc import Sequence
 
 from psygnal import Signal
 from qtpy.QtWidgets import (
-    QFrame,
     QProgressBar,
-    QScrollArea,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.verdicts import Share
+from napari_panoptic.viewer.kit.figures import FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.layouts import FlowBar
+from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, stack
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, FigureTable, PushButton, heading
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
+from napari_panoptic.viewer.panels.review.inputs import StateLine
 from napari_panoptic.viewer.panels.review.panel import UNDO_KEY
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.pages import AskPage, ItemBox
@@ -29,16 +28,13 @@ MORE_ITEMS = 50
 """Default number of items to add to a plan."""
 
 
-class PlanPanel(QScrollArea):
+class PlanPanel(ScrollPanel):
     """Form, items and estimates of a planned review; a view without logic."""
 
-    class_chosen = Signal(str)
     extension_wanted = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        super().__init__(parent, margins_px=(8, 4, 8, 4), spacing_px=5)
         self.ask, self.item = AskPage(), ItemBox()
         self.enter_name = PushButton("Enter your name…")
         self.begin, self.pause = PushButton("Begin the review"), PushButton("Pause")
@@ -50,7 +46,7 @@ class PlanPanel(QScrollArea):
         self.more, self.new = QSpinBox(), PushButton("New plan…")
         self.bar, self.headline = QProgressBar(), PlainLabel()
         self.hint, self._problem = PlainLabel(), PlainLabel()
-        self._name, self.state, self._precision = ElidedLabel(""), PlainLabel(), PlainLabel()
+        self._name, self.state, self._precision = ElidedLabel(""), StateLine(), PlainLabel()
         self._sentences, self._design, self._notes = PlainLabel(), PlainLabel(), PlainLabel()
         self.table, self._review, self._going = FigureTable(), QWidget(), QWidget()
         self._explain()
@@ -92,12 +88,6 @@ class PlanPanel(QScrollArea):
         self.headline.setText(headline)
         self._precision.setText(precision)
         self._precision.setVisible(bool(precision))
-
-    def show_state(self, text: str, *, saved: bool | None = None) -> None:
-        """Show the outcome of the last action; pass `saved` only for a verdict on disk."""
-        sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
-        self.state.setText(f"{sign}{text}")
-        self.state.setVisible(bool(text))
 
     def show_problem(self, text: str) -> None:
         """Show why there are no figures; nothing if there are."""
@@ -155,7 +145,7 @@ class PlanPanel(QScrollArea):
             widget.setToolTip(text)
 
     def _lay_out(self) -> None:
-        wrapped = (self.hint, self._problem, self.state, self._precision, self.headline)
+        wrapped = (self.hint, self._problem, self._precision, self.headline)
         for label in (*wrapped, self._sentences, self._design, self._notes):
             label.setWordWrap(True)
         self.headline.setStyleSheet("font-weight: bold")
@@ -163,12 +153,12 @@ class PlanPanel(QScrollArea):
         self.bar.setFixedHeight(10)
         self.more.setRange(1, 10_000)
         self.more.setValue(MORE_ITEMS)
-        _stacked(
+        stack(
             self._going,
             self.item,
             FlowBar(self.undo, self.previous, self.following, self.again, self.pause),
         )
-        _stacked(
+        stack(
             self._review,
             self._name,
             self.bar,
@@ -186,23 +176,9 @@ class PlanPanel(QScrollArea):
             self._notes,
             FlowBar(self.export, self.more, self.extension, self.new),
         )
-        body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(8, 4, 8, 4)
-        layout.setSpacing(5)
         for widget in (self.hint, FlowBar(self.enter_name), self.ask, self._review):
-            layout.addWidget(widget)
-        layout.addStretch(1)
-        self.setWidget(body)
+            self._rows.addWidget(widget)
+        self._rows.addStretch(1)
 
     def _wire(self) -> None:
         self.extension.pushed.connect(lambda: self.extension_wanted.emit(self.more.value()))
-        self.of_class.chosen.connect(self.class_chosen.emit)
-
-
-def _stacked(box: QWidget, *widgets: QWidget) -> None:
-    layout = QVBoxLayout(box)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(5)
-    for widget in widgets:
-        layout.addWidget(widget)
