@@ -25,6 +25,7 @@ from napari_panoptic.nuclei.protocols import ProtocolTable
 from napari_panoptic.nuclei.regions.conditions import Robustness
 from napari_panoptic.report import plots
 from napari_panoptic.report.plots import Plot, Point
+from napari_panoptic.report.plots.theme import fit_legend
 from napari_panoptic.statistics.friedman import TeamFigures, compare_teams, critical_difference
 from napari_panoptic.statistics.ranks import competition_ranks
 from tests.support.reports import HOSTILE_TEAMS
@@ -354,6 +355,25 @@ def test_hostile_names_stay_text(patients: pd.DataFrame) -> None:
         }  # fmt: skip
         assert "$x_1$" in svg or "$" not in svg
         plots.png_bytes(plot, dpi=40)
+
+
+def test_a_legend_stays_within_a_narrow_figure(patients: pd.DataFrame) -> None:
+    plot = plots.quality_scatter({"": patients}, TEAMS)
+    figure = plot.figure
+    FigureCanvasAgg(figure)
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    rows = []
+    for width in (7.4, 2.2, 7.4):
+        figure.set_size_inches(width, 3)
+        fit_legend(figure)
+        figure.draw_without_rendering()
+        (legend,) = figure.legends
+        box = legend.get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.width
+        assert [text.get_text() for text in legend.get_texts()] == texts
+        rows.append(round(box.height / legend.get_texts()[0].get_window_extent().height))
+    assert rows[0] == rows[2] < rows[1]
 
 
 def test_marks_tell_their_figures_on_hover(patients: pd.DataFrame) -> None:

@@ -152,7 +152,8 @@ class SuspectsPanel(ListPanel):
         self._show_reason(None)
 
     def _show_reason(self, row: int | None) -> None:
-        self.reason.setText("" if row is None else self._suspects[row].sentence)
+        sentence = "" if row is None else self._suspects[row].sentence
+        self.reason.setText(sentence[:1].upper() + sentence[1:])
         self.reason.setVisible(row is not None)
 
     def _on_row(self, row: int, _column: int) -> None:
@@ -213,7 +214,7 @@ def suspect_columns(suspects: Sequence[Suspect]) -> list[Column]:
                 np.array(values, str),
                 tooltip=tooltip,
                 is_text=True,
-                stretch=title != "kind",
+                stretch=title not in ("kind", "class"),
             )
             for title, meaning, values in words
         ),
