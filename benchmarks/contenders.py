@@ -37,8 +37,7 @@ from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.kernels.restore import classify
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
-from napari_panoptic.nuclei.distance_cache import KnownDistances
-from napari_panoptic.nuclei.distances import pair_distances
+from napari_panoptic.nuclei.distances import KnownDistances, pair_distances
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import evaluate, evaluated
 from napari_panoptic.nuclei.matching import Matches, match

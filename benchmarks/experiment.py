@@ -21,6 +21,7 @@ import numpy as np
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.regions.conditions import (
+    LESSONS_NEIGHBOURS,
     Condition,
     lessons_conditions,
     protocol_conditions,
@@ -29,7 +30,6 @@ from napari_panoptic.nuclei.regions.conditions import (
     threshold_conditions,
 )
 from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
-from napari_panoptic.nuclei.regions.robustness import LESSONS_NEIGHBOURS
 from napari_panoptic.nuclei.regions.run import PROCESSES, THREADS, run_regions
 from napari_panoptic.nuclei.values.cohort import Cohort
 

@@ -19,7 +19,7 @@ from scipy import stats
 
 from napari_panoptic.nuclei.explain.version_diff import Change
 from napari_panoptic.nuclei.explain.versions import Version, VersionComparison, compare_versions
-from napari_panoptic.nuclei.regions.stored_objects import counts_of_rows
+from napari_panoptic.nuclei.regions.results import counts_of_rows
 from napari_panoptic.statistics.differences import Verdict
 from tests.support.version_rows import (
     CLASSES,

@@ -7,8 +7,16 @@ import math
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from napari_panoptic.cli.console import (
+    RegionProgress,
+    print_table,
+    report_findings,
+    tables_in,
+    words,
+)
+from napari_panoptic.cli.inputs import cohort_from, settings_from, source_from
 from napari_panoptic.cli.options import (
     add_cohort,
     add_evaluation,
@@ -18,15 +26,30 @@ from napari_panoptic.cli.options import (
     metric_from,
 )
 from napari_panoptic.cli.parser import CommandParser
+from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.text import counted, english_list, similar, visible
-from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.io.files.fingerprints import file_fingerprints
+from napari_panoptic.io.tables.evaluation import OBJECTS, EvaluationTables, read_evaluation
+from napari_panoptic.nuclei.explain.version_diff import IOU_STEP, Change
+from napari_panoptic.nuclei.explain.versions import (
+    MARGIN,
+    Pairing,
+    VersionComparison,
+    check_metric,
+    compare_evaluations,
+    compare_teams_of,
+)
+from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
+from napari_panoptic.report.nuclei.tables import input_fingerprints
+from napari_panoptic.report.nuclei.versions import (
+    COMPARE_NAMES,
+    COMPARE_RECORD,
+    comparison_record,
+    transitions,
+    write_comparison,
+)
 
-if TYPE_CHECKING:
-    from napari_panoptic.io.tables.evaluation import EvaluationTables
-    from napari_panoptic.nuclei.explain.versions import VersionComparison
-
-HELP = "compare an old and a new version of predictions: fixed and broken nuclei, and a verdict"
 ABOUT = (
     "Compare two teams of a cohort as an old and a new version. Instead of a cohort, give two "
     "output folders of 'evaluate' (no images needed) or, with --reference, two predictions of one "
@@ -45,9 +68,6 @@ _EVALUATION_OPTIONS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from napari_panoptic.nuclei.explain.version_diff import IOU_STEP
-    from napari_panoptic.nuclei.explain.versions import MARGIN
-
     add_cohort(parser, or_pair=True)
     parser.add_argument(
         "versions",
@@ -85,14 +105,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare two versions, print the result, and return the exit status of the verdict."""
-    from napari_panoptic.cli.console import report_findings, tables_in
-    from napari_panoptic.nuclei.explain.versions import check_metric
-    from napari_panoptic.report.nuclei.versions import (
-        COMPARE_NAMES,
-        COMPARE_RECORD,
-        write_comparison,
-    )
-
     check_cohort_or_pair(options)
     metric = metric_from(options)
     check_metric(metric, options.margin)
@@ -122,17 +134,6 @@ def _compare_files(
     options: argparse.Namespace, metric: str
 ) -> tuple[VersionComparison, dict[str, Any]]:
     """Evaluate two teams of a cohort, or two predictions of an image."""
-    from napari_panoptic.cli.nuclei import (
-        RegionProgress,
-        cohort_from,
-        settings_from,
-        source_from,
-    )
-    from napari_panoptic.nuclei.explain.versions import compare_teams_of
-    from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
-    from napari_panoptic.report.nuclei.tables import input_fingerprints
-    from napari_panoptic.report.nuclei.versions import comparison_record
-
     _check_words(options)
     settings = settings_from(options)
     cohort = cohort_from(options)
@@ -173,8 +174,6 @@ def _compare_files(
 
 def _check_words(options: argparse.Namespace) -> None:
     """Check that the versions are named correctly for a cohort, two images or two folders."""
-    from napari_panoptic.io.cohorts.tasks import task_of
-
     if options.teams is not None:
         raise SettingsError("--teams is for two output folders of 'evaluate'; name OLD and NEW")
     if options.reference is not None:
@@ -189,19 +188,13 @@ def _check_words(options: argparse.Namespace) -> None:
             "give a COHORT and two of its teams, or two output folders of 'evaluate'; found "
             f"{1 + len(options.versions)} words"
         )
-    if (task := task_of(options.cohort)) is not Task.NUCLEI:
-        raise SettingsError(f"there is no 'compare' for {task}", path=options.cohort)
+    check_task(options)
 
 
 def _compare_tables(
     options: argparse.Namespace, metric: str
 ) -> tuple[VersionComparison, dict[str, Any]]:
     """Compare two output folders of ``evaluate``."""
-    from napari_panoptic.io.files.fingerprints import file_fingerprints
-    from napari_panoptic.io.tables.evaluation import OBJECTS, read_evaluation
-    from napari_panoptic.nuclei.explain.versions import compare_evaluations
-    from napari_panoptic.report.nuclei.versions import comparison_record
-
     _check_settings_unused(options)
     folders = options.cohort, Path(options.versions[0])
     old, new = (read_evaluation(folder) for folder in folders)
@@ -249,8 +242,6 @@ def _teams_of_tables(
     wanted: str | None, old: EvaluationTables, new: EvaluationTables
 ) -> tuple[str, str]:
     """Return the team of either folder: the only one, or the one that is named."""
-    from napari_panoptic.cli.console import words
-
     names = [] if wanted is None else words(wanted)
     if len(names) > 2 or (wanted is not None and not names):
         raise SettingsError(f"--teams: expected one name, or one for each folder, found '{wanted}'")
@@ -276,11 +267,6 @@ def _teams_of_tables(
 
 def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) -> None:
     """Print a comparison as text and small tables, or only its verdict."""
-    from napari_panoptic.cli.console import print_table
-    from napari_panoptic.nuclei.explain.version_diff import Change
-    from napari_panoptic.nuclei.explain.versions import Pairing
-    from napari_panoptic.report.nuclei.versions import transitions
-
     diff, change = comparison.diff, comparison.change
     if is_gate:
         print(_verdict_line(comparison))

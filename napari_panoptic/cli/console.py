@@ -9,18 +9,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 from tqdm import tqdm
 
 from napari_panoptic.common.errors import PanopticError, SettingsError, checked_name
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
+from napari_panoptic.common.progress import Progress
 from napari_panoptic.common.text import visible
 from napari_panoptic.io.files.file_sets import finish_replacing
 from napari_panoptic.io.files.locking import held_alone
 from napari_panoptic.io.formats.saving import check_not_in_cohort
+from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.report.writing import check_writable, is_own_page, own_tables
+
+if TYPE_CHECKING:
+    from napari_panoptic.nuclei.regions.run import RegionDone
 
 _LOCK = ".lock"
 _SHOWN_FINDINGS = 20
@@ -200,3 +205,75 @@ def tables_in(folder: Path, names: Sequence[str], cohort: Path | None = None) ->
     finally:
         if is_new and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
+
+
+@contextmanager
+def share_bar() -> Iterator[Progress]:
+    """Show the share that is done of work on a whole cohort."""
+    with progress_bar(100, "%") as bar:
+
+        def report(share: float, doing: str) -> None:
+            bar.update(max(0, int(100 * share) - bar.n))
+            bar.set_postfix_str(visible(doing))
+
+        yield Progress(report=report)
+
+
+class RegionProgress:
+    """A progress bar, and a note on regions reused from an interrupted run."""
+
+    def __init__(self, cohort: Cohort, n_passes: int = 1) -> None:
+        self._n_regions, self._n_passes = len(cohort.regions), n_passes
+        self._taken_over = 0
+        self._bar = progress_bar(n_passes * self._n_regions, "region")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self._bar.close()
+        if error is not None or not self._taken_over:
+            return
+        passes = "" if self._n_passes == 1 else f", each evaluated {self._n_passes} times,"
+        print(
+            f"napari-panoptic: {self._taken_over} of {self._n_passes * self._n_regions} regions"
+            f"{passes} were done by an interrupted run and have not changed since",
+            file=sys.stderr,
+        )
+
+    def on_result(self, done: RegionDone) -> None:
+        """Count a finished region."""
+        if not done.is_again:
+            self._bar.update()
+            self._taken_over += done.is_taken_over
+        if done.remark:
+            self._bar.write(visible(f"napari-panoptic: {done.remark}"), file=sys.stderr)
+
+    def on_progress(self, region: str, share: float, saying: str) -> None:
+        """Show the progress within a large region."""
+        self._bar.set_postfix_str(visible(f"{region}: {saying}, {share:.0%}"))
+
+
+def report_stopped() -> int:
+    """Print that a command was interrupted, and return its exit status."""
+    print("napari-panoptic: stopped; run the same command again to resume", file=sys.stderr)
+    return 130
+
+
+def report_nothing(cohort: Cohort, names: Sequence[str], done: str = "evaluated") -> int:
+    """Print why nothing of a cohort could be done, and return the exit status."""
+    where = visible(str(cohort.root))
+    why = why_nothing(cohort, names)
+    print(f"napari-panoptic: nothing could be {done} in {where}: {why}", file=sys.stderr)
+    return 1
+
+
+def why_nothing(cohort: Cohort, names: Sequence[str]) -> str:
+    """Return why no region of a cohort could be evaluated."""
+    if not cohort.regions:
+        return "it has no regions"
+    if not names:
+        return f"it has no predictions; {cohort.predictions_expected}"
+    if all(region.reference is None for region in cohort.regions):
+        return f"no region has an annotation; {cohort.annotation_expected}"
+    return "no region has both a readable annotation and a readable prediction"

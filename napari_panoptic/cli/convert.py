@@ -5,11 +5,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from napari_panoptic.cli.console import report_findings
+from napari_panoptic.cli.inputs import restoration_from, source_from
 from napari_panoptic.cli.options import add_cohort, add_restoration, add_source
-from napari_panoptic.cli.tasks import run_for_task
-from napari_panoptic.common.text import english_list
+from napari_panoptic.cli.tasks import check_task
+from napari_panoptic.common.errors import checked_name
+from napari_panoptic.common.text import english_list, visible
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.registry import known_forms
+from napari_panoptic.nuclei.regions import conversion
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 
-HELP = "write all regions of a team, or of the annotation, in another format"
 ABOUT = (
     "Read every region of a team's predictions, or of the annotation, and write them in another "
     "format: all of them or, after an error, none. Exit status: 0 done, 1 nothing was written, 2 "
@@ -19,8 +25,6 @@ ABOUT = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from napari_panoptic.io.formats.registry import known_forms
-
     add_cohort(parser)
     parser.add_argument("--team", metavar="T", help="whose predictions (default: the annotation)")
     forms = [form.name for form in known_forms().values() if form.write or form.write_all]
@@ -41,4 +45,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_restoration(parser)
 
 
-run = run_for_task
+def run(options: argparse.Namespace) -> int:
+    """Write a team, or the annotation, in another format."""
+    check_task(options)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    team = options.team
+    if team is not None:
+        team = checked_name("--team", team, cohort.checked_team)
+    settings = EvaluationSettings().replaced(**restoration_from(options))
+    source = source_from(options, cohort, () if team is None else (team,))
+    form = conversion.form_to_write(options.to)
+    work = conversion.Conversion(cohort, team, form, settings, source, options.force)
+    report_findings(conversion.convert(work, options.output), None)
+    print(visible(f"{options.to} written to {options.output}"))
+    return 0

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from napari_panoptic.cli.options import add_screenshot
 from napari_panoptic.cli.view import open_window
+from napari_panoptic.samples.write import write_sample
 
-HELP = "open the built-in sample cohort in a window"
 ABOUT = None
 
 
@@ -26,8 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the sample cohort, and open it."""
-    from napari_panoptic.samples.write import write_sample
-
     if options.cohort is not None:
         return open_window(write_sample(options.cohort), screenshot=options.screenshot)
     with tempfile.TemporaryDirectory(prefix="napari-panoptic-") as folder:

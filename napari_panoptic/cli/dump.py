@@ -5,10 +5,19 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from napari_panoptic.cli.console import tables_in
 from napari_panoptic.cli.parser import seed
 from napari_panoptic.common.text import visible
+from napari_panoptic.io.tables.challenge_dump import (
+    MONUSAC_2020_TEST_ORGANS,
+    read_dump,
+    read_organs,
+)
+from napari_panoptic.report.dump.tables import TABLE_NAMES, DumpEvaluation, write_dump_tables
+from napari_panoptic.report.dump.text import dump_text
+from napari_panoptic.statistics.bootstrap import SEED
+from napari_panoptic.statistics.friedman import MissingRule
 
-HELP = "score the organisers' own output of PQ per mask"
 ABOUT = (
     "Read the PQ per team, region and class that the organisers of MoNuSAC 2020 published as "
     "their notebook printed them, and show the leaderboard, the figures by organ and class, and "
@@ -18,9 +27,6 @@ ABOUT = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from napari_panoptic.statistics.bootstrap import SEED
-    from napari_panoptic.statistics.friedman import MissingRule
-
     parser.add_argument("file", type=Path, metavar="FILE", help="the organisers' output")
     parser.add_argument(
         "--metadata",
@@ -55,16 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the figures of a dump, and write them as tables."""
-    from napari_panoptic.cli.console import tables_in
-    from napari_panoptic.io.tables.challenge_dump import (
-        MONUSAC_2020_TEST_ORGANS,
-        read_dump,
-        read_organs,
-    )
-    from napari_panoptic.report.dump.tables import TABLE_NAMES, DumpEvaluation, write_dump_tables
-    from napari_panoptic.report.dump.text import dump_text
-    from napari_panoptic.statistics.friedman import MissingRule
-
     dump = read_dump(options.file)
     organs = MONUSAC_2020_TEST_ORGANS
     if options.metadata is not None:

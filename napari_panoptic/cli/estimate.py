@@ -5,11 +5,30 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from napari_panoptic.cli.console import report_findings, tables_in
+from napari_panoptic.cli.inputs import restoration_from, source_from
 from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
 from napari_panoptic.cli.parser import seed
-from napari_panoptic.cli.tasks import run_for_task
+from napari_panoptic.cli.tasks import check_task
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.text import visible
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.files.fingerprints import file_fingerprints
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.report.nuclei.review import (
+    ESTIMATES_RECORD,
+    ESTIMATES_TABLE,
+    ReviewedPlan,
+    write_estimates,
+)
+from napari_panoptic.review.plan.conclusions import sentences
+from napari_panoptic.review.plan.design import with_seed
+from napari_panoptic.review.plan.estimates import estimate
+from napari_panoptic.review.plan.suspects import with_cohort_suspects
+from napari_panoptic.review.plan.tables import read_plan, read_verdicts
+from napari_panoptic.review.plan.units import population
 
-HELP = "estimate from a reviewed plan what is true of the whole cohort"
 ABOUT = (
     "Read the verdicts on the items of a plan, and write estimates.csv: the share of wrong "
     "annotations, and each team's precision, recall, F1 and PQ if the annotation were right, with "
@@ -43,4 +62,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_restoration(parser)
 
 
-run = run_for_task
+def run(options: argparse.Namespace) -> int:
+    """Write what the verdicts of a plan say about a cohort."""
+    check_task(options)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    settings = EvaluationSettings().replaced(**restoration_from(options))
+    source = source_from(options, cohort, cohort.team_names)
+    review, findings = _reviewed(options, cohort, settings, source)
+    report_findings([*findings, *review.estimates.findings], ESTIMATES_RECORD)
+    inputs = file_fingerprints([options.plan, options.verdicts], cohort.root)
+    with tables_in(options.output, (ESTIMATES_TABLE, ESTIMATES_RECORD), cohort.root):
+        write_estimates(options.output, review, findings, inputs)
+    for sentence in sentences(review.estimates):
+        print(visible(sentence))
+    print(visible(f"tables written to {options.output}"))
+    return 0
+
+
+def reviewed(options: argparse.Namespace, cohort: Cohort, source: Source | None) -> ReviewedPlan:
+    """Return a reviewed plan for a report, under the default settings of plans."""
+    review, findings = _reviewed(options, cohort, EvaluationSettings(), source)
+    told = [*findings, *review.estimates.findings]
+    report_findings([f for f in told if f not in cohort.findings], None)
+    return review
+
+
+def _reviewed(
+    options: argparse.Namespace,
+    cohort: Cohort,
+    settings: EvaluationSettings,
+    source: Source | None,
+) -> tuple[ReviewedPlan, list[Finding]]:
+    """Read a plan and its verdicts, and estimate."""
+    table = read_plan(options.plan)
+    found = population(cohort, table.teams(cohort.team_names), settings, source)
+    units = found.units
+    if table.has_suspects:
+        units = with_cohort_suspects(units, cohort, source)
+    plan, of_plan = table.plan(units)
+    if (wanted := getattr(options, "seed", None)) is not None:
+        plan = with_seed(plan, units, wanted)
+    answers, of_verdicts = read_verdicts(options.verdicts, plan)
+    estimates = estimate(plan, units, answers)
+    findings = [*found.findings, *of_plan, *of_verdicts]
+    return ReviewedPlan(plan, units, estimates), findings

@@ -7,7 +7,6 @@ import argparse
 from napari_panoptic.cli.options import add_cohort, add_detections, add_evaluation, add_output
 from napari_panoptic.cli.tasks import run_for_task
 
-HELP = "write the figures of a whole cohort as CSV tables"
 ABOUT = (
     "Match every predicted nucleus with every annotated one, and write objects.csv, regions.csv, "
     "patients.csv, patients_by_class.csv, teams.csv, confusion.csv and evaluation.json; or, for a "

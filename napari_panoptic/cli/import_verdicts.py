@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.text import english_list, visible
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.report.writing import check_writable
+from napari_panoptic.review.package.answers import Answers, read_answers
+from napari_panoptic.review.package.importing import (
+    Imported,
+    check_cohort,
+    import_answers,
+    write_verdicts,
+)
+from napari_panoptic.review.reviewing import usual_place
+from napari_panoptic.review.store import ReviewStore
 
-if TYPE_CHECKING:
-    from napari_panoptic.review.package.answers import Answers
-    from napari_panoptic.review.package.importing import Imported
-
-HELP = "import the verdicts that a colleague gave on the page of a package"
 ABOUT = (
     "Check a file of verdicts that the page of a review package saved, find its objects in the "
     "cohort, and write the verdicts into the cohort's review file: all of them or, after an "
@@ -70,16 +75,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Import a file of verdicts."""
-    from napari_panoptic.io.cohorts.nuclei import open_cohort
-    from napari_panoptic.review.package.answers import read_answers
-    from napari_panoptic.review.package.importing import (
-        check_cohort,
-        import_answers,
-        write_verdicts,
-    )
-    from napari_panoptic.review.reviewing import usual_place
-    from napari_panoptic.review.store import ReviewStore
-
     answers = read_answers(options.file)
     _check_table(options, answers)
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
@@ -102,8 +97,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_table(options: argparse.Namespace, answers: Answers) -> None:
     """Check before anything is written that the table can be, and that nothing is lost."""
-    from napari_panoptic.report.writing import check_writable
-
     if options.verdicts is None:
         if options.table_only:
             raise SettingsError("--table-only: give --verdicts CSV with it")

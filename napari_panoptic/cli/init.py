@@ -6,16 +6,20 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from platformdirs import user_cache_path
+
+from napari_panoptic.cli.console import print_table, report_findings
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.text import counted, visible
+from napari_panoptic.io.cohorts.description import DESCRIPTION
+from napari_panoptic.io.cohorts.folder_scan import scan_folder
+from napari_panoptic.io.cohorts.tasks import task_of
+from napari_panoptic.nuclei.inspection.inspect import Inspection, inspect_folder, known_description
+from napari_panoptic.nuclei.inspection.values import Doubt, Fix, count_rows
+from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.report.nuclei.inspection_picture import inspection_picture, save_picture
 
-if TYPE_CHECKING:
-    from napari_panoptic.nuclei.inspection.inspect import Inspection
-    from napari_panoptic.nuclei.inspection.values import Doubt, Fix
-
-HELP = "check what a folder contains, list doubts, and describe it in a cohort.toml"
 ABOUT = (
     "Scan a folder for images, annotations and predictions, report what is recognised, draw one "
     "region with both outlines, and list doubts with the setting that removes each. A commented "
@@ -54,13 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show what a folder holds, and write settings."""
-    from napari_panoptic.cli.console import report_findings
-    from napari_panoptic.io.cohorts.description import DESCRIPTION
-    from napari_panoptic.io.cohorts.folder_scan import scan_folder
-    from napari_panoptic.io.cohorts.tasks import task_of
-    from napari_panoptic.nuclei.inspection.inspect import inspect_folder, known_description
-    from napari_panoptic.nuclei.values.cohort import Task
-
     folder = visible(str(options.folder))
     if (task := task_of(options.folder)) is not Task.NUCLEI:
         print(f"{folder} is a cohort of {task}, which init does not check for doubts")
@@ -101,9 +98,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_counts(inspection: Inspection) -> None:
-    from napari_panoptic.cli.console import print_table
-    from napari_panoptic.nuclei.inspection.values import count_rows
-
     header, rows = count_rows(inspection.counts)
     print_table(header, [row[:-1] for row in rows])
     read, regions = len(inspection.looked_at), len(inspection.cohort.regions)
@@ -124,10 +118,6 @@ def _print_doubts(doubts: Sequence[Doubt]) -> None:
 
 
 def _write_picture(inspection: Inspection, path: Path | None) -> None:
-    from platformdirs import user_cache_path
-
-    from napari_panoptic.report.nuclei.inspection_picture import inspection_picture, save_picture
-
     picture = inspection_picture(inspection)
     if picture is None:
         return

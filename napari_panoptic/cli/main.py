@@ -9,48 +9,31 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, TextIO, cast
 
 from napari_panoptic import __version__
-from napari_panoptic.cli import (
-    compare,
-    convert,
-    demo,
-    dump,
-    estimate,
-    evaluate,
-    import_verdicts,
-    init,
-    package,
-    plan,
-    report,
-    sample,
-    scores,
-    slices,
-    suspects,
-    sweep,
-    view,
-)
 from napari_panoptic.cli.parser import CommandParser, Parser
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.io.files.guard import VARIABLE, largest_px
 
 COMMANDS = {
-    "view": view,
-    "evaluate": evaluate,
-    "report": report,
-    "package": package,
-    "import-verdicts": import_verdicts,
-    "plan": plan,
-    "estimate": estimate,
-    "compare": compare,
-    "slices": slices,
-    "scores": scores,
-    "suspects": suspects,
-    "sweep": sweep,
-    "dump": dump,
-    "convert": convert,
-    "init": init,
-    "sample": sample,
-    "demo": demo,
+    "view": "open a cohort in a window",
+    "evaluate": "write the figures of a whole cohort as CSV tables",
+    "report": "write everything about a whole cohort as one HTML file",
+    "package": "write a page on which a colleague can review objects in a browser",
+    "import-verdicts": "import the verdicts that a colleague gave on the page of a package",
+    "plan": "draw a sample of objects to review, from which a whole cohort can be estimated",
+    "estimate": "estimate from a reviewed plan what is true of the whole cohort",
+    "compare": "compare an old and a new version of predictions: fixed and broken nuclei, and a "
+    "verdict",
+    "slices": "find what the failures of a team have in common",
+    "scores": "evaluate the scores of a team's predictions: calibration and best threshold",
+    "suspects": "list annotations that may be wrong, since several teams agree on something else",
+    "sweep": "find the best setting of a post-processing, and what it is worth for new patients",
+    "dump": "score the organisers' own output of PQ per mask",
+    "convert": "write all regions of a team, or of the annotation, in another format",
+    "init": "check what a folder contains, list doubts, and describe it in a cohort.toml",
+    "sample": "write the built-in sample cohort into a folder",
+    "demo": "open the built-in sample cohort in a window",
 }
+"""Command -> its line in the help. Its module has the same name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,7 +69,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             os.environ[VARIABLE] = str(options.max_pixels)  # other processes inherit it
         if hasattr(options, "max_pixels"):
             largest_px()  # raises if the environment's value is no number
-        return int(COMMANDS[options.command].run(options))
+        return int(options.run(options))
     except SettingsError as error:
         parser.exit(2, f"napari-panoptic: {error}\n")
     except PanopticError as error:
@@ -110,10 +93,9 @@ def command_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"napari-panoptic {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
-    for name, module in COMMANDS.items():
-        own = commands.add_parser(name, help=module.HELP, description=module.ABOUT)
-        own.add_arguments = module.add_arguments
-        own.set_defaults(parser=own)
+    for name, meaning in COMMANDS.items():
+        own = commands.add_parser(name, help=meaning)
+        own.module = f"napari_panoptic.cli.{name.replace('-', '_')}"
     return parser
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,12 +39,13 @@ class Parser(argparse.ArgumentParser):
 
 
 class CommandParser(Parser):
-    """The parser of a command; its arguments are added when the command is used.
+    """The parser of a command, whose module is imported when the command is used.
 
     Unknown options are reported before missing arguments.
     """
 
-    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None
+    module: str | None = None
+    """Name of the module with ``ABOUT``, ``add_arguments`` and ``run``; None once imported."""
     words: str | None = None
     """The argument that has the words behind options, too: argparse would refuse them there."""
 
@@ -51,9 +53,12 @@ class CommandParser(Parser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Refuse words that look like options and are none, then parse."""
-        if self.add_arguments is not None:
-            self.add_arguments(self)
-            self.add_arguments = None
+        if self.module is not None:
+            command = import_module(self.module)
+            self.module = None
+            self.description = command.ABOUT
+            command.add_arguments(self)
+            self.set_defaults(parser=self, run=command.run)
         before_names = itertools.takewhile(lambda word: word != "--", args or ())
         if unknown := [word for word in before_names if self._is_unknown(word)]:
             self.refuse(unknown)

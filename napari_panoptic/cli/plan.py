@@ -5,11 +5,25 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from napari_panoptic.cli.console import print_table, report_findings
+from napari_panoptic.cli.inputs import restoration_from, source_from
 from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
 from napari_panoptic.cli.parser import positive, seed
-from napari_panoptic.cli.tasks import run_for_task
+from napari_panoptic.cli.tasks import check_task
+from napari_panoptic.common.errors import checked_name
+from napari_panoptic.common.spreadsheets import csv_bytes
+from napari_panoptic.common.text import counted, visible
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.formats.saving import check_not_in_cohort
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.report.writing import check_writable, write_bytes
+from napari_panoptic.review.plan.corrected import ALL, QUANTITIES
+from napari_panoptic.review.plan.design import Plan, draw, extend, stratified, with_seed
+from napari_panoptic.review.plan.estimates import expected
+from napari_panoptic.review.plan.suspects import with_cohort_suspects
+from napari_panoptic.review.plan.tables import plan_frame, read_plan
+from napari_panoptic.review.plan.units import Units, population
 
-HELP = "draw a sample of objects to review, from which a whole cohort can be estimated"
 ABOUT = (
     "Draw a stratified sample of the objects of a team, and of tiles of background, and write it "
     "as a CSV table in the order in which it is to be reviewed. Prints how precise the estimates "
@@ -55,4 +69,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_restoration(parser)
 
 
-run = run_for_task
+def run(options: argparse.Namespace) -> int:
+    """Draw a plan, write its table, and print the design."""
+    check_task(options)
+    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    teams = tuple(checked_name("--team", name, cohort.checked_team) for name in options.team)
+    settings = EvaluationSettings().replaced(**restoration_from(options))
+    source = source_from(options, cohort, teams)
+    check_writable(options.output)
+    check_not_in_cohort([options.output], cohort.root)
+    found = population(cohort, tuple(dict.fromkeys(teams)), settings, source)
+    report_findings(found.findings, None)
+    units = found.units
+    table = None if options.extend is None else read_plan(options.extend)
+    if options.suspects or (table is not None and table.has_suspects):
+        units = with_cohort_suspects(units, cohort, source)
+    if table is None:
+        plan = draw(units, options.items, options.seed)
+    else:
+        before, findings = table.plan(units)
+        report_findings(findings, None)
+        before = with_seed(before, units, options.seed)
+        plan = extend(before, units, options.items)
+    write_bytes(options.output, csv_bytes(plan_frame(plan)))
+    _print_design(plan, units)
+    print(visible(f"plan of {counted(len(plan), 'item')} written to {options.output}"))
+    return 0
+
+
+def _print_design(plan: Plan, units: Units) -> None:
+    strata = stratified(units, plan.level)
+    rows = [
+        (name, int(size), int(n), float(n / size))
+        for name, size, n in zip(strata.names, strata.sizes, plan.drawn(strata), strict=True)
+    ]
+    print_table(("stratum", "all", "drawn", "probability"), rows)
+    print("expected half-width of the 95 % intervals over all classes, if all items are reviewed:")
+    widths = {
+        (row.team, row.quantity): row.half_width
+        for row in expected(plan, units)
+        if row.class_name == ALL
+    }
+    print_table(
+        ("team", *map(str, QUANTITIES)),
+        [(team, *(widths[team, quantity] for quantity in QUANTITIES)) for team in plan.teams],
+    )

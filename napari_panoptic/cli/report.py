@@ -15,8 +15,8 @@ from napari_panoptic.cli.options import (
     add_teams_and_protocol,
 )
 from napari_panoptic.cli.tasks import run_for_task
+from napari_panoptic.io.tables.metadata import METADATA_FILE
 
-HELP = "write everything about a whole cohort as one HTML file"
 ABOUT = (
     "Evaluate a cohort under every version of the challenge's scoring, ways to average, "
     "restorations, rules, radii, thresholds and shifts, and write all tables, plots and pictures "
@@ -27,8 +27,6 @@ ABOUT = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from napari_panoptic.io.tables.metadata import METADATA_FILE
-
     add_cohort(parser, or_pair=True)
     add_output(parser, "FILE.html", "the file to write")
     add_teams_and_protocol(parser)

@@ -7,15 +7,13 @@ from pathlib import Path
 
 from napari_panoptic.common.text import visible
 from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.samples.write import SAMPLES, write_sample
 
-HELP = "write the built-in sample cohort into a folder"
 ABOUT = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from napari_panoptic.samples.write import SAMPLES
-
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="created if it is missing")
     parser.add_argument(
         "--task",
@@ -27,8 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write a sample cohort."""
-    from napari_panoptic.samples.write import write_sample
-
     folder = write_sample(options.folder, Task(options.task))
     print(visible(f"sample cohort written to {folder}"))
     print(visible(f"look at it with: napari-panoptic view {folder}"))

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
+from napari_panoptic.cli.console import report_findings, share_bar, tables_in, why_nothing
+from napari_panoptic.cli.inputs import one_team_from
 from napari_panoptic.cli.options import add_cohort, add_held, add_output, add_rules_of_objects
-from napari_panoptic.cli.tasks import run_for_task
+from napari_panoptic.cli.tasks import check_task
+from napari_panoptic.common.text import visible
+from napari_panoptic.nuclei.scores.cohort_scores import cohort_scores
+from napari_panoptic.report.nuclei.scores import (
+    NO_SCORES_ADVICE,
+    SCORES_NAMES,
+    SCORES_RECORD,
+    ScoresRecord,
+    counts_sentence,
+    failure_sentence,
+    score_sentences,
+    write_scores,
+)
+from napari_panoptic.report.nuclei.tables import input_fingerprints
 
-HELP = "evaluate the scores of a team's predictions: calibration and best threshold"
 ABOUT = (
     "Evaluate the scores (confidences) of a team's predictions: average precision per "
     "class and IoU, calibration, PQ and F1 over thresholds, the best threshold with its figure for "
     "patients that it was not chosen on, and the wrong predictions, highest score first. Exit "
     "status: 0 done, 1 nothing could be evaluated, or no prediction has a score, 2 wrong arguments."
 )
+
+_SUREST = 5
+"""Number of wrong predictions that are printed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,4 +45,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_held(parser)
 
 
-run = run_for_task
+def run(options: argparse.Namespace) -> int:
+    """Write what the scores of a team are worth."""
+    check_task(options)
+    cohort, team, settings, source = one_team_from(options)
+    with tables_in(options.output, SCORES_NAMES, cohort.root), share_bar() as progress:
+        found = cohort_scores(
+            cohort,
+            (team,),
+            settings,
+            source=source,
+            held_up_to_px=options.held_up_to,
+            progress=progress,
+        )[team]
+        findings = tuple(dict.fromkeys((*cohort.findings, *found.findings)))
+        if found.has_scores:
+            write_scores(
+                found,
+                ScoresRecord(settings, options.protocol),
+                options.output,
+                findings=findings,
+                inputs=input_fingerprints(cohort, (team,)),
+            )
+    report_findings(findings, SCORES_RECORD if found.has_scores else None)
+    if not found.has_scores:
+        reason = NO_SCORES_ADVICE if found.predictions else why_nothing(cohort, (team,))
+        print(visible(f"napari-panoptic: {counts_sentence(found)}: {reason}"), file=sys.stderr)
+        return 1
+    for sentence in score_sentences(found):
+        print(visible(sentence))
+    print("Wrong predictions, highest score first:")
+    for row in found.failures.head(_SUREST).to_dict("records"):
+        print(visible(failure_sentence({str(key): value for key, value in row.items()})))
+    print(visible(f"tables written to {options.output}"))
+    return 0

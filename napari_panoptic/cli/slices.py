@@ -5,17 +5,31 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from napari_panoptic.cli.options import (
-    add_cohort,
-    add_held,
-    add_output,
-    add_rules_of_objects,
-)
+from napari_panoptic.cli.console import report_findings, report_nothing, share_bar, tables_in
+from napari_panoptic.cli.inputs import metadata_from, one_team_from
+from napari_panoptic.cli.options import add_cohort, add_held, add_output, add_rules_of_objects
 from napari_panoptic.cli.parser import positive, seed
-from napari_panoptic.cli.tasks import run_for_task
+from napari_panoptic.cli.tasks import check_task
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.text import english_list, visible
+from napari_panoptic.io.tables.covariates import read_covariates
+from napari_panoptic.io.tables.metadata import METADATA_FILE
+from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
+from napari_panoptic.nuclei.explain.cohort_slices import SliceRequest, cohort_slices
+from napari_panoptic.nuclei.explain.slices import SliceSearch
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.report.nuclei.slices import (
+    NOTHING,
+    SLICES_NAMES,
+    SLICES_RECORD,
+    SearchRecord,
+    search_sentence,
+    slice_sentence,
+    write_slices,
+)
+from napari_panoptic.report.nuclei.tables import input_fingerprints
+from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 
-HELP = "find what the failures of a team have in common"
 ABOUT = (
     "Search all slices of objects of at most two conditions, such as a class and a size, that "
     "fail more often than the other objects of the same patients, and write those that stand out "
@@ -26,10 +40,6 @@ ABOUT = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    from napari_panoptic.io.tables.metadata import METADATA_FILE
-    from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
-    from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
-
     add_cohort(parser)
     parser.add_argument(
         "--team", required=True, metavar="T", help="team whose failures are searched"
@@ -79,4 +89,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-run = run_for_task
+def run(options: argparse.Namespace) -> int:
+    """Write what the failures of a team have in common."""
+    check_task(options)
+    cohort, team, settings, source = one_team_from(options)
+    side = _side_from(options.side, options.cause)
+    metadata = metadata_from(options, cohort)
+    table = None if options.covariates is None else read_covariates(options.covariates)
+    request = SliceRequest(
+        cohort, team, settings, source, side, options.cause, options.permutations, options.seed
+    )
+    about = SearchRecord(
+        team, side, options.cause, settings, options.protocol, options.permutations, options.seed
+    )
+    with tables_in(options.output, SLICES_NAMES, cohort.root), share_bar() as progress:
+        searched = cohort_slices(
+            request,
+            metadata=metadata,
+            table=table,
+            held_up_to_px=options.held_up_to,
+            progress=progress,
+        )
+        findings = tuple(dict.fromkeys((*cohort.findings, *searched.objects.findings)))
+        is_written = not searched.objects.frame.empty
+        if is_written:
+            inputs = input_fingerprints(cohort, (team,))
+            write_slices(searched.found, about, options.output, findings=findings, inputs=inputs)
+    report_findings(findings, SLICES_RECORD if is_written else None)
+    if not is_written:
+        return report_nothing(cohort, (team,))
+    _print_slices(searched.found, about)
+    print(visible(f"tables written to {options.output}"))
+    return 0
+
+
+def _side_from(side: str | None, cause: str | None) -> Side:
+    """Return the side to search: the given one, or the first that has the cause."""
+    sides = [own for own in Side if cause is None or cause in CAUSES_OF[own]]
+    if side is None:
+        return sides[0]
+    if Side(side) not in sides:
+        raise SettingsError(
+            f"--cause: objects of the {side} have no cause '{cause}'; expected one of "
+            f"{english_list(CAUSES_OF[Side(side)], limit=9)}"
+        )
+    return Side(side)
+
+
+def _print_slices(found: SliceSearch, about: SearchRecord) -> None:
+    print(visible(search_sentence(found, about.team, about.side, about.cause)))
+    for place, own in enumerate(found.slices, start=1):
+        print(visible(f"{place}. {slice_sentence(own, about.side, about.cause)}"))
+    if not found.slices:
+        print(NOTHING)

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from pathlib import Path
 
+from napari_panoptic.cli.console import (
+    print_table,
+    progress_bar,
+    report_findings,
+    report_nothing,
+    tables_in,
+)
+from napari_panoptic.cli.inputs import cohort_from, restoration_from, source_from, team_names_from
 from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
 from napari_panoptic.cli.parser import add_choice
-from napari_panoptic.cli.tasks import run_for_task
+from napari_panoptic.cli.tasks import check_task
+from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.common.text import counted, visible
+from napari_panoptic.nuclei.explain.cohort_suspects import (
+    SUSPECT_SETTINGS,
+    CohortSuspects,
+    cohort_suspects,
+)
+from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, SuspectKind
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Restoration
+from napari_panoptic.report.nuclei.suspects import (
+    SUSPECTS_NAMES,
+    SUSPECTS_RECORD,
+    suspects_about,
+    write_suspects,
+)
+from napari_panoptic.report.nuclei.tables import input_fingerprints
 
-HELP = "list annotations that may be wrong, since several teams agree on something else"
 ABOUT = (
     "Compare what several teams agree on with the annotation, and write suspects.csv (the most "
     "suspect first) and suspects.json: objects that the annotation misses, outlines badly, assigns "
@@ -33,4 +57,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_choice(parser, "--ambiguous", AmbiguousPolicy, "how ambiguous areas are treated")
 
 
-run = run_for_task
+def run(options: argparse.Namespace) -> int:
+    """List the suspect annotations of a cohort."""
+    check_task(options)
+    chosen = restoration_from(options)
+    if options.ambiguous is not None:
+        chosen["ambiguous"] = options.ambiguous
+    settings = SUSPECT_SETTINGS.replaced(**chosen)
+    cohort = cohort_from(options)
+    names = team_names_from(cohort, options.teams)
+    if len(names) < 2:
+        raise SettingsError(
+            f"suspects are found where two or more teams agree; found {counted(len(names), 'team')}"
+        )
+    source = source_from(options, cohort, names)
+    with (
+        tables_in(options.output, SUSPECTS_NAMES, cohort.root),
+        progress_bar(len(cohort.regions), "region") as bar,
+    ):
+        found = cohort_suspects(cohort, names, settings, source, on_region=bar.update)
+        report_findings(found.findings, SUSPECTS_RECORD if found.regions else None)
+        if not found.regions:
+            return report_nothing(cohort, names, "compared")
+        about = suspects_about(cohort, names, settings)
+        write_suspects(found, options.output, about, input_fingerprints(cohort, names))
+    _print_suspects(found, options.output)
+    return 0
+
+
+def _print_suspects(found: CohortSuspects, folder: Path) -> None:
+    counts = Counter(suspect.kind for suspect in found.suspects if suspect.score >= LIKELY_SCORE)
+    print_table(("suspect", "number"), [(kind, counts[kind]) for kind in SuspectKind])
+    print(
+        f"number: suspects with a score of at least {LIKELY_SCORE}, of "
+        f"{counted(found.objects, 'annotated object')} in {counted(found.regions, 'region')}; "
+        "teams can make the same errors"
+    )
+    print(visible(f"tables written to {folder}"))

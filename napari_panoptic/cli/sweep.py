@@ -6,8 +6,15 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from napari_panoptic.cli.console import (
+    RegionProgress,
+    print_table,
+    report_findings,
+    tables_in,
+    words,
+)
+from napari_panoptic.cli.inputs import settings_from, source_from
 from napari_panoptic.cli.options import (
     add_cohort,
     add_held,
@@ -17,16 +24,27 @@ from napari_panoptic.cli.options import (
     add_rules_of_objects,
     metric_from,
 )
+from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list, visible
-from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.io.tables.small_tables import read_sweep_table
+from napari_panoptic.nuclei.explain.sweep import CohortSweep, sweep_cohort
+from napari_panoptic.nuclei.explain.sweep_design import parameters_in, sweep_design
+from napari_panoptic.nuclei.explain.version_diff import Change
+from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
+from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.vocabulary import Cause, Side
+from napari_panoptic.report.nuclei.sweeps import (
+    SWEEP_NAMES,
+    SWEEP_RECORD,
+    choice_lines,
+    sweep_record,
+    write_sweep,
+)
+from napari_panoptic.report.nuclei.tables import input_fingerprints
 
-if TYPE_CHECKING:
-    from napari_panoptic.nuclei.explain.sweep import CohortSweep
-    from napari_panoptic.nuclei.values.cohort import Cohort
-
-HELP = "find the best setting of a post-processing, and what it is worth for new patients"
 ABOUT = (
     "Evaluate teams that are settings of one post-processing, such as prob0.5_nms0.3: a metric "
     "over the settings with intervals, causes of failures, objects that change between "
@@ -61,23 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate the settings of a sweep, write the tables, and print the choice."""
-    from napari_panoptic.cli.console import report_findings, tables_in
-    from napari_panoptic.cli.nuclei import RegionProgress, settings_from, source_from
-    from napari_panoptic.io.cohorts.nuclei import open_cohort
-    from napari_panoptic.io.cohorts.tasks import task_of
-    from napari_panoptic.nuclei.explain.sweep import sweep_cohort
-    from napari_panoptic.nuclei.explain.sweep_design import sweep_design
-    from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
-    from napari_panoptic.report.nuclei.sweeps import (
-        SWEEP_NAMES,
-        SWEEP_RECORD,
-        sweep_record,
-        write_sweep,
-    )
-    from napari_panoptic.report.nuclei.tables import input_fingerprints
-
-    if (task := task_of(options.cohort)) is not Task.NUCLEI:
-        raise SettingsError(f"there is no 'sweep' for {task}", path=options.cohort)
+    check_task(options)
     settings = settings_from(options)
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
     values, left_out = _values(options, cohort)
@@ -115,9 +117,6 @@ def _values(
     options: argparse.Namespace, cohort: Cohort
 ) -> tuple[Mapping[str, Mapping[str, str]], tuple[Finding, ...]]:
     """Return the parameters of each team of the sweep, and findings about teams left out."""
-    from napari_panoptic.io.tables.small_tables import read_sweep_table
-    from napari_panoptic.nuclei.explain.sweep_design import parameters_in
-
     wanted = None if options.teams is None else _teams_from(options.teams, cohort)
     if options.settings is not None:
         rows = read_sweep_table(options.settings)
@@ -146,8 +145,6 @@ def _values(
 
 def _teams_from(text: str, cohort: Cohort) -> tuple[str, ...]:
     """Split names at semicolons if there are any, since names can contain commas."""
-    from napari_panoptic.cli.console import words
-
     if ";" not in text:
         names = words(text)
     else:
@@ -158,11 +155,6 @@ def _teams_from(text: str, cohort: Cohort) -> tuple[str, ...]:
 
 
 def _print_sweep(sweep: CohortSweep) -> None:
-    from napari_panoptic.cli.console import print_table
-    from napari_panoptic.nuclei.explain.version_diff import Change
-    from napari_panoptic.nuclei.values.vocabulary import Cause, Side
-    from napari_panoptic.report.nuclei.sweeps import choice_lines
-
     rows = [
         (
             *(team, own.mean, own.low, own.high),

@@ -11,6 +11,7 @@ from importlib import import_module
 from napari_panoptic.cli.options import check_cohort_or_pair
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list
+from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.values.cohort import Task
 
 _ONE_MACHINE = "they are evaluated on this machine, in threads of this process"
@@ -19,35 +20,26 @@ _ONE_BY_ONE = "frames take milliseconds each, one after the other"
 
 
 @dataclass(frozen=True)
-class TaskCommands:
-    """The commands and options for cohorts of one task.
+class TaskOptions:
+    """The options for cohorts of one task.
 
     Parameters
     ----------
-    module
-        The module with a function per command. It is imported when a command
-        runs, since it takes long to import.
-    commands
-        Their names.
     options
         Options for this task (and others that list them), which change the result.
     without_effect
         Options that only say how the work is done and do nothing here -> why.
     """
 
-    module: str
-    commands: tuple[str, ...]
     options: tuple[str, ...] = ()
     without_effect: Mapping[str, str] = field(default_factory=dict)
 
 
-TASKS: Mapping[Task, TaskCommands] = {
-    Task.NUCLEI: TaskCommands(
-        "napari_panoptic.cli.nuclei",
-        (
-            *("evaluate", "report", "slices", "scores", "suspects", "convert", "package"),
-            *("plan", "estimate"),
-        ),
+FOR_EVERY_TASK = ("evaluate", "report")
+"""The commands for cohorts of every task; the others are for nuclei."""
+
+TASKS: Mapping[Task, TaskOptions] = {
+    Task.NUCLEI: TaskOptions(
         options=(
             *("protocol", "correct", "source", "restoration", "radius", "matching"),
             *("iou_threshold", "ambiguous", "outlines", "no_distances", "held_up_to"),
@@ -55,9 +47,7 @@ TASKS: Mapping[Task, TaskCommands] = {
             *("plan", "verdicts"),
         ),
     ),
-    Task.DETECTIONS: TaskCommands(
-        "napari_panoptic.cli.detections",
-        ("evaluate", "report"),
+    Task.DETECTIONS: TaskOptions(
         options=("distance_um", "confidence"),
         without_effect={
             "jobs": _ONE_BY_ONE,
@@ -65,29 +55,37 @@ TASKS: Mapping[Task, TaskCommands] = {
             "resume": _NOTHING_KEPT,
         },
     ),
-    Task.RATERS: TaskCommands(
-        "napari_panoptic.cli.raters",
-        ("evaluate", "report"),
+    Task.RATERS: TaskOptions(
         without_effect={"scheduler": _ONE_MACHINE, "resume": _NOTHING_KEPT},
     ),
 }
 
 
 def run_for_task(options: argparse.Namespace) -> int:
-    """Run a command in the way that suits the cohort's task.
+    """Run a command for every task: the function of its name, in the module of the cohort's task.
+
+    Raises
+    ------
+    SettingsError
+        For an option that does not suit the task.
+    """
+    module = import_module(f"napari_panoptic.cli.{check_task(options)}")
+    return int(getattr(module, options.command)(options))
+
+
+def check_task(options: argparse.Namespace) -> Task:
+    """Return the cohort's task; check that the command and its options suit it.
 
     Raises
     ------
     SettingsError
         For a command or an option that does not suit it.
     """
-    from napari_panoptic.io.cohorts.tasks import task_of
-
     if hasattr(options, "reference"):
         check_cohort_or_pair(options)
     is_pair = getattr(options, "reference", None) is not None
     task = Task.NUCLEI if is_pair else task_of(options.cohort)
-    if options.command not in TASKS[task].commands:
+    if task is not Task.NUCLEI and options.command not in FOR_EVERY_TASK:
         raise SettingsError(f"there is no '{options.command}' for {task}", path=options.cohort)
     given = _given(options)
     for name in given:
@@ -104,8 +102,7 @@ def run_for_task(options: argparse.Namespace) -> int:
                 f"napari-panoptic: {flag} does nothing for cohorts about {task}: {why}",
                 file=sys.stderr,
             )
-    module = import_module(TASKS[task].module)
-    return int(getattr(module, options.command)(options))
+    return task
 
 
 def _given(options: argparse.Namespace) -> dict[str, object]:

@@ -14,7 +14,6 @@ from napari_panoptic.common.errors import PanopticError, SettingsError
 if TYPE_CHECKING:
     from napari_panoptic.nuclei.values.cohort import Cohort
 
-HELP = "open a cohort in a window"
 ABOUT = None
 
 
@@ -27,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Open a cohort, or the files of one image, in a window."""
-    from napari_panoptic.cli.nuclei import cohort_from
+    from napari_panoptic.cli.inputs import cohort_from
     from napari_panoptic.io.formats.saving import check_not_in_cohort
 
     check_cohort_or_pair(options)

@@ -12,6 +12,14 @@ Report = Callable[[float, str], None]
 """Called with the share that is done, from 0 to 1, and what is being done."""
 
 
+CountReport = Callable[[int, int], None]
+"""Called with the amount that is done and the total; an exception in it cancels the work."""
+
+
+def unreported(done: int, total: int) -> None:
+    """Ignore the progress of work."""
+
+
 class StoppedError(PanopticError):
     """The work was cancelled."""
 

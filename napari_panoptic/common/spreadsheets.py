@@ -1,9 +1,11 @@
-"""Protect cells of tables from being read as formulas by a spreadsheet."""
+"""Tables as CSV, with cells that no spreadsheet reads as formulas."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+
+from napari_panoptic.common.text import utf8
 
 _BEGINNINGS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -38,3 +40,8 @@ def inert_cells(frame: pd.DataFrame) -> pd.DataFrame:
             cells = [known[cell] if isinstance(cell, str) else cell for cell in values]
             safe.isetitem(place, np.array([*cells, None], object)[:-1])
     return safe
+
+
+def csv_bytes(frame: pd.DataFrame) -> bytes:
+    """Return a table as a CSV file in UTF-8: a header, empty if undefined, and inert cells."""
+    return utf8(inert_cells(frame).to_csv(index=False, lineterminator="\n"))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.kernels.counts import AREA, FAR, FIRST, X1, Y0
-from napari_panoptic.nuclei.distance_cache import KnownDistances
+from napari_panoptic.nuclei.distances import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable, SideTable, overlap_table
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, Scores
@@ -65,6 +65,12 @@ class IdWindow:
     corner_yx: tuple[int, int]
     numbers: NDArray[np.uint16]
     ids: NDArray[np.int64]
+
+    @property
+    def box(self) -> tuple[int, int, int, int]:
+        """y0, x0, y1, x1, half open."""
+        (y, x), (height, width) = self.corner_yx, self.numbers.shape
+        return y, x, y + height, x + width
 
 
 class _EditedSide:
@@ -210,7 +216,12 @@ class EditedPair:
         return self._write(side, box, wanted)
 
     def set_window(
-        self, side: Side, window: IdWindow, *, classes: Mapping[int, str] | None = None
+        self,
+        side: Side,
+        window: IdWindow,
+        *,
+        classes: Mapping[int, str] | None = None,
+        renamed: Mapping[int, str] | None = None,
     ) -> Edit:
         """Set all pixels of a window, for huge edits.
 
@@ -220,22 +231,21 @@ class EditedPair:
             As in :meth:`set_pixels`.
         window
             The new ids.
+        renamed
+            Id -> new class, for objects that are there already.
 
         Raises
         ------
         LabelError
-            For a new id without a class, or a number without an id; nothing is changed then.
+            For a new id without a class, a number without an id, or an unknown object or class;
+            nothing is changed then.
         """
-        if not window.numbers.size:
-            return Edit(side, 0, ())
-        (top, left), (height, width) = window.corner_yx, window.numbers.shape
-        box = self._box(top, left, top + height, left + width)
-        present = np.flatnonzero(np.bincount(window.numbers.ravel()))
-        if present[-1] >= len(window.ids):
-            raise LabelError(f"found the number {present[-1]}, there are {len(window.ids)} ids")
-        slot_of_number = np.zeros(int(present[-1]) + 1, np.int32)
-        slot_of_number[present] = self._slots(side, window.ids[present], classes)
-        return self._write(side, box, slot_of_number[window.numbers])
+        for id_, class_name in (renamed or {}).items():
+            self._check_class(side, id_, class_name)
+        edit = self._set_window(side, window, classes) if window.numbers.size else Edit(side, 0, ())
+        for id_, class_name in (renamed or {}).items():
+            self.set_class(side, id_, class_name)
+        return edit
 
     def set_ambiguous(self, ambiguous: NDArray[np.bool_] | None) -> None:
         """Replace the ambiguous area.
@@ -271,9 +281,8 @@ class EditedPair:
         LabelError
             For an object that is not there, or an unknown class.
         """
+        self._check_class(side, id_, class_name)
         own = self._sides[side]
-        if id_ not in own.slot_of or class_name not in own.labels.class_names:
-            raise LabelError(f"there is no object {id_} or no class {class_name} on this side")
         own.set_class(own.slot_of[id_], own.class_number(id_, class_name))
 
     def pair(self) -> LabelPair:
@@ -302,6 +311,20 @@ class EditedPair:
         result = evaluated(self.pair(), self.table(), settings, self._distances)
         self._distances = result.distances
         return result
+
+    def _set_window(self, side: Side, window: IdWindow, classes: Mapping[int, str] | None) -> Edit:
+        box = self._box(*window.box)
+        present = np.flatnonzero(np.bincount(window.numbers.ravel()))
+        if present[-1] >= len(window.ids):
+            raise LabelError(f"found the number {present[-1]}, there are {len(window.ids)} ids")
+        slot_of_number = np.zeros(int(present[-1]) + 1, np.int32)
+        slot_of_number[present] = self._slots(side, window.ids[present], classes)
+        return self._write(side, box, slot_of_number[window.numbers])
+
+    def _check_class(self, side: Side, id_: int, class_name: str) -> None:
+        own = self._sides[side]
+        if id_ not in own.slot_of or class_name not in own.labels.class_names:
+            raise LabelError(f"there is no object {id_} or no class {class_name} on this side")
 
     def _slots(
         self, side: Side, ids: NDArray[np.int64], classes: Mapping[int, str] | None

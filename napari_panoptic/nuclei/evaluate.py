@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
-from napari_panoptic.nuclei.distance_cache import (
+from napari_panoptic.nuclei.distances import (
     KnownDistances,
+    PairDistances,
     known_or_measured,
     matched_distances,
 )
-from napari_panoptic.nuclei.distances import PairDistances
 from napari_panoptic.nuclei.matching import PointLookup, match
 from napari_panoptic.nuclei.metrics import (
     Counts,

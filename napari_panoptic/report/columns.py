@@ -9,8 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from napari_panoptic.common.spreadsheets import inert_cells
-from napari_panoptic.common.text import utf8
+from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.report.page import (
     Child,
     Html,
@@ -129,9 +128,7 @@ def table(
     rows
         The rows shown; default: those of the frame.
     """
-    csv = inert_cells(frame).to_csv(index=False, lineterminator="\n")
-    # File names may contain characters that UTF-8 cannot encode.
-    link = download("CSV", f"{slug}.csv", "text/csv;charset=utf-8", utf8(csv))
+    link = download("CSV", f"{slug}.csv", "text/csv;charset=utf-8", csv_bytes(frame))
     records = frame.to_dict("records") if rows is None else rows
     makers = [column.cell for column in columns if column.cell is not None]
     cells = [[cell(record) for cell in makers] for record in records]

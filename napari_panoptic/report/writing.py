@@ -16,7 +16,7 @@ import pandas as pd
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.spreadsheets import inert_cells
+from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import encodable, utf8
 from napari_panoptic.io.files.file_sets import replaced_as_set
 from napari_panoptic.io.files.fingerprints import file_fingerprints
@@ -65,8 +65,7 @@ def write_set(
     with replaced_as_set(folder, name) as draft:
         add(draft)
         for table_name, table in tables.items():
-            text = inert_cells(table).to_csv(index=False, lineterminator="\n")
-            (draft / table_name).write_bytes(utf8(text))
+            (draft / table_name).write_bytes(csv_bytes(table))
         fingerprints = file_fingerprints(draft.iterdir(), draft)
         text = json.dumps(_plain({**content, "tables": fingerprints}), indent=1, ensure_ascii=False)
         (draft / name).write_bytes(utf8(f"{text}\n"))

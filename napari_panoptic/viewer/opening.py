@@ -361,7 +361,7 @@ def _ask_about(viewer: Any, inspected: _Inspected) -> None:
         _show_chosen(viewer, Opened(Task.NUCLEI, inspection.cohort))
 
     dialog.fix_wanted.connect(apply)
-    dialog.open_wanted.connect(open_it)
+    dialog.open_button.pushed.connect(open_it)
     show(inspected)
     dialog.open()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from napari.utils.transforms import Affine
 
-from napari_panoptic.nuclei.display.consensus_picture import consensus_picture
+from napari_panoptic.nuclei.display.team_pictures import consensus_picture
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.editing.shapes_ready import prepare_shapes

@@ -5,7 +5,7 @@ from argparse import Namespace
 import pytest
 
 from napari_panoptic.cli.main import command_parser, main
-from napari_panoptic.cli.tasks import TASKS
+from napari_panoptic.cli.tasks import FOR_EVERY_TASK, TASKS
 from napari_panoptic.nuclei.values.cohort import Task
 
 
@@ -14,26 +14,26 @@ def _about(tmp_path, task):
     return tmp_path
 
 
-@pytest.mark.parametrize("command", ["evaluate", "report", "convert"])
+@pytest.mark.parametrize("command", FOR_EVERY_TASK)
 @pytest.mark.parametrize("task", list(Task))
-def test_each_task_has_its_own_command_or_says_that_there_is_none(
-    command, task, tmp_path, monkeypatch, capsys
-):
+def test_each_task_has_its_own_command(command, task, tmp_path, monkeypatch):
     asked = []
-    known = [own for own, commands in TASKS.items() if command in commands.commands]
-    for own in known:
-        called = f"{TASKS[own].module}.{command}"
+    for own in Task:
+        called = f"napari_panoptic.cli.{own}.{command}"
         monkeypatch.setattr(called, lambda _options, own=own: asked.append(own) or 0)
-    arguments = ["--to", "labels"] if command == "convert" else []
+    arguments = [command, str(_about(tmp_path, task)), "--output", str(tmp_path / "out")]
+    assert (main(arguments), asked) == (0, [task])
 
-    try:
-        out = str(tmp_path / "out")
-        status = main([command, str(_about(tmp_path, task)), "--output", out, *arguments])
-    except SystemExit as stop:
-        status = stop.code
 
-    assert (status, asked) == ((0, [task]) if task in known else (2, []))
-    assert task in known or f"there is no '{command}' for {task}" in capsys.readouterr().err
+@pytest.mark.parametrize("command", ["convert", "slices", "sweep"])
+@pytest.mark.parametrize("task", [Task.DETECTIONS, Task.RATERS])
+def test_a_command_for_nuclei_says_that_there_is_none(command, task, tmp_path, capsys):
+    needed = {"convert": ["--to", "labels"], "slices": ["--team", "alpha"], "sweep": []}
+    arguments = [command, str(_about(tmp_path, task)), "--output", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as stopped:
+        main([*arguments, *needed[command]])
+    assert stopped.value.code == 2
+    assert f"there is no '{command}' for {task}" in capsys.readouterr().err
 
 
 def test_an_option_of_another_task_is_refused(tmp_path, monkeypatch, capsys):

@@ -23,8 +23,8 @@ from napari_panoptic.nuclei.cohort_report import (
     n_passes,
     remove_kept,
 )
+from napari_panoptic.nuclei.regions.conditions import LESSONS_NEIGHBOURS, Robustness, star
 from napari_panoptic.nuclei.regions.experiment import Experiment, PatientSums
-from napari_panoptic.nuclei.regions.robustness import LESSONS_NEIGHBOURS, Robustness, star
 from napari_panoptic.nuclei.regions.run import AUTO, PROCESSES, RegionDone
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings

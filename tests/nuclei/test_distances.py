@@ -1,4 +1,4 @@
-"""Contours and distances against SciPy and NumPy, the slow way."""
+"""Contours and distances against SciPy and NumPy, the slow way, and the cache of distances."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial.distance import cdist
 
+from napari_panoptic import EvaluationSettings
 from napari_panoptic.nuclei import distances
 from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.distances import (
@@ -19,9 +20,12 @@ from napari_panoptic.nuclei.distances import (
     contours_in_boxes,
     pair_distances,
 )
+from napari_panoptic.nuclei.evaluate import evaluate, evaluate_again
 from napari_panoptic.nuclei.overlap import overlap_table
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Outlines
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching, Outlines
+from tests.nuclei.test_edits import assert_same, pair_of
+from tests.support.label_cases import random_pair
 
 Rows = NDArray[np.int32]
 
@@ -140,3 +144,35 @@ def test_ways_to_the_same_distances(
     monkeypatch.setattr(distances, "_TREE_FROM", 0)
     by_tree = distances_of(pair, rows, columns, policy, outlines)
     np.testing.assert_allclose(by_tree, in_one_pass, rtol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_walk_through_the_settings(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pair = pair_of(random_pair(rng))
+    evaluation = evaluate(pair)
+    for _ in range(12):
+        settings = EvaluationSettings(
+            matching=rng.choice(list(Matching)),
+            iou_threshold=float(rng.choice([0.05, 0.3, 0.5, 0.8])),
+            ambiguous=rng.choice(list(AmbiguousPolicy)),
+            outlines=rng.choice(list(Outlines)),
+            distances=bool(rng.random() < 0.8),
+        )
+        evaluation = evaluate_again(evaluation, settings)
+        assert_same(evaluation, evaluate(pair, settings))
+
+
+def test_a_step_of_the_threshold_measures_only_new_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = pair_of(random_pair(np.random.default_rng(1), (60, 60)))
+    evaluation = evaluate(pair, EvaluationSettings(iou_threshold=0.05))
+    known = len(evaluation.distances.keys)
+    assert known > 0
+
+    def no_more(*_args: object) -> None:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(distances, "pair_distances", no_more)
+    stricter = evaluate_again(evaluation, EvaluationSettings(iou_threshold=0.8))
+    assert len(stricter.distances.keys) == known  # what is not needed now is kept
+    assert_same(stricter, evaluate_again(stricter, EvaluationSettings(iou_threshold=0.8)))

@@ -7,20 +7,18 @@ import numpy as np
 import pytest
 
 from napari_panoptic.raters.cohort import RatersSettings
-from napari_panoptic.raters.outlines import (
+from napari_panoptic.raters.slice_outlines import (
     PREDICTION_COLOURS,
     RATER_COLOURS,
     REFERENCE_COLOURS,
-    level_colours,
-    outline_segments,
-)
-from napari_panoptic.raters.slice_outlines import (
     AheadOfHand,
     CasePicture,
     Look,
     Shown,
     SliceOutlines,
     contrast,
+    level_colours,
+    outline_segments,
 )
 from tests.support.vision import VISIONS, difference
 

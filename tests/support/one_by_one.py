@@ -10,6 +10,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.challenge import ChallengeEvaluation, evaluate_challenge
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.regions.conditions import Robustness, robustness
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.reading import (
     ReferenceMasks,
@@ -18,7 +19,6 @@ from napari_panoptic.nuclei.regions.reading import (
     unreadable,
 )
 from napari_panoptic.nuclei.regions.results import RegionResult, unreadable_region, with_figures
-from napari_panoptic.nuclei.regions.robustness import Robustness, robustness
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Scoring

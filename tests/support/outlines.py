@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, PolygonFile, Polygons
 from napari_panoptic.io.formats.registry import known_forms
@@ -29,6 +30,11 @@ class Annotation:
     polygons: tuple[Polygon, ...]
     mpp: float | None
     findings: tuple[Finding, ...]
+
+
+def stopped(done: int, total: int) -> None:
+    """Cancel the reading of a file."""
+    raise StoppedError(f"stopped after {done} of {total}")
 
 
 def read_annotation(path: Path, scheme: ClassScheme) -> Annotation:

@@ -7,6 +7,7 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
 from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
+from napari_panoptic.viewer.kit.widgets import dock_of
 
 FIRST, SECOND, THIRD = "Sample-A_1", "Sample-A_2", "Sample-B_1"
 
@@ -60,8 +61,20 @@ def click(canvas, place):
     QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, place)
 
 
+def bring_to_front(widget):
+    """Show the dock that a panel is in, before others in the same place."""
+    dock = dock_of(widget)
+    dock.show()
+    dock.raise_()
+
+
 def names_of_visible(viewer):
     return [layer.name for layer in viewer.layers if layer.visible]
+
+
+def shown_text(label):
+    """Return the text of a label or button; empty if it is hidden."""
+    return "" if label.isHidden() else label.text()
 
 
 def drawn_colours(view, index):

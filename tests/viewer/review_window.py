@@ -107,7 +107,7 @@ class ReviewWindow:
 
     def said_above(self):
         """Return the line above the image about the selected object, or the message there."""
-        return self.desk.panels.title.selected_text()
+        return self.desk.panels.title.selected.text()
 
     def field(self, placeholder):
         fields = [f for kind in _FIELDS for f in self.panel.findChildren(kind)]
@@ -127,7 +127,7 @@ class ReviewWindow:
 
     def open_settings(self):
         """Open the section with the reviewer's name, the file and the comparison."""
-        self.panel.settings.expand(animate=False)
+        self.panel.settings.fold.setChecked(True)
 
     def button(self, start):
         """Return the button whose text starts so, in any case; None where none is shown."""

@@ -32,7 +32,7 @@ from napari_panoptic.nuclei import warm_up as warm
 from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.viewer import warm as viewer_warm
 from napari_panoptic.viewer.editing.shapes_ready import are_shapes_ready
-from napari_panoptic.nuclei.display.consensus_picture import consensus_picture
+from napari_panoptic.nuclei.display.team_pictures import consensus_picture
 from napari_panoptic.nuclei.display.styles import ColourBy
 from tests.support.small_cohort import write_cohort
 from tests.support.slides import random_pair, tiled

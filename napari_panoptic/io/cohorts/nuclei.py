@@ -16,7 +16,16 @@ from napari_panoptic.io.cohorts.description import (
     description_in,
     read_description,
 )
-from napari_panoptic.io.cohorts.discovery import TeamNames, cohort_name, opened_folder, unread
+from napari_panoptic.io.cohorts.discovery import (
+    Found,
+    Key,
+    Shelf,
+    TeamNames,
+    cohort_name,
+    opened_folder,
+    places_on,
+    unread,
+)
 from napari_panoptic.io.cohorts.layouts import (
     ANNOTATIONS,
     COCO_NAMES,
@@ -40,10 +49,9 @@ from napari_panoptic.io.cohorts.patterns import (
     missing,
     natural_key,
 )
-from napari_panoptic.io.cohorts.shelves import Found, Key, Shelf, places_on
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO
 from napari_panoptic.io.formats.format import Item, ListItems
-from napari_panoptic.io.formats.labels.arrays import array_items, holds_many_images
+from napari_panoptic.io.formats.labels.arrays import array_items
 from napari_panoptic.io.formats.labels.label_images import (
     SIDECAR_SUFFIXES,
     area_beside,
@@ -51,6 +59,7 @@ from napari_panoptic.io.formats.labels.label_images import (
     sidecars_beside,
 )
 from napari_panoptic.io.formats.registry import known_forms, plugin_findings
+from napari_panoptic.io.images.arrays import holds_many_images
 from napari_panoptic.nuclei.values.cohort import (
     UNSTATED,
     Cohort,

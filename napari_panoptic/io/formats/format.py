@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.polygons.model import PolygonFile
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, OutlineRules, Source
@@ -102,6 +103,10 @@ class LoadRequest:
     team: str | None = None
 
 
+NOTHING_STATED = LoadRequest()
+"""The request for a file of which nothing else is known."""
+
+
 @dataclass(frozen=True, eq=False)
 class Objects:
     """The objects of one side of a region, ready to be written.
@@ -154,24 +159,48 @@ class OpenTiles(Protocol):
         *,
         region: str | None = None,
         team: str | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: CountReport = unreported,
     ) -> TiledMasks:
         """Open the files."""
 
 
 class ReadOutlines(Protocol):
-    """Reads a file of outlines without drawing them."""
+    """Reads a file of outlines without drawing them.
+
+    A file that is cut off or damaged is refused as a whole: with half an annotation, good
+    predictions would count as false.
+
+    Parameters
+    ----------
+    path
+        The file.
+    scheme
+        The classes.
+    progress
+        Receives what was read of the file and all of it, in bytes or in objects.
+    rules
+        How outlines are read where the format leaves it open.
+
+    Returns
+    -------
+    PolygonFile
+        Vertices as in the file. A file without an object has no polygons.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the file is missing, empty, damaged or of another format.
+    """
 
     def __call__(
         self,
         path: Path,
         scheme: ClassScheme,
         *,
-        progress: Callable[[int, int], None] | None = None,
-        is_wanted: Callable[[], bool] = ...,
+        progress: CountReport = ...,
         rules: OutlineRules = ...,
     ) -> PolygonFile:
-        """Read the file; raise ReadingStoppedError when ``is_wanted`` returns False."""
+        """Read the file."""
 
 
 Load = Callable[[MaskFiles, ClassScheme, LoadRequest], LoadedMasks]

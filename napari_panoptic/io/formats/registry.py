@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from types import MappingProxyType
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.plugins import Plugins
+from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.class_numbers import tables_beside
@@ -65,7 +66,7 @@ BUILT_IN = (
     Format(
         name=Source.LABELS,
         title="Label image with a table of classes",
-        load=label_images.load_files,
+        load=label_images.read_labels,
         shape=label_images.files_shape,
         open_tiles=open_label_tiles,
         per_class=PerClass.EITHER,
@@ -76,7 +77,7 @@ BUILT_IN = (
     Format(
         name=Source.SUBMISSION,
         title="N-ary masks of MATLAB",
-        load=submissions.load_files,
+        load=submissions.read_submission,
         shape=submissions.files_shape,
         per_class=PerClass.ALWAYS,
     ),
@@ -340,7 +341,7 @@ def open_masks(
     *,
     region: str | None = None,
     team: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: CountReport = unreported,
 ) -> TiledMasks:
     """Open the objects of one side of a slide, without reading all pixels where possible.
 

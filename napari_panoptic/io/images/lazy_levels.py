@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.pixels.decode import DECODING_ERRORS, undecodable
 from napari_panoptic.nuclei.values.windowed_labels import Box
 
@@ -19,7 +17,7 @@ CHUNK_PX = 512
 """Tile edge that lazy levels announce; viewers fetch in such steps."""
 
 
-class LazyLevel(ABC):
+class LazyLevel:
     """One level of an image, read where it is looked at.
 
     Behaves like a read-only array (y, x, 3) of uint8 as far as viewers need.
@@ -30,12 +28,23 @@ class LazyLevel(ABC):
     ----------
     shape
         Height and width in px.
+    read
+        Returns a window as uint8 (y, x, 3). May raise what decoders raise.
+    path, what
+        The file, and what is expected, for errors.
     """
 
     dtype = np.dtype(np.uint8)
     ndim = 3
 
-    def __init__(self, shape: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        read: Callable[[Box], NDArray[np.uint8]],
+        path: Path,
+        what: str,
+    ) -> None:
+        self._window, self._path, self._what = read, path, what
         height, width = shape
         self.shape: tuple[int, int, int] = (height, width, 3)
         self.chunks = (min(CHUNK_PX, height), min(CHUNK_PX, width), 3)
@@ -58,56 +67,22 @@ class LazyLevel(ABC):
         whole = self._read(0, 0, self.shape[0], self.shape[1])
         return whole if dtype is None else whole.astype(dtype)
 
-    @abstractmethod
     def close(self) -> None:
-        """Close the file, also for the other levels; more than once does no harm."""
+        """Close the file, also for the other levels, if it is open between two reads.
 
-    @abstractmethod
-    def _read(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
-        """Return a window from its first row and column, height and width."""
-
-
-class WindowLevel(LazyLevel):
-    """A level whose windows are read by a function that holds no open file.
-
-    Parameters
-    ----------
-    shape
-        Height and width in px.
-    read
-        Returns a window as uint8 (y, x, 3). May raise what decoders raise.
-    path, what
-        The file, and what is expected, for errors.
-    """
-
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        read: Callable[[Box], NDArray[np.uint8]],
-        path: Path,
-        what: str,
-    ) -> None:
-        super().__init__(shape)
-        self._window, self._path, self._what = read, path, what
-
-    def close(self) -> None:
-        """Do nothing: no file is open between two reads."""
+        Closing more than once does no harm.
+        """
 
     def _read(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
         if height == 0 or width == 0:
             return np.zeros((height, width, 3), np.uint8)
         try:
             return self._window((y, x, y + height, x + width))
-        except UnreadableFileError:
-            raise
         except DECODING_ERRORS as error:
             raise undecodable(self._path, self._what, error) from error
 
 
-_Level = TypeVar("_Level", bound=LazyLevel)
-
-
-def but_smallest(lazy: Sequence[_Level], most_px: int) -> tuple[_Level, ...]:
+def but_smallest(lazy: Sequence[LazyLevel], most_px: int) -> tuple[LazyLevel, ...]:
     """Leave out the last level where it is so small that the overview shows all of it."""
     return tuple(lazy[:-1] if len(lazy) > 1 and _step(lazy[-1], most_px) == 1 else lazy)
 

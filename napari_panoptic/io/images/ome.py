@@ -22,7 +22,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import SEGMENT_BYTES, check_pixels, check_slide
 from napari_panoptic.io.files.xml_files import Element, xml_text_root
-from napari_panoptic.io.images.lazy_levels import WindowLevel
+from napari_panoptic.io.images.lazy_levels import LazyLevel
 from napari_panoptic.io.pixels.decode import (
     DECODING_ERRORS,
     check_page_complete,
@@ -95,7 +95,7 @@ class OmeImage:
         Problems found, and what is shown if the channels are not declared.
     """
 
-    levels: tuple[WindowLevel, ...]
+    levels: tuple[LazyLevel, ...]
     mpp_yx: tuple[float | None, float | None]
     findings: tuple[Finding, ...]
 
@@ -260,7 +260,7 @@ def _image(
     coloured, chosen = shown_channels(channels, path)
     shown, range_findings = _windowed(coloured, dtype, bits, path)
     lazy = tuple(
-        WindowLevel(shape, lambda box, read=planes: blended(read(box), shown), path, what)  # type: ignore[misc]
+        LazyLevel(shape, lambda box, read=planes: blended(read(box), shown), path, what)  # type: ignore[misc]
         for shape, planes in levels
     )
     return OmeImage(lazy, mpp_yx, (*findings, *chosen, *range_findings))

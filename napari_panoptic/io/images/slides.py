@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.files.guard import check_file, check_segment, check_slide, largest_px
-from napari_panoptic.io.formats.labels.arrays import image_shape, read_array_image
+from napari_panoptic.io.images.arrays import image_shape, read_array_image
 from napari_panoptic.io.images.lazy_levels import LazyLevel, but_smallest, overview
 from napari_panoptic.io.images.ome import OmeImage, open_ome
 from napari_panoptic.io.pixels.decode import (
@@ -31,6 +31,7 @@ from napari_panoptic.io.pixels.decode import (
 )
 from napari_panoptic.io.pixels.tiff_windows import VENDORS, PageWindows, level_windows
 from napari_panoptic.nuclei.values.labels import size_text
+from napari_panoptic.nuclei.values.windowed_labels import Box
 
 WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG, JPEG or OME-Zarr)"
 SLIDE_ENDINGS = ("svs", "ndpi", "scn", "mrxs", "vms", "vmu", "svslide", "bif", "czi")
@@ -130,10 +131,9 @@ class SlideLevel(LazyLevel):
 
     def __init__(self, slide: openslide.OpenSlide, level: int, path: Path) -> None:
         width, height = slide.level_dimensions[level]
-        super().__init__((int(height), int(width)))
+        super().__init__((int(height), int(width)), self._pixels, path, WHAT)
         self._slide = slide
         self._level = level
-        self._path = path
         self._factor = float(slide.level_downsamples[level])
         self._closed = False
         self._windows: PageWindows | None = None
@@ -148,22 +148,18 @@ class SlideLevel(LazyLevel):
             self._closed = True
             self._slide.close()
 
-    def _read(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
-        if height == 0 or width == 0:
-            return np.zeros((height, width, 3), np.uint8)
+    def _pixels(self, box: Box) -> NDArray[np.uint8]:
         if self._windows is None:
-            return self._by_openslide(y, x, height, width)
+            return self._by_openslide(box)
         if self._closed:
             raise _closed(self._path)
-        try:
-            return self._windows.read((y, x, y + height, x + width))
-        except DECODING_ERRORS as error:
-            raise undecodable(self._path, WHAT, error) from error
+        return self._windows.read(box)
 
-    def _by_openslide(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
+    def _by_openslide(self, box: Box) -> NDArray[np.uint8]:
+        y0, x0, y1, x1 = box
         # OpenSlide wants the corner in px of the first level.
-        corner = (round(x * self._factor), round(y * self._factor))
-        return _region(self._slide, corner, self._level, (width, height), self._path)
+        corner = (round(x0 * self._factor), round(y0 * self._factor))
+        return _region(self._slide, corner, self._level, (x1 - x0, y1 - y0), self._path)
 
 
 def probe_image(path: Path, item: str | None = None) -> ImageInfo:

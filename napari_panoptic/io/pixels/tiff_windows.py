@@ -35,9 +35,6 @@ PROBED_TILES = 3
 """Tiles of a level that are compared with OpenSlide's when a slide is opened."""
 _DEFLATE = (8, 32946)
 
-Reader = Callable[[int, int, int, int], NDArray[np.uint8]]
-"""Returns a window of a level, from its first row and column, height and width."""
-
 
 class PageWindows:
     """Reads windows of one page; may be used from several threads.
@@ -160,7 +157,9 @@ class PageWindows:
         return segment if self._samples else segment.reshape(segment.shape[:2])
 
 
-def level_windows(path: Path, shape: tuple[int, int], by_openslide: Reader) -> PageWindows | None:
+def level_windows(
+    path: Path, shape: tuple[int, int], by_openslide: Callable[[Box], NDArray[np.uint8]]
+) -> PageWindows | None:
     """Return a reader of a slide's level that is faster than OpenSlide and gives the same pixels.
 
     OpenSlide composes regions in premultiplied ARGB, which takes several times as long as
@@ -192,8 +191,8 @@ def level_windows(path: Path, shape: tuple[int, int], by_openslide: Reader) -> P
             windows = PageWindows(path, page, KEPT_BYTES)
             last = len(page.dataoffsets) - 1
         for number in {last * k // max(PROBED_TILES - 1, 1) for k in range(PROBED_TILES)}:
-            y, x, bottom, right = box = windows.place(number)
-            if not np.array_equal(windows.read(box), by_openslide(y, x, bottom - y, right - x)):
+            box = windows.place(number)
+            if not np.array_equal(windows.read(box), by_openslide(box)):
                 return None
     except UnreadableFileError:
         return None

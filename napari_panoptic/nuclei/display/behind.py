@@ -1,15 +1,17 @@
-"""Which objects stand behind a figure. Pure: names in, filters out.
+"""What figures mean on a region: the objects behind each, and how those that look alike differ.
 
-The objects behind a count are as many as the count says: a matched pair is
-listed once, by its reference object.
+The objects behind a count are as many as the count says: a matched pair is listed once, by its
+reference object. Pure: names and counts in, filters and sentences out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.nuclei.display.object_rows import NONE_WORD, SIDE_WORDS, SIDES, ObjectFilter
-from napari_panoptic.nuclei.metrics import METRIC_TEXTS
+from napari_panoptic.nuclei.display.styles import count_text
+from napari_panoptic.nuclei.metrics import METRIC_TEXTS, Counts, detection_counts
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 
 _REFERENCE = frozenset({SIDE_WORDS[SIDES.index(Side.REFERENCE)]})
@@ -124,3 +126,43 @@ def behind_figure(name: str) -> ObjectFilter:
     caption = METRIC_TEXTS[name].caption if name in METRIC_TEXTS else name
     title = _FIGURE_TITLES.get(name, caption)
     return ObjectFilter(sides=sides, statuses=statuses, title=title)
+
+
+def absent_classes(counts: Counts) -> list[str]:
+    """Return the classes that are predicted but not annotated: their PQ and DQ of 0 count."""
+    absent = (counts.tp + counts.fn == 0) & (counts.fp > 0)
+    return [name for name, is_absent in zip(counts.class_names, absent, strict=True) if is_absent]
+
+
+def absent_text(counts: Counts) -> str:
+    """Describe in a few words how many absent classes PQ counts; empty for none."""
+    n = len(absent_classes(counts))
+    if n == 0:
+        return ""
+    return f"{n} absent class{'' if n == 1 else 'es'} count{'s' if n == 1 else ''} as 0"
+
+
+def mean_sentence(counts: Counts) -> str:
+    """Describe over which classes PQ and DQ are averaged; empty if all are annotated."""
+    absent = absent_classes(counts)
+    if not absent:
+        return ""
+    n = int(((counts.tp + counts.fp + counts.fn) > 0).sum())
+    names = english_list(absent, limit=len(absent))
+    return (
+        f"PQ and DQ: mean over {n} class{'' if n == 1 else 'es'}; {names}, predicted but not "
+        f"annotated here, count{'s' if len(absent) == 1 else ''} as 0."
+    )
+
+
+def by_class_sentence(counts: Counts) -> str:
+    """Describe why the FP and FN of the classes sum to more than unmatched objects."""
+    _, unmatched, _ = detection_counts(counts)
+    fp, fn = int(counts.fp.sum()), int(counts.fn.sum())
+    pairs = fp - unmatched
+    if pairs == 0:
+        return ""
+    return (
+        f"By class, FP {count_text(fp)} and FN {count_text(fn)} each include "
+        f"{counted(pairs, 'misclassified pair', write=count_text)}."
+    )

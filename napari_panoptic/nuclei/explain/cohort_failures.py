@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,12 +10,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.distances import pair_distances
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.nuclei.regions.region import held_regions
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
+from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 
 SIDES: tuple[Side, ...] = tuple(Side)
@@ -372,6 +377,60 @@ class CohortFailures:
             },
             columns=[*PLACE_COLUMNS, *OBJECT_COLUMNS],
         )
+
+
+def chosen_objects(
+    cohort: Cohort,
+    names: Iterable[FailureName],
+    settings: EvaluationSettings,
+    source: Source | None = None,
+    *,
+    held_up_to_px: int = HELD_UP_TO_PX,
+    progress: Progress = UNWATCHED,
+) -> tuple[Block, ...]:
+    """Evaluate the regions of given objects, and return these objects as columns.
+
+    Objects that do not exist under the settings are left out, and so are regions that cannot be
+    read.
+
+    Parameters
+    ----------
+    cohort, settings, source
+        The cohort of the objects, and how to evaluate it; distances are not measured.
+    names
+        The objects.
+    held_up_to_px
+        Number of pixels that a region may have.
+    progress
+        Receives the progress, and is checked for cancellation.
+
+    Raises
+    ------
+    StoppedError
+        If cancelled.
+    """
+    ids = FailureSet("", frozenset(names)).ids
+    settings = settings.replaced(distances=False)
+    wanted = {region for _, region in ids}
+    regions = [region for region in cohort.regions if region.name in wanted]
+    found = []
+    # Regions that cannot be read are reported when they are shown.
+    for region, held in held_regions(
+        cohort,
+        settings,
+        regions=regions,
+        held_up_to_px=held_up_to_px,
+        progress=progress,
+    ):
+        for team in cohort.team_names:
+            if (team, region.name) not in ids:
+                continue
+            evaluation = held.evaluate(team, settings, source).evaluation
+            if evaluation is not None:
+                own = objects_with_ids(evaluation, ids[team, region.name])
+                found.append(Block(team, region.patient, region.name, own))
+            held.forget(team)
+    return tuple(found)
 
 
 _EMPTY: Columns = {

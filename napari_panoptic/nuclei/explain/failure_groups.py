@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,21 +12,18 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.kernels.counts import pair_keys, pair_rows
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
-from napari_panoptic.nuclei.distance_cache import KnownDistances
+from napari_panoptic.nuclei.averages import summed
+from napari_panoptic.nuclei.distances import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.explain.what_if import tally, tally_all
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.nuclei.patients import summed
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching
 from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
 from napari_panoptic.statistics.graphs import connected_components
-
-if TYPE_CHECKING:
-    pass
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]

@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.nuclei.explain.failure_curves import Curve, failure_curve
-from napari_panoptic.nuclei.explain.slice_conditions import Condition, conditions_on
+from napari_panoptic.nuclei.explain.slice_conditions import (
+    Condition,
+    Curve,
+    conditions_on,
+    failure_curve,
+)
 from napari_panoptic.statistics.max_t import (
     PERMUTATIONS,
     SEED,

@@ -15,6 +15,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.tables.evaluation import EvaluationTables
+from napari_panoptic.nuclei.averages import TeamSummary, summarise_team
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.quality_change import QualityChange, quality_change
 from napari_panoptic.nuclei.explain.version_diff import (
@@ -27,15 +28,19 @@ from napari_panoptic.nuclei.explain.version_diff import (
     version_diff,
 )
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
-from napari_panoptic.nuclei.patients import TeamSummary, summarise_team
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.reading import TooLargeError
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.regions.results import RegionResult, unreadable_region, with_figures
+from napari_panoptic.nuclei.regions.results import (
+    RegionCounts,
+    RegionResult,
+    counts_of_rows,
+    unreadable_region,
+    with_figures,
+)
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
-from napari_panoptic.nuclei.regions.stored_objects import RegionCounts, counts_of_rows
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Scoring
 from napari_panoptic.statistics.differences import (

@@ -20,7 +20,6 @@ from napari_panoptic.io.cohorts.layouts import Layout
 from napari_panoptic.io.cohorts.nuclei import EXPECTED, layout_of, open_cohort
 from napari_panoptic.io.cohorts.patterns import check_listing
 from napari_panoptic.io.images.slides import ImageInfo
-from napari_panoptic.nuclei.inspection.classes import class_doubts
 from napari_panoptic.nuclei.inspection.looking import (
     SeenRegion,
     SeenSide,
@@ -28,13 +27,13 @@ from napari_panoptic.nuclei.inspection.looking import (
     regions_to_read,
     seen_region,
 )
-from napari_panoptic.nuclei.inspection.names import name_doubts
-from napari_panoptic.nuclei.inspection.objects import (
+from napari_panoptic.nuclei.inspection.names import class_doubts, name_doubts
+from napari_panoptic.nuclei.inspection.places import (
     multipolygon_doubt,
     piece_doubt,
+    place_doubts,
     vertex_doubt,
 )
-from napari_panoptic.nuclei.inspection.places import place_doubts
 from napari_panoptic.nuclei.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
 from napari_panoptic.nuclei.values.cohort import Cohort
 

@@ -20,7 +20,7 @@ from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.patches import of_patch
 from napari_panoptic.io.formats.registry import form_of, load_masks, reference_shape
 from napari_panoptic.io.images.slides import ImageInfo, probe_image
-from napari_panoptic.nuclei.regions.reading import UM_PER_PX_AT_1X, choose_files, unreadable
+from napari_panoptic.nuclei.regions.reading import UM_PER_PX_AT_1X, prediction_files, unreadable
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region
 
 LOOKED_AT = 6
@@ -172,8 +172,7 @@ def seen_region(
     teams
         Names of teams. Those without a file for the region are left out.
     """
-    forms = {team: cohort.predictions.get((team, region.name), {}) for team in teams}
-    chosen = {team: choose_files(own, None) for team, own in forms.items()}
+    chosen = {team: prediction_files(cohort, region.name, team, None) for team in teams}
     of_teams = {team: files for team, files in chosen.items() if files is not None}
     present = [region.reference] if region.reference is not None else []
     shape = (

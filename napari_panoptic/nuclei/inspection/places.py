@@ -1,4 +1,4 @@
-"""Doubts about where objects lie: swapped axes, another resolution, another origin, other sizes."""
+"""Doubts about objects: their places and sizes, the vertices of outlines, pieces of masks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,23 @@ from scipy.fft import irfft2, next_fast_len, rfft2
 from napari_panoptic.io.cohorts.description import RULE_KEYS
 from napari_panoptic.io.formats.placing import placed_polygons
 from napari_panoptic.io.formats.polygons.model import Polygons
+from napari_panoptic.io.formats.polygons.outline_rules import (
+    LEAST_DIAGONALS,
+    LEAST_SHARE,
+    objects_far_apart,
+    traced_outlines,
+)
 from napari_panoptic.io.formats.polygons.trace import as_contours
 from napari_panoptic.kernels.fill import bounds, draw
 from napari_panoptic.nuclei.inspection.looking import SeenRegion, SeenSide, Shape
-from napari_panoptic.nuclei.inspection.objects import look_traced
 from napari_panoptic.nuclei.inspection.values import Doubt, Fix, Target
-from napari_panoptic.nuclei.values.cohort import Axes, OutlineRules
+from napari_panoptic.nuclei.values.cohort import (
+    Axes,
+    Multipolygons,
+    Objects,
+    OutlineRules,
+    Vertices,
+)
 from napari_panoptic.nuclei.values.labels import size_text
 
 SCALES = (2.0, 4.0, 0.5, 0.25)
@@ -36,9 +47,27 @@ LEAST_OBJECTS = 5
 LARGEST_CANVAS_PX = 2**24
 """Larger areas are not moved over each other."""
 MOSTLY = 0.5
+LEAST_HALVES = 16
+"""With fewer vertices between pixels, a file may as well hold drawn outlines."""
+LEAST_PIECES = 10
+"""With fewer pieces in all, objects may as well be cut by chance."""
+MANY_TIMES = 4
+"""Ratio of pieces to numbers from which numbers look like classes."""
 
 _Filled = NDArray[np.bool_]
 _Pair = tuple[SeenSide, SeenSide]
+_VERTICES = (
+    (Vertices.PIXEL_CENTRES, "They run through pixel centres"),
+    (Vertices.PIXEL_EDGES, "They are pixel edges"),
+)
+_PARTS = (
+    (Multipolygons.SPLIT, "Each part is an object"),
+    (Multipolygons.ONE_OBJECT, "They are one object"),
+)
+_OBJECTS = (
+    (Objects.PIECES, "Each piece is an object"),
+    (Objects.NUMBERS, "Each number is an object"),
+)
 
 
 @dataclass(frozen=True)
@@ -72,6 +101,67 @@ def place_doubts(
         yield own
     else:
         yield from found.values()
+
+
+def vertex_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+    """Report outlines that run through the centres of pixels and are read as edges."""
+    name = target.name
+    open_ = [
+        side.outlines.polygons
+        for side in sides
+        if side.outlines is not None
+        and side.files.rules.vertices is None
+        and side.files.source in RULE_KEYS["vertices"][1]
+        and len(side.outlines.polygons)
+    ]
+    traced = sum(_look_traced(polygons) for polygons in open_)
+    half = sum(_look_between(polygons) for polygons in open_)
+    if not traced and not half:
+        return
+    found, how = (traced, "whole numbers and steps of 45 degrees, as OpenCV traces objects")
+    if half > traced:
+        found, how = (half, "half numbers, as scikit-image traces objects")
+    some = "" if found == len(open_) else "; the others are traced differently"
+    yield Doubt(
+        f"vertices:{name}",
+        f"Outlines of {target.in_words} run through the centres of pixels in {found} of "
+        f"{len(open_)} files that were read ({how}){some}. They are read as the edges of pixels, "
+        "so that every object is shifted or lacks a rim.",
+        tuple(target.fix("vertices", str(word), label) for word, label in _VERTICES),
+    )
+
+
+def multipolygon_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+    """Report objects of several parts that lie far apart."""
+    count = sum(
+        len(objects_far_apart(side.outlines.polygons)[0])
+        for side in sides
+        if side.outlines is not None
+        and side.files.rules.multipolygons is None
+        and side.files.source in RULE_KEYS["multipolygons"][1]
+    )
+    if count:
+        yield Doubt(
+            f"multipolygons:{target.name}",
+            f"{count} object(s) of {target.in_words} have several parts that lie far apart: a "
+            "MultiPolygon is read as one object, and CellViT writes one for all nuclei of a class.",
+            tuple(target.fix("multipolygons", str(word), label) for word, label in _PARTS),
+        )
+
+
+def piece_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+    """Report masks whose numbers have too many pieces for numbers of objects."""
+    masks = [s for s in sides if s.masks is not None and s.files.rules.objects is None]
+    pieces = sum(side.pieces for side in masks)
+    numbers = sum(side.counts().total() for side in masks)
+    if pieces >= max(LEAST_PIECES, MANY_TIMES * numbers) and numbers:
+        yield Doubt(
+            f"objects:{target.name}",
+            f"Masks of {target.in_words} have {numbers} numbers in {pieces} separate pieces, as if "
+            "all nuclei of a class had the same number. Touching nuclei in such masks remain "
+            "one object.",
+            tuple(target.fix("objects", str(word), label) for word, label in _OBJECTS),
+        )
 
 
 def _doubt_of_reference(
@@ -211,7 +301,7 @@ def _polygons(side: SeenSide) -> Polygons:
         raise ValueError("the side has no outlines")
     polygons = side.polygons
     is_open = side.files.source in RULE_KEYS["vertices"][1] and side.files.rules.vertices is None
-    return as_contours(polygons) if is_open and look_traced(polygons) else polygons
+    return as_contours(polygons) if is_open and _look_traced(polygons) else polygons
 
 
 def _filled(polygons: Polygons, shape: Shape) -> _Filled:
@@ -294,3 +384,17 @@ def _scale_of(own: Shape, shape: Shape) -> float | None:
     if not fits or not 2 <= times <= MOST_TIMES:
         return None
     return 1 / times if large is own else float(times)
+
+
+def _look_traced(polygons: Polygons) -> bool:
+    """Return whether outlines look traced by OpenCV, through the centres of pixels."""
+    traced, others, diagonals = traced_outlines(polygons)
+    return diagonals >= LEAST_DIAGONALS and traced >= LEAST_SHARE * (traced + others)
+
+
+def _look_between(polygons: Polygons) -> bool:
+    """Whether each vertex lies in the middle between two neighbouring pixels."""
+    twice = 2 * polygons.vertices_xy
+    is_half = np.rint(twice) % 2 == 1
+    between = (twice == np.rint(twice)).all(axis=1) & (is_half.sum(axis=1) == 1)
+    return len(between) >= LEAST_HALVES and between.mean() >= LEAST_SHARE

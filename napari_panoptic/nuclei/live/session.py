@@ -8,18 +8,18 @@ request is dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.edits import Edit, IdWindow
-from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.edits import Edit, EditedPair, IdWindow
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.live.summary import RegionSummary
-from napari_panoptic.nuclei.live.working_copies import Originals, WorkingCopies
+from napari_panoptic.nuclei.live.working_copies import Area, Originals, WorkingCopies
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.scores.thresholds import evaluation_at_threshold
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
@@ -104,24 +104,6 @@ class _Cut:
     evaluation: Evaluation
 
 
-@dataclass
-class _State:
-    """The state of a session."""
-
-    settings: EvaluationSettings
-    region_name: str | None = None
-    snapshot: RegionSnapshot | None = None
-    team: str | None = None
-    selection: Selection | None = None
-    source: Source | None = None
-    newest: int = 0
-    loaded: RegionSnapshot | None = None
-    original: tuple[tuple[object, ...], Evaluation] | None = None
-    threshold: float | None = None
-    cut: _Cut | None = None
-    summaries: dict[tuple[str, str], RegionSummary] = field(default_factory=dict)
-
-
 class Session:
     """Cohort, region, team, settings and selection, with a signal for each.
 
@@ -147,10 +129,21 @@ class Session:
         self.cohort = cohort
         self.held_up_to_px = HELD_UP_TO_PX  # larger regions are evaluated in windows
         self.protocol = protocol(DEFAULT_PROTOCOL)
-        self._state = _State(settings=settings or self.protocol)
+        self._settings = settings or self.protocol
+        self._source: Source | None = None
+        self._region_name: str | None = None
+        self._newest = 0
         teams = (*cohort.competing_teams, *cohort.teams)
-        self._state.team = teams[0].name if teams else None
+        self._team = teams[0].name if teams else None
+        self._selection: Selection | None = None
+        self._snapshot: RegionSnapshot | None = None
+        self._loaded: RegionSnapshot | None = None
+        self._threshold: float | None = None
+        self._last_cut: _Cut | None = None
+        self._summaries: dict[tuple[str, str], RegionSummary] = {}
         self._copies = WorkingCopies()
+        # What was asked for, and the evaluation of the files on disk that answers it.
+        self._original: tuple[tuple[object, ...], Evaluation] | None = None
         # What has edits that are not mirrored: sides by region and team, areas by region.
         self._drawn: set[tuple[str, str | None]] = set()
         self._drawn_areas: set[str] = set()
@@ -158,7 +151,7 @@ class Session:
     @property
     def snapshot(self) -> RegionSnapshot | None:
         """What is shown; None before the first delivery."""
-        return self._state.snapshot
+        return self._snapshot
 
     @property
     def loaded(self) -> RegionSnapshot | None:
@@ -167,7 +160,7 @@ class Session:
         Workers may read it: it never changes, while a snapshot with edits
         changes with every stroke.
         """
-        return self._state.loaded
+        return self._loaded
 
     @property
     def copies(self) -> WorkingCopies:
@@ -177,27 +170,27 @@ class Session:
     @property
     def settings(self) -> EvaluationSettings:
         """The settings requested last."""
-        return self._state.settings
+        return self._settings
 
     @property
     def source(self) -> Source | None:
         """The format of predictions requested last."""
-        return self._state.source
+        return self._source
 
     @property
     def team(self) -> str | None:
         """The team whose outcomes are shown; None in a cohort without teams."""
-        return self._state.team
+        return self._team
 
     @property
     def selection(self) -> Selection | None:
         """The selected object."""
-        return self._state.selection
+        return self._selection
 
     @property
     def summaries(self) -> Mapping[tuple[str, str], RegionSummary]:
         """``(region, team)`` -> its line, as far as computed."""
-        return self._state.summaries
+        return self._summaries
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -218,7 +211,7 @@ class Session:
         It holds for what is shown of this region, also under other settings, until another
         region or team is shown or something is edited. Summaries are without it.
         """
-        return self._state.threshold
+        return self._threshold
 
     @property
     def n_below_threshold(self) -> int:
@@ -250,28 +243,27 @@ class Session:
         PanopticError
             If the region is under edit.
         """
-        state = self._state
-        if threshold == state.threshold:
+        if threshold == self._threshold:
             return
         if threshold is not None and self._has_edits_here:
             raise PanopticError(
                 "no threshold in a region with unsaved edits. Save or discard the edits first"
             )
-        if state.snapshot is not None and (cut := self._cut) is not None:
-            state.snapshot = _replaced(state.snapshot, str(self.team), cut.whole)
-        state.threshold, state.cut = threshold, None
-        if state.snapshot is not None:
-            state.snapshot = self._at_threshold(state.snapshot)
-        before = state.selection
-        state.selection = self._refound(before)
+        if self._snapshot is not None and (cut := self._cut) is not None:
+            self._snapshot = _replaced(self._snapshot, str(self.team), cut.whole)
+        self._threshold, self._last_cut = threshold, None
+        if self._snapshot is not None:
+            self._snapshot = self._at_threshold(self._snapshot)
+        before = self._selection
+        self._selection = self._refound(before)
         self.threshold_changed.emit(threshold)
-        if before is not None and state.selection is None:
+        if before is not None and self._selection is None:
             self.selection_changed.emit(None)
 
     @property
     def _cut(self) -> _Cut | None:
         """The cut, if it is what is shown."""
-        cut = self._state.cut
+        cut = self._last_cut
         return cut if cut is not None and self.evaluation is cut.evaluation else None
 
     @property
@@ -280,14 +272,14 @@ class Session:
 
     def _at_threshold(self, snapshot: RegionSnapshot) -> RegionSnapshot:
         """Return a snapshot without the predictions of low score of the current team."""
-        state, team = self._state, self.team
+        team = self.team
         whole = snapshot.evaluations.get(team or "")
-        if state.threshold is None or team is None or whole is None:
+        if self._threshold is None or team is None or whole is None:
             return snapshot
-        cut = state.cut
-        if cut is None or cut.whole is not whole or cut.threshold != state.threshold:
-            cut = _Cut(state.threshold, whole, evaluation_at_threshold(whole, state.threshold))
-            state.cut = cut
+        cut = self._last_cut
+        if cut is None or cut.whole is not whole or cut.threshold != self._threshold:
+            cut = _Cut(self._threshold, whole, evaluation_at_threshold(whole, self._threshold))
+            self._last_cut = cut
         return _replaced(snapshot, team, cut.evaluation)
 
     def request(
@@ -318,22 +310,21 @@ class Session:
         PanopticError
             For an unknown region, or a cohort without regions.
         """
-        state = self._state
         if region_name is None:
             region_name = self._current_region_name()
-        state.region_name = self.cohort.region(region_name).name
+        self._region_name = self.cohort.region(region_name).name
         if source != "unchanged":
-            state.source = None if source is None else Source(source)
-        if settings is not None and settings != state.settings:
-            state.settings = settings
+            self._source = None if source is None else Source(source)
+        if settings is not None and settings != self._settings:
+            self._settings = settings
             self.settings_changed.emit(settings)
-        state.newest += 1
-        team = state.team if team_first else None
-        return Request(state.newest, state.region_name, state.settings, state.source, team)
+        self._newest += 1
+        team = self._team if team_first else None
+        return Request(self._newest, self._region_name, self._settings, self._source, team)
 
     def is_current(self, request: Request) -> bool:
         """Return whether there is no newer request."""
-        return request.number == self._state.newest
+        return request.number == self._newest
 
     def deliver(self, request: Request, snapshot: RegionSnapshot) -> bool:
         """Show the answer to a request, unless there is a newer request.
@@ -348,37 +339,36 @@ class Session:
         """
         if not self.is_current(request):
             return False
-        state = self._state
         same_region = (
-            state.snapshot is not None and state.snapshot.region.name == snapshot.region.name
+            self._snapshot is not None and self._snapshot.region.name == snapshot.region.name
         )
-        before, shown = state.selection, self.shown
-        state.loaded = snapshot
+        before, shown = self._selection, self.shown
+        self._loaded = snapshot
         if not same_region or self._copies.has_edits(snapshot.region.name):
-            state.threshold = state.cut = None
-        state.snapshot = self._at_threshold(self._with_copies(snapshot))
+            self._threshold = self._last_cut = None
+        self._snapshot = self._at_threshold(self._with_copies(snapshot))
         if same_region and shown is not None and self.shown is shown:
-            self.region_changed.emit(state.snapshot)  # only other teams have come
+            self.region_changed.emit(self._snapshot)  # only other teams have come
             return True
-        state.selection = None
-        self.region_changed.emit(state.snapshot)
+        self._selection = None
+        self.region_changed.emit(self._snapshot)
         found = self._refound(before) if same_region else None
         if found is not None:
             self.select(found)
-        elif before is not None and state.selection is None:
+        elif before is not None and self._selection is None:
             self.selection_changed.emit(None)
         return True
 
     def set_team(self, name: str) -> None:
         """Show another team's outcomes; a selected reference object stays selected."""
-        if name == self._state.team:
+        if name == self._team:
             return
         self.cohort.checked_team(name)
-        selection = self._state.selection
-        self._state.threshold = self._state.cut = None
-        self._state.team = name
+        selection = self._selection
+        self._threshold = self._last_cut = None
+        self._team = name
         self._re_evaluate_copies()
-        self._state.selection = None
+        self._selection = None
         self.team_changed.emit(name)
         if selection is not None and selection.side is Side.REFERENCE:
             self.select(self._refound(replace(selection, team=name)))
@@ -387,8 +377,8 @@ class Session:
 
     def select(self, selection: Selection | None) -> None:
         """Select an object, or none."""
-        if selection != self._state.selection:
-            self._state.selection = selection
+        if selection != self._selection:
+            self._selection = selection
             self.selection_changed.emit(selection)
         elif selection is not None:
             self.selected_again.emit(selection)
@@ -431,8 +421,7 @@ class Session:
             changed then.
         """
         return self._edit(
-            side,
-            lambda originals, team: self._copies.edit(originals, team, side, y, x, ids, classes),
+            side, lambda live: live.set_pixels(side, y, x, ids, classes=classes), (y, x)
         )
 
     def edit_window(
@@ -450,9 +439,8 @@ class Session:
         """
         return self._edit(
             side,
-            lambda originals, team: self._copies.edit_window(
-                originals, team, side, window, classes, renamed
-            ),
+            lambda live: live.set_window(side, window, classes=classes, renamed=renamed),
+            _area_of(window),
         )
 
     def mirror_window(
@@ -473,20 +461,18 @@ class Session:
             Whose prediction it is, also one that is not shown; None for the one
             that is.
         """
-        (y, x), (height, width) = window.corner_yx, window.numbers.shape
         return self._edit(
             side,
-            lambda originals, team: self._copies.edit_window(
-                originals, team, side, window, classes
-            ),
+            lambda live: live.set_window(side, window, classes=classes),
+            _area_of(window),
             team=team,
             is_mirrored=True,
-            box=(y, x, y + height, x + width),
+            box=window.box,
         )
 
     def evaluate_edited(self) -> None:
         """Evaluate the teams whose evaluation is older than the edits."""
-        state, snapshot = self._state, self.snapshot
+        snapshot = self.snapshot
         if snapshot is None or not self._copies.has_edits(snapshot.region.name):
             return
         originals, _ = self._editable()
@@ -494,16 +480,13 @@ class Session:
         settings = self._settings_of_edits
         found = {team: self._copies.evaluate(originals, team, settings) for team in missing}
         evaluated = {team: each for team, each in found.items() if each is not None}
-        state.snapshot = replace(snapshot, evaluations={**snapshot.evaluations, **evaluated})
+        self._snapshot = replace(snapshot, evaluations={**snapshot.evaluations, **evaluated})
         for team, each in evaluated.items():
             self.add_summary(RegionSummary.of(snapshot.region.name, team, each))
 
     def set_class(self, side: Side, id_: int, class_name: str) -> EditedEvaluation:
         """Set the class of an object of a working copy."""
-        return self._edit(
-            side,
-            lambda originals, team: self._copies.set_class(originals, team, side, id_, class_name),
-        )
+        return self._edit(side, lambda live: live.set_class(side, id_, class_name))
 
     def known_ids(self, side: Side) -> NDArray[np.int64]:
         """Return the ids that have a class, those of objects without pixels included."""
@@ -553,7 +536,7 @@ class Session:
     @property
     def is_flattened(self) -> bool:
         """Whether objects of the current region would keep shared pixels but for its edits."""
-        loaded = self._state.loaded
+        loaded = self._loaded
         if loaded is None or self.snapshot is None or self.snapshot.region != loaded.region:
             return False
         return loaded.keeps_overlaps and self._copies.has_edits(loaded.region.name)
@@ -563,11 +546,11 @@ class Session:
         if self.snapshot is None or not self._copies.has_edits(self.snapshot.region.name):
             return None
         originals, team = self._editable()
-        asked = (self._state.loaded, team, self._settings_of_edits)
-        if self._state.original is None or self._state.original[0] != asked:
-            found = self._copies.original_evaluation(originals, team, self._settings_of_edits)
-            self._state.original = (asked, found)
-        return self._state.original[1]
+        asked = (self._loaded, team, self._settings_of_edits)
+        if self._original is None or self._original[0] != asked:
+            found = evaluate(originals.pair(team), self._settings_of_edits)
+            self._original = (asked, found)
+        return self._original[1]
 
     def edited_labels(self, side: Side) -> LabelImage:
         """Return the reference or the current team's prediction as it is now, to be saved."""
@@ -576,38 +559,37 @@ class Session:
 
     def discard_edits(self) -> None:
         """Go back to the files of the current region."""
-        state = self._state
-        if state.loaded is None or not self._copies.has_edits(state.loaded.region.name):
+        if self._loaded is None or not self._copies.has_edits(self._loaded.region.name):
             return
-        name = state.loaded.region.name
+        name = self._loaded.region.name
         self._copies.discard(name)
         self._drawn = {at for at in self._drawn if at[0] != name}
         self._drawn_areas.discard(name)
-        before, state.selection = state.selection, None
-        state.snapshot = state.loaded
+        before, self._selection = self._selection, None
+        self._snapshot = self._loaded
         self.copies_changed.emit()
-        self.region_changed.emit(state.snapshot)
+        self.region_changed.emit(self._snapshot)
         self.select(self._refound(before))
 
     def add_summary(self, summary: RegionSummary) -> None:
         """Remember one line of the cohort summary."""
-        self._state.summaries[summary.region, summary.team] = summary
+        self._summaries[summary.region, summary.team] = summary
         self.summary_changed.emit(summary)
 
     def clear_summaries(self) -> None:
         """Forget the cohort summary, since settings changed."""
-        self._state.summaries.clear()
+        self._summaries.clear()
 
     def _current_region_name(self) -> str:
         """Return the name of the region requested last, which may not be loaded yet."""
-        if self._state.region_name is not None:
-            return self._state.region_name
+        if self._region_name is not None:
+            return self._region_name
         if not self.cohort.regions:
             raise PanopticError("this cohort has no regions to show", path=self.cohort.root)
         return self.cohort.regions[0].name
 
     def _editable(self) -> tuple[Originals, str]:
-        loaded, team = self._state.loaded, self.team
+        loaded, team = self._loaded, self.team
         if loaded is None or team is None or loaded.reference is None:
             raise PanopticError(
                 "there is nothing to edit: a region with an annotation and a team is needed"
@@ -627,7 +609,8 @@ class Session:
     def _edit(
         self,
         side: Side,
-        do: Callable[[Originals, str], Edit | None],
+        do: Callable[[EditedPair], Edit | None],
+        area: Area = (slice(0), slice(0)),
         *,
         team: str | None = None,
         is_mirrored: bool = False,
@@ -638,7 +621,7 @@ class Session:
         team = team or shown
         is_new = not self._copies.is_edited(originals.region, side, team)
         is_other = self._copies.is_restored_differently(originals, side, team)
-        edit = do(originals, team)
+        edit = self._copies.edit(originals, team, side, do, area)
         is_other = is_other and not self._copies.is_edited(originals.region, side, team)
         if not is_mirrored:
             self._drawn.add((originals.region, None if side is Side.REFERENCE else team))
@@ -674,19 +657,17 @@ class Session:
         if evaluation is None or self.snapshot is None:
             raise PanopticError("an edit without a working copy", region=originals.region)
         is_as_on_disk = not self._copies.has_edits(originals.region)
-        loaded = self._state.loaded
+        loaded = self._loaded
         is_current = loaded is not None and loaded.settings == self.settings
         known = self._unaffected(loaded) if loaded is not None and is_current else {}
         predictions = self.snapshot.predictions
         if is_as_on_disk and loaded is not None:
             # Every edit was undone: workers may read what is shown again.
-            evaluation = known.get(team) or self._copies.original_evaluation(
-                originals, team, self._settings_of_edits
-            )
+            evaluation = known.get(team) or evaluate(originals.pair(team), self._settings_of_edits)
             predictions = loaded.predictions
         elif self.snapshot.keeps_overlaps:
             predictions = originals.predictions
-        self._state.snapshot = replace(
+        self._snapshot = replace(
             self.snapshot,
             reference=evaluation.pair.reference,
             ambiguous=evaluation.pair.ambiguous,
@@ -694,16 +675,16 @@ class Session:
             evaluations={**known, **self._unaffected(self.snapshot), team: evaluation},
             settings=self.snapshot.settings.replaced(overlaps=evaluation.settings.overlaps),
         )
-        selection = self._state.selection
+        selection = self._selection
         if selection is not None:
-            self._state.selection = self._refound(selection)
+            self._selection = self._refound(selection)
         result = EditedEvaluation(team, side, edit, evaluation, is_mirrored, box)
         if is_new or is_as_on_disk:
             self.copies_changed.emit()
         if is_other_picture:
-            self.region_changed.emit(self._state.snapshot)
+            self.region_changed.emit(self._snapshot)
         self.edited.emit(result)
-        if selection is not None and self._state.selection is None:
+        if selection is not None and self._selection is None:
             self.selection_changed.emit(None)
         return result
 
@@ -750,9 +731,9 @@ class Session:
 
     def _re_evaluate_copies(self) -> None:
         """Update the current team with edits made while another was shown."""
-        if self.snapshot is not None and self._state.loaded is not None:
-            again, settings = self._with_copies(self._state.loaded), self.snapshot.settings
-            self._state.snapshot = replace(
+        if self.snapshot is not None and self._loaded is not None:
+            again, settings = self._with_copies(self._loaded), self.snapshot.settings
+            self._snapshot = replace(
                 again, settings=settings.replaced(overlaps=again.settings.overlaps)
             )
 
@@ -768,6 +749,11 @@ class Session:
 def _flattened(settings: EvaluationSettings) -> EvaluationSettings:
     """Return the settings by which objects under edit are judged: a stroke sets one id a pixel."""
     return settings.replaced(overlaps=Overlaps.FLATTEN)
+
+
+def _area_of(window: IdWindow) -> Area:
+    y0, x0, y1, x1 = window.box
+    return slice(y0, y1), slice(x0, x1)
 
 
 def _replaced(snapshot: RegionSnapshot, team: str, evaluation: Evaluation) -> RegionSnapshot:

@@ -47,6 +47,8 @@ class RegionSnapshot:
         Height and width in px.
     mpp
         Micrometres per pixel, or None.
+    settings, source
+        The settings, and the format of the predictions that was requested.
     image
         The pixels, or None if there are none to show.
     reference
@@ -58,8 +60,6 @@ class RegionSnapshot:
         Team -> its objects; teams without a usable prediction are absent.
     evaluations
         Team -> its evaluation; empty without a reference.
-    settings, source
-        The settings, and the format of the predictions that was requested.
     findings
         What was missing, vanished, overlapping or unreadable in this region.
     pending
@@ -78,14 +78,14 @@ class RegionSnapshot:
     region: Region
     shape: tuple[int, int]
     mpp: float | None
-    image: SlideImage | None
-    reference: LabelImage | None
-    ambiguous: NDArray[np.bool_] | None
-    predictions: Mapping[str, LabelImage]
-    evaluations: Mapping[str, Evaluation]
     settings: EvaluationSettings
-    source: Source | None
-    findings: tuple[Finding, ...]
+    source: Source | None = None
+    image: SlideImage | None = None
+    reference: LabelImage | None = None
+    ambiguous: NDArray[np.bool_] | None = None
+    predictions: Mapping[str, LabelImage] = field(default_factory=dict)
+    evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
     pending: frozenset[str] = frozenset()
     slides: Mapping[str, Evaluation[TiledPair]] = field(default_factory=dict)
     tried: frozenset[str] = frozenset()
@@ -222,16 +222,11 @@ def picture_first(
     if image is None:
         return None
     return RegionSnapshot(
-        region=region,
-        shape=image.shape,
-        mpp=image.mpp,
+        region,
+        image.shape,
+        image.mpp,
+        settings,
         image=image,
-        reference=None,
-        ambiguous=None,
-        predictions={},
-        evaluations={},
-        settings=settings,
-        source=None,
         findings=findings,
         pending=frozenset(team.name for team in cohort.teams),
         placement=cohort.placement,
@@ -288,9 +283,7 @@ def load_in_steps(
     if size.shape[0] * size.shape[1] > held_up_to_px:
         # What was read ahead as a whole is of no use here.
         kept = kept if kept is not None and kept.is_slide else None
-        start = replace(
-            _begun(cohort, region, size, settings, source, kept), placement=cohort.placement
-        )
+        start = _begun(cohort, region, size, settings, source, kept)
         watched = Progress(is_wanted, progress)
         yield from _slide_in_steps(cohort, start, kept, first, watched)
         return
@@ -322,7 +315,7 @@ def _held_in_steps(
             work = kept.work.copy()
         else:
             work = HeldRegion(cohort, region, settings)
-        start = replace(_without_teams(work, region, settings, source), placement=cohort.placement)
+        start = _without_teams(cohort, work, region, settings, source)
         if first in names and len(names) > 1:
             done[first] = work.evaluate(first, settings, source)
     image, odd = pixels.result()
@@ -344,7 +337,11 @@ def _held_in_steps(
 
 
 def _without_teams(
-    work: HeldRegion, region: Region, settings: EvaluationSettings, source: Source | None
+    cohort: Cohort,
+    work: HeldRegion,
+    region: Region,
+    settings: EvaluationSettings,
+    source: Source | None,
 ) -> RegionSnapshot:
     """Return a snapshot with the annotation; pixels and teams are still to come."""
     reference = work.reference(settings)
@@ -354,18 +351,16 @@ def _without_teams(
     except LabelError:  # every team has a finding then: none can be evaluated
         labels = None if masks is None else masks.labels
     return RegionSnapshot(
-        region=region,
-        shape=reference.shape,
-        mpp=reference.mpp,
-        image=None,
+        region,
+        reference.shape,
+        reference.mpp,
+        settings,
+        source,
         reference=labels,
         ambiguous=None if masks is None else masks.ambiguous,
-        predictions={},
-        evaluations={},
-        settings=settings,
-        source=source,
         findings=reference.findings,
         work=work,
+        placement=cohort.placement,
     )
 
 
@@ -419,21 +414,19 @@ def _begun(
             work=kept.work.copy(with_teams=of_source),
             findings=tuple(finding for finding in kept.findings if finding.team is None),
             pending=frozenset(),
+            placement=cohort.placement,
         )
     image, odd = read_picture(region)
     return RegionSnapshot(
-        region=region,
-        shape=size.shape,
-        mpp=size.mpp,
+        region,
+        size.shape,
+        size.mpp,
+        settings,
+        source,
         image=image,
-        reference=None,
-        ambiguous=None,
-        predictions={},
-        evaluations={},
-        settings=settings,
-        source=source,
         findings=(*odd, *(finding for finding in size.findings if finding not in odd)),
         work=WindowedRegion(cohort, region, size),
+        placement=cohort.placement,
     )
 
 

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import LabelError, PanopticError
-from napari_panoptic.nuclei.edits import Edit, EditedPair, IdWindow
-from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.nuclei.edits import EditedPair
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -141,12 +141,10 @@ class WorkingCopies:
         originals: Originals,
         team: str,
         side: Side,
-        y: NDArray[np.integer],
-        x: NDArray[np.integer],
-        ids: NDArray[np.integer] | int,
-        classes: Mapping[int, str] | None = None,
-    ) -> Edit:
-        """Set pixels of a copy, which is created if there is none yet.
+        do: Callable[[EditedPair], T],
+        area: Area = (slice(0), slice(0)),
+    ) -> T:
+        """Edit a copy, which is created if there is none yet.
 
         Parameters
         ----------
@@ -155,64 +153,18 @@ class WorkingCopies:
         team
             The team whose prediction is edited, or that is shown with an
             edited reference.
-        side, y, x, ids, classes
-            As in :meth:`EditedPair.set_pixels`.
+        side
+            The side that is edited.
+        do
+            Edits a pair: the team's, and those of other teams if the reference is edited.
+        area
+            The pixels that may change.
 
         Raises
         ------
         PanopticError
-            For a team without a prediction, or a new id without a class;
-            nothing is changed then.
+            For a team without a prediction, or as `do` raises it; nothing is changed then.
         """
-        return self._edit(
-            originals,
-            team,
-            side,
-            lambda live: live.set_pixels(side, y, x, ids, classes=classes),
-            (y, x),
-        )
-
-    def edit_window(
-        self,
-        originals: Originals,
-        team: str,
-        side: Side,
-        window: IdWindow,
-        classes: Mapping[int, str] | None = None,
-        renamed: Mapping[int, str] | None = None,
-    ) -> Edit:
-        """Set all pixels of a window of a copy.
-
-        Parameters
-        ----------
-        originals, team, side, window, classes
-            As in :meth:`edit` and :meth:`EditedPair.set_window`.
-        renamed
-            Id -> new class, for existing objects.
-        """
-        (y, x), (height, width) = window.corner_yx, window.numbers.shape
-
-        def do(live: EditedPair) -> Edit:
-            known = live.pair().reference if side is Side.REFERENCE else live.pair().prediction
-            ids = set(known.ids.tolist())
-            for id_, name in (renamed or {}).items():  # before anything is changed
-                if id_ not in ids or name not in known.class_names:
-                    raise LabelError(f"there is no object {id_}, or no class {name}, on this side")
-            edit = live.set_window(side, window, classes=classes)
-            for id_, name in (renamed or {}).items():
-                live.set_class(side, id_, name)
-            return edit
-
-        return self._edit(originals, team, side, do, (slice(y, y + height), slice(x, x + width)))
-
-    def _edit(
-        self,
-        originals: Originals,
-        team: str,
-        side: Side,
-        do: Callable[[EditedPair], T],
-        area: Area = (slice(0), slice(0)),
-    ) -> T:
         known = originals.region in self._regions
         copies = self._regions.setdefault(originals.region, _RegionCopies(originals))
         try:
@@ -228,12 +180,6 @@ class WorkingCopies:
                     do(live)
         _note_edited(copies, team, side, area)
         return edit
-
-    def set_class(
-        self, originals: Originals, team: str, side: Side, id_: int, class_name: str
-    ) -> None:
-        """Set the class of an object of a copy."""
-        self._edit(originals, team, side, lambda live: live.set_class(side, id_, class_name))
 
     def set_ambiguous(self, originals: Originals, ambiguous: NDArray[np.bool_] | None) -> None:
         """Redraw the ambiguous area of a region, for all teams."""
@@ -254,12 +200,6 @@ class WorkingCopies:
             return None
         self._refresh(copies, originals)
         return self._live(copies, team).evaluate(settings)
-
-    def original_evaluation(
-        self, originals: Originals, team: str, settings: EvaluationSettings
-    ) -> Evaluation:
-        """Evaluate a team on the files as they are, for comparison with the copies."""
-        return evaluate(originals.pair(team), settings)
 
     def is_affected(self, region: str, team: str) -> bool:
         """Return whether edits concern a team's figures."""

@@ -18,10 +18,10 @@ from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.formats.saving import check_not_in_cohort, files_of, without_erased
 from napari_panoptic.nuclei.regions.reading import (
     HELD_UP_TO_PX,
-    choose_files,
     load_prediction,
     load_reference,
     no_prediction,
+    prediction_files,
 )
 from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -149,8 +149,7 @@ def _regions(work: Conversion, findings: list[Finding]) -> list[Region]:
             if region.reference is not None:
                 regions.append(region)
             continue
-        forms = work.cohort.predictions.get((work.team, region.name), {})
-        if choose_files(forms, work.source) is None:
+        if prediction_files(work.cohort, region.name, work.team, work.source) is None:
             findings.append(no_prediction(region, work.team, work.source))
         else:
             regions.append(region)

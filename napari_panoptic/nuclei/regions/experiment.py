@@ -17,7 +17,7 @@ from napari_panoptic.nuclei.challenge import ChallengeEvaluation
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.protocols import ScoredRegion
-from napari_panoptic.nuclei.regions.conditions import Condition
+from napari_panoptic.nuclei.regions.conditions import Condition, Robustness, robustness
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError, region_size
 from napari_panoptic.nuclei.regions.region import Evaluated, HeldRegion, WindowedRegion
 from napari_panoptic.nuclei.regions.result_store import PartStore
@@ -27,7 +27,6 @@ from napari_panoptic.nuclei.regions.results import (
     unreadable_region,
     with_figures,
 )
-from napari_panoptic.nuclei.regions.robustness import Robustness, robustness
 from napari_panoptic.nuclei.values.cohort import Cohort, Region
 from napari_panoptic.nuclei.values.settings import Scoring
 
@@ -327,7 +326,7 @@ class PatientSums:
         ----------
         neighbours
             Which conditions are compared; see
-            `napari_panoptic.nuclei.regions.robustness.robustness`.
+            `napari_panoptic.nuclei.regions.conditions.robustness`.
         """
         counts = {
             team: [list(sums.items()) for sums in by_condition]
@@ -356,7 +355,7 @@ def cohort_robustness(
         The scored classes.
     neighbours
         Which conditions are compared; see
-        `napari_panoptic.nuclei.regions.robustness.robustness`.
+        `napari_panoptic.nuclei.regions.conditions.robustness`.
     """
     sums = PatientSums(experiment.team_names, experiment.conditions, class_names)
     for by_condition in regions:

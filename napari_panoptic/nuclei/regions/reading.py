@@ -31,6 +31,13 @@ def way_of(settings: EvaluationSettings) -> Way:
     return settings.restoration, settings.dilation_radius
 
 
+def prediction_files(
+    cohort: Cohort, region_name: str, team: str, source: Source | None
+) -> MaskFiles | None:
+    """Return the files of a team's prediction in a region, see `choose_files`; None without."""
+    return choose_files(cohort.predictions.get((team, region_name), {}), source)
+
+
 def choose_files(forms: Mapping[Source, MaskFiles], source: Source | None) -> MaskFiles | None:
     """Return the files of the requested format of a prediction, by default of the preferred one."""
     if source is not None:
@@ -177,7 +184,7 @@ def load_prediction(
     source: Source | None,
 ) -> tuple[LoadedMasks | None, tuple[Finding, ...]]:
     """Return one team's objects of one region, and findings; None if that fails."""
-    files = choose_files(cohort.predictions.get((team, region.name), {}), source)
+    files = prediction_files(cohort, region.name, team, source)
     if files is None:
         return None, (no_prediction(region, team, source),)
     masks, findings = read_prediction(cohort, region, team, files, shape, settings)

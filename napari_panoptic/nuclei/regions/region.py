@@ -27,12 +27,12 @@ from napari_panoptic.nuclei.regions.reading import (
     RegionSize,
     TooLargeError,
     Way,
-    choose_files,
     findings_after,
     load_reference,
     no_prediction,
     not_in_windows,
     open_side,
+    prediction_files,
     read_prediction,
     unreadable,
     unusual_form,
@@ -269,9 +269,6 @@ class HeldRegion:
         """Release what is kept of a team."""
         self._known.pop(team, None)
 
-    def _files(self, team: str, source: Source | None) -> MaskFiles | None:
-        return choose_files(self._cohort.predictions.get((team, self._region.name), {}), source)
-
     def _known_team(self, team: str, files: MaskFiles, settings: EvaluationSettings) -> _KnownTeam:
         """Return a team's objects, read if need be, and restored as the settings ask for."""
         known, way = self._known.get(team), way_of(settings)
@@ -305,7 +302,7 @@ class HeldRegion:
     ) -> Evaluated[E_co]:
         """Read both sides and evaluate their label pair, the last one if it is the same."""
         reference = self.reference(settings)
-        files = self._files(team, source)
+        files = prediction_files(self._cohort, self._region.name, team, source)
         if files is None:
             missing = no_prediction(self._region, team, source)
             return Evaluated(None, reference.findings, (missing,))
@@ -525,7 +522,7 @@ class WindowedRegion:
         StoppedError
             If cancelled.
         """
-        files = self._files(team, source)
+        files = prediction_files(self._cohort, self._region.name, team, source)
         is_known = files is not None and (team, files.source) in self._known
         opening = progress if is_known else progress.part(0.0, OPENING)
         reference = self.reference(opening)
@@ -583,9 +580,6 @@ class WindowedRegion:
         """Release what is kept of a team."""
         self._opened = {key: found for key, found in self._opened.items() if key[0] != team}
         self._known = {key: found for key, found in self._known.items() if key[0] != team}
-
-    def _files(self, team: str, source: Source | None) -> MaskFiles | None:
-        return choose_files(self._cohort.predictions.get((team, self._region.name), {}), source)
 
     def _open(self, files: MaskFiles, team: str | None, progress: Progress) -> OpenedMasks:
         key = team, files.source

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.scores.objects import ScoredRegion
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
-from napari_panoptic.statistics.rates import rate_bands
+from napari_panoptic.statistics.bootstrap import rate_bands
 
 BINS = 10
 

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from napari_panoptic.io.files.fingerprints import file_fingerprints
+from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.challenge import uncounted
 from napari_panoptic.nuclei.metrics import (
     CLASS_COLUMNS,
@@ -21,7 +22,6 @@ from napari_panoptic.nuclei.metrics import (
     confusion_frame,
     unit_metrics,
 )
-from napari_panoptic.nuclei.patients import summed
 from napari_panoptic.nuclei.regions.cohort_evaluation import (
     CohortEvaluation,
     input_files,

@@ -16,7 +16,7 @@ from napari_panoptic.nuclei.display.palette import hex_colour, team_styles
 from napari_panoptic.raters.cohort import RatersSettings
 from napari_panoptic.raters.evaluate import RatedEvaluation
 from napari_panoptic.raters.levels import levels_reached, levels_reached_by_votes
-from napari_panoptic.raters.outlines import (
+from napari_panoptic.raters.slice_outlines import (
     PREDICTION_COLOURS,
     REFERENCE_COLOURS,
     level_colours,

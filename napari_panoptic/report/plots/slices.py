@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from napari_panoptic.nuclei.display.palette import TeamStyle, team_styles
-from napari_panoptic.nuclei.explain.failure_curves import Curve
-from napari_panoptic.nuclei.explain.slice_conditions import Condition, number_text
+from napari_panoptic.nuclei.explain.slice_conditions import Condition, Curve, number_text
 from napari_panoptic.report.plots.theme import (
     PALE,
     SMALL,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from napari_panoptic.nuclei.explain.cohort_suspects import SUSPECT_SETTINGS, coh
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, Suspect
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.review.plan.tables import strata_of
 from napari_panoptic.review.plan.units import (
     NO_ID,
     SIDES,
@@ -92,23 +90,6 @@ def with_cohort_suspects(units: Units, cohort: Cohort, source: Source | None = N
             f"leave --suspects out"
         )
     return with_suspects(units, cohort_suspects(cohort, teams, SUSPECT_SETTINGS, source).suspects)
-
-
-def is_refined(path: Path) -> bool:
-    """Return whether a plan's table has strata of suspects.
-
-    Parameters
-    ----------
-    path
-        The table of a plan.
-
-    Raises
-    ------
-    UnreadableFileError
-        If the file is none.
-    """
-    parts = [stratum.removeprefix(team).split("/") for team, stratum in strata_of(path)]
-    return any(own[2:3] == [SUSPECT] for own in parts)
 
 
 def _items(suspect: Suspect, teams: set[str]) -> list[_Place]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from napari_panoptic.review.plan.units import (
     KINDS,
     NO_ID,
     SIDES,
+    SUSPECT,
+    IntArray,
     ItemSide,
     Kind,
     Units,
@@ -46,6 +49,9 @@ PLAN_COLUMNS = (
 VERDICT_COLUMNS = ("item", "verdict", "count")
 ESTIMATE_COLUMNS = ("quantity", "team", "class", "estimate", "low", "high", "items")
 _SHOWN = 3
+
+_Row = tuple[int, Mapping[str, str]]
+"""The number of a line, and its cells by column."""
 
 
 def plan_frame(plan: Plan) -> pd.DataFrame:
@@ -165,39 +171,6 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
 # --- read -------------------------------------------------------------------------------------
 
 
-def teams_of(path: Path, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the teams in a plan's table, sorted.
-
-    Parameters
-    ----------
-    path
-        The table.
-    known
-        The teams of the cohort.
-
-    Raises
-    ------
-    UnreadableFileError
-        If the file is no table of a plan, or of teams that the cohort does not have.
-    """
-    as_written = {_cell(name): name for name in known}
-    found = {row["team"] for _, row in plan_cells(path)}
-    if unknown := sorted(found - as_written.keys()):
-        raise UnreadableFileError(no_such("team", unknown[0], known), path=path)
-    return tuple(sorted(as_written[name] for name in found))
-
-
-def strata_of(path: Path) -> tuple[tuple[str, str], ...]:
-    """Return team and stratum of each item in a plan's table.
-
-    Raises
-    ------
-    UnreadableFileError
-        If the file is no table of a plan.
-    """
-    return tuple((row["team"], row["stratum"]) for _, row in plan_cells(path))
-
-
 def plan_cells(
     path: Path, columns: Sequence[str] = PLAN_COLUMNS
 ) -> list[tuple[int, dict[str, str]]]:
@@ -221,30 +194,95 @@ def plan_cells(
     return rows
 
 
-def read_plan(path: Path, units: Units) -> tuple[Plan, tuple[Finding, ...]]:
-    """Read a plan, and find its items in the population.
+@dataclass(frozen=True)
+class PlanTable:
+    """The table of a plan, before its items are found in a population.
 
     Parameters
     ----------
     path
-        A table with the columns `PLAN_COLUMNS`.
-    units
-        The population: of the same cohort, teams and settings.
+        The file.
+    rows
+        The number of the line and the cells of each item.
+    """
 
-    Returns
-    -------
-    Plan
-        Its probabilities are computed from its items and the population.
-    tuple of Finding
-        Probabilities that differ from those in the table.
+    path: Path
+    rows: Sequence[_Row]
+
+    def teams(self, known: Sequence[str]) -> tuple[str, ...]:
+        """Return the teams of the items, sorted.
+
+        Parameters
+        ----------
+        known
+            The teams of the cohort.
+
+        Raises
+        ------
+        UnreadableFileError
+            If it has a team that the cohort does not have.
+        """
+        as_written = {_cell(name): name for name in known}
+        found = {row["team"] for _, row in self.rows}
+        if unknown := sorted(found - as_written.keys()):
+            raise UnreadableFileError(no_such("team", unknown[0], known), path=self.path)
+        return tuple(sorted(as_written[name] for name in found))
+
+    @property
+    def has_suspects(self) -> bool:
+        """Whether suspects have strata of their own."""
+        strata = [row["stratum"].removeprefix(row["team"]).split("/") for _, row in self.rows]
+        return any(parts[2:3] == [SUSPECT] for parts in strata)
+
+    def plan(self, units: Units) -> tuple[Plan, tuple[Finding, ...]]:
+        """Return the plan, with its items found in the population.
+
+        Parameters
+        ----------
+        units
+            The population: of the same cohort, teams and settings.
+
+        Returns
+        -------
+        Plan
+            Its probabilities are computed from its items and the population.
+        tuple of Finding
+            Probabilities that differ from those in the table.
+
+        Raises
+        ------
+        UnreadableFileError
+            If the items are no plan, or a plan of another cohort.
+        """
+        ordered = _ordered(self.rows, self.path)
+        found = _places(ordered, units, self.path)
+        drawn = units[found]
+        if len(set(drawn.keys)) < len(drawn):
+            raise UnreadableFileError(
+                "two items are the same object; draw the plan again", path=self.path
+            )
+        names = [row["stratum"] for _, row in ordered]
+        strata = _strata(names, units, found, self.path)
+        own = strata.of_unit[found]
+        probability = np.bincount(own, minlength=len(strata.names))[own] / strata.sizes[own]
+        plan = Plan(drawn, tuple(strata.names[k] for k in own.tolist()), probability, strata.level)
+        return plan, _unlike(plan, ordered, self.path)
+
+
+def read_plan(path: Path) -> PlanTable:
+    """Read the table of a plan, with the columns `PLAN_COLUMNS`.
 
     Raises
     ------
     UnreadableFileError
-        If the file is no plan, or a plan of another cohort.
+        If the file is no table of a plan, or has no items.
     """
-    rows = plan_cells(path)
-    by_item: dict[int, tuple[int, Mapping[str, str]]] = {}
+    return PlanTable(path, plan_cells(path))
+
+
+def _ordered(rows: Sequence[_Row], path: Path) -> list[_Row]:
+    """Return the rows by item; check that none is missing or repeated."""
+    by_item: dict[int, _Row] = {}
     for line, row in rows:
         item = _item(row, line, path)
         if item in by_item:
@@ -259,29 +297,23 @@ def read_plan(path: Path, units: Units) -> tuple[Plan, tuple[Finding, ...]]:
             f"give the plan as it was written",
             path=path,
         )
+    return [by_item[item] for item in range(1, len(rows) + 1)]
+
+
+def _places(rows: Sequence[_Row], units: Units, path: Path) -> IntArray:
+    """Return the place of each item in the population."""
     place = {_as_written(*parts): n for n, parts in enumerate(units.key_parts())}
-    ordered = [by_item[item] for item in range(1, len(rows) + 1)]
-    found = [place.get(_key(row, line, path)) for line, row in ordered]
+    found = [place.get(_key(row, line, path)) for line, row in rows]
     if missing := [k for k, number in enumerate(found, start=1) if number is None]:
         raise UnreadableFileError(
             f"{len(missing)} of {len(rows)} items, the first being item {missing[0]}, are not in "
             f"this cohort; give the cohort and options with which the plan was drawn",
             path=path,
         )
-    drawn = units[np.array(found, np.int64)]
-    if len(set(drawn.keys)) < len(drawn):
-        raise UnreadableFileError("two items are the same object; draw the plan again", path=path)
-    names = [row["stratum"] for _, row in ordered]
-    strata = _strata(names, units, np.array(found, np.int64), path)
-    own = strata.of_unit[np.array(found, np.int64)]
-    probability = np.bincount(own, minlength=len(strata.names))[own] / strata.sizes[own]
-    plan = Plan(drawn, tuple(strata.names[k] for k in own.tolist()), probability, strata.level)
-    return plan, _unlike(plan, ordered, path)
+    return np.array(found, np.int64)
 
 
-def _strata(
-    names: Sequence[str], units: Units, rows: np.ndarray[Any, np.dtype[np.int64]], path: Path
-) -> Strata:
+def _strata(names: Sequence[str], units: Units, rows: IntArray, path: Path) -> Strata:
     """Return the strata of the level at which a plan was drawn."""
     for level in LEVELS:
         strata = stratified(units, level)
@@ -295,9 +327,7 @@ def _strata(
     )
 
 
-def _unlike(
-    plan: Plan, rows: Sequence[tuple[int, Mapping[str, str]]], path: Path
-) -> tuple[Finding, ...]:
+def _unlike(plan: Plan, rows: Sequence[_Row], path: Path) -> tuple[Finding, ...]:
     """Report items whose probability is not that of the table."""
     differ = [
         k

@@ -13,14 +13,14 @@ from qtpy.QtCore import QTimer
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
-from napari_panoptic.nuclei.display.definitions import absent_text
+from napari_panoptic.nuclei.display.behind import absent_text
 from napari_panoptic.nuclei.display.describe import ObjectFacts, facts_of
 from napari_panoptic.nuclei.display.failure_cells import SCALE_MEANING
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
 from napari_panoptic.nuclei.display.styles import ColourBy, Look, count_text
-from napari_panoptic.nuclei.display.title import region_notes, title_parts
+from napari_panoptic.nuclei.display.title import region_notes, title_parts, why_no_figures
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
 from napari_panoptic.nuclei.live.read_ahead import ReadAhead
 from napari_panoptic.nuclei.live.session import EditedEvaluation, Selection, Session
@@ -353,21 +353,21 @@ class Link:
             (session.settings_changed, self.failures.show_all),
             (self.state.events.hidden_columns, panels.objects.hide_columns),
             # User actions, and the methods that handle them.
-            (panels.navigator.region_chosen, self._on_region_chosen),
-            (panels.navigator.team_chosen, session.set_team),
-            (panels.navigator.next_wanted, self._on_next_region),
-            (panels.navigator.previous_wanted, self._on_previous_region),
-            (panels.navigator.stop_wanted, self.summary.stop),
-            (panels.navigator.filter_left, self._return_keys),
-            (panels.settings.team_chosen, session.set_team),
-            (panels.settings.source_chosen, self._on_source_chosen),
+            (panels.navigator.place_chosen, self._on_region_chosen),
+            (panels.navigator.teams.chosen, session.set_team),
+            (panels.navigator.following.pushed, self._on_next_region),
+            (panels.navigator.previous.pushed, self._on_previous_region),
+            (panels.navigator.stop.pushed, self.summary.stop),
+            (panels.navigator.places.filter_left, self._return_keys),
+            (panels.settings.team.chosen, session.set_team),
+            (panels.settings.source.chosen, self._on_source_chosen),
             (panels.settings.settings_chosen, self._on_settings_chosen),
             (panels.objects.object_selected, self._on_row_selected),
             (panels.objects.centre_wanted, self._on_centre_wanted),
             (panels.objects.listed_changed, self._show_listed),
-            (panels.objects.export_wanted, self._on_export),
+            (panels.objects.export.pushed, self._on_export),
             (panels.objects.filter_changed, self._set("object_filter")),
-            (panels.objects.others_chosen, self._set("others")),
+            (panels.objects.others.chosen, self._set("others")),
             (panels.objects.follow_chosen, self._set("follow")),
             (panels.objects.columns_chosen, self._set("hidden_columns")),
             (panels.objects.worst.chosen, self._set("order")),
@@ -396,7 +396,7 @@ class Link:
             "h": self._cycle_display,
             "q": self._toggle_colours,
             "w": self._centre_selected,
-            "Alt-c": lambda: self._reveal("Regions"),
+            "Alt-x": lambda: self._reveal("Regions"),
             "Alt-m": lambda: self._reveal("Metrics"),
             "Alt-o": lambda: self._reveal("Objects"),
         }
@@ -550,7 +550,7 @@ class Link:
         snapshot, team = session.snapshot, session.team
         if snapshot is None or not snapshot.is_slide:
             bar.show_nothing()
-            self._say_when_empty(None)
+            self._say_when_empty(why_no_figures(session))
             return
         evaluation = snapshot.slides.get(team or "")
         if evaluation is not None and team is not None:
@@ -695,7 +695,12 @@ class Link:
         self._panels.objects.select(None if selection is None else (selection.side, selection.row))
         if selection is not None:
             self.scene.show_object(selection, only_if_hidden=not self.slides.is_far)
-        self._panels.title.show_selected(self._facts())
+        facts = self._facts()
+        why = None if facts is not None else why_no_figures(self._session)
+        if why is None:
+            self._panels.title.show_selected(facts)
+        else:
+            self._panels.title.show_message(why)
 
     def _show_busy(self, busy: bool) -> None:
         self._panels.title.show_busy(busy)

@@ -159,7 +159,7 @@ class Desk(DeskShell):
             keys=KeysDialog(objects),
         )
         self.parts: list[PanelPart[Any]] = [PanelPart(kind) for kind in PARTS]
-        self.panels.settings.open_wanted.connect(self.ask_for_cohort)
+        self.panels.settings.open.pushed.connect(self.ask_for_cohort)
         self.panels.title.keys_clicked.connect(self._show_keys)
         self.overview: Overview | None = None
         self.tour: Tour | None = None

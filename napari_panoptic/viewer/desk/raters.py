@@ -135,7 +135,7 @@ class RatedDesk(DeskShell):
             structure = self.cohort.region(case).structures[0]
         names = [own.name for own in self.cohort.cases_with(structure)]
         team = self.cohort.teams[0] if self.cohort.teams else None
-        self.cases.structures.setCurrentIndex(self.cases.structures.findData(structure))
+        self.cases.structures.show_choice(structure)
         self._list_cases(structure, team)
         self.want(Wanted(case or names[0], structure, team))
         self.scene.prepare()
@@ -151,14 +151,14 @@ class RatedDesk(DeskShell):
 
     def _connect(self) -> None:
         """Make every connection; they end with the widgets, and in `_let_go`."""
-        self.cases.open_wanted.connect(self.ask_for_cohort)
+        self.cases.open.pushed.connect(self.ask_for_cohort)
         self.title.keys_clicked.connect(self._on_keys)
         self.title.notes_clicked.connect(self._on_notes)
-        self.cases.structure_chosen.connect(self._on_structure)
-        self.cases.team_chosen.connect(self._on_team)
-        self.cases.next_wanted.connect(lambda: self.step_case(1))
-        self.cases.previous_wanted.connect(lambda: self.step_case(-1))
-        self.cases.filter_left.connect(self._return_keys)
+        self.cases.structures.chosen.connect(self._on_structure)
+        self.cases.teams.chosen.connect(self._on_team)
+        self.cases.following.pushed.connect(lambda: self.step_case(1))
+        self.cases.previous.pushed.connect(lambda: self.step_case(-1))
+        self.cases.places.filter_left.connect(self._return_keys)
         self.cases.place_chosen.connect(self._on_case)
         self.levels.level_chosen.connect(self._on_level)
         self.levels.only_chosen.connect(self._on_only)

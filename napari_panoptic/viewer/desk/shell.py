@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from psygnal import Signal
+from qtpy.compat import isalive
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
@@ -132,6 +133,8 @@ class DeskShell(ABC):
         self.companions: list[object] = []
         """Objects that live as long as the desk is open."""
         self._docks: dict[str, QDockWidget] = {}
+        self._guests: list[QDockWidget] = []
+        self._standing = Arrangement()
         self._arranger: Arranger | None = None
         self._guard: CloseGuard | None = None
         self._fonts: DockFonts | None = None
@@ -291,13 +294,46 @@ class DeskShell(ABC):
             self._arranger.toggle_quietly(title, wanted)
 
     def tab_behind(self, dock: QDockWidget) -> None:
-        """Put a dock into a tab behind the panels at the right."""
-        shown = [at for at in self._docks.values() if not at.isHidden() and not at.isFloating()]
+        """Keep a dock that is not the desk's in a tab behind the panels at the right.
+
+        On its own it would take their room in every workspace, and make a small window higher.
+        """
+        if dock not in self._guests:
+            self._guests.append(dock)
+        if not dock.isFloating():
+            self._put_behind([dock])
+
+    def _take_guests(self) -> list[QDockWidget]:
+        """Take the guests out of the right column; the user may have put them elsewhere."""
+        self._guests = [dock for dock in self._guests if isalive(dock)]  # type: ignore[no-untyped-call]
         window = self.strip.window()
-        if isinstance(window, QMainWindow):
-            right = Qt.DockWidgetArea.RightDockWidgetArea
-            there = [at for at in shown if window.dockWidgetArea(at) == right]
-            tab_behind(there[-1] if there else None, dock)
+        if not isinstance(window, QMainWindow):
+            return []
+        right = Qt.DockWidgetArea.RightDockWidgetArea
+        taken = [
+            dock
+            for dock in self._guests
+            if not dock.isHidden()
+            and not dock.isFloating()
+            and window.dockWidgetArea(dock) == right
+        ]
+        for dock in taken:
+            window.removeDockWidget(dock)
+        return taken
+
+    def _put_behind(self, guests: Sequence[QDockWidget]) -> None:
+        """Put guests behind the largest stack at the right."""
+        column, window = self._standing.right, self.strip.window()
+        stacks = () if column is None else column.stacks
+        names = [name for at in sorted(stacks, key=lambda at: -at.share) for name in at.docks]
+        places = (dock for name in names if (dock := self._docks.get(name)) is not None)
+        place = next((dock for dock in places if not dock.isFloating()), None)
+        for dock in guests:
+            if place is not None:
+                tab_behind(place, dock)
+            elif isinstance(window, QMainWindow):
+                window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
+            dock.show()
 
     def close(self) -> None:
         """Remove the panels and the desk's layers, and leave the window as it was."""
@@ -342,7 +378,10 @@ class DeskShell(ABC):
 
     def _arrange(self, wanted: Arrangement) -> None:
         if self._arranger is not None:
+            self._standing = wanted
+            guests = self._take_guests()  # together with the panels they may need too much room
             self._arranger.apply(wanted)
+            self._put_behind(guests)
             self._show_extras()
 
     def _keep_arrangement(self) -> None:

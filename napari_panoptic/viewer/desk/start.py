@@ -30,10 +30,10 @@ class Start:
         self._desk = desk
         self.panel = StartPanel()
         self.panel.show_last(PREFERENCES.last_cohort)
-        self.panel.continue_wanted.connect(self._continue)
-        self.panel.cohort_wanted.connect(self._ask)
-        self.panel.layers_wanted.connect(self._compare_layers)
-        self.panel.sample_wanted.connect(self._open_sample)
+        self.panel.continue_button.pushed.connect(self._continue)
+        self.panel.cohort_button.pushed.connect(self._ask)
+        self.panel.layers_button.pushed.connect(self._compare_layers)
+        self.panel.sample_button.pushed.connect(self._open_sample)
         self.panel.dropped.connect(self._open_dropped)
 
     def show_reading(self, name: str) -> None:

@@ -9,7 +9,7 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QSizePolicy, QToolButton, QWidget
 
 from napari_panoptic.viewer.desk.workspaces import Workspace
-from napari_panoptic.viewer.kit.widgets import tool_button
+from napari_panoptic.viewer.kit.widgets import ToolButton
 
 CHOSEN_STYLE = (
     "QToolButton { padding: 3px 9px; border: 0 } "
@@ -97,7 +97,7 @@ class WorkspaceBar(QWidget):
 
 
 def _button(text: str, meaning: str) -> QToolButton:
-    button = tool_button(text, meaning)
+    button = ToolButton(text, meaning)
     button.setCheckable(True)
     button.setAutoRaise(True)
     button.setStyleSheet(CHOSEN_STYLE)

@@ -13,7 +13,7 @@ from platformdirs import user_cache_path
 from napari_panoptic.io.files.autosaves import Autosave, AutosaveFolder
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.regions.reading import choose_files
+from napari_panoptic.nuclei.regions.reading import prediction_files
 from napari_panoptic.nuclei.values.cohort import MaskFiles
 from napari_panoptic.viewer.editing.live_edits import Copied, Drawn, LiveEdits
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
@@ -123,8 +123,7 @@ class Autosaver:
         cohort = self._session.cohort
         if copied.team is None:
             return cohort.region(copied.region).reference
-        forms = cohort.predictions.get((copied.team, copied.region), {})
-        return choose_files(forms, self._session.source)
+        return prediction_files(cohort, copied.region, copied.team, self._session.source)
 
     def _do(self, task: Callable[[], None]) -> None:
         self._tasks.append(self._pool.submit(task))

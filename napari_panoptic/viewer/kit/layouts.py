@@ -8,9 +8,18 @@ from qtpy.QtWidgets import QFrame, QScrollArea, QToolButton, QVBoxLayout, QWidge
 from superqt import QFlowLayout
 
 from napari_panoptic.viewer.kit.array_table import ArrayTable
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
 
 SPACING_PX = 3
+
+
+def stack(box: QWidget, *widgets: QWidget, spacing_px: int = 5) -> None:
+    """Put widgets into a box, one below the other, without margins."""
+    layout = QVBoxLayout(box)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(spacing_px)
+    for widget in widgets:
+        layout.addWidget(widget)
 
 
 class FlowBar(QWidget):
@@ -76,6 +85,42 @@ class FoldButton(QToolButton):
         self.setArrowType(Qt.ArrowType.DownArrow if unfolded else Qt.ArrowType.RightArrow)
 
 
+LONGEST_TITLE = 34
+"""Letters of the title of a section, which may contain a name."""
+
+
+class Section(QWidget):
+    """Widgets under a title that folds and unfolds them; folded at first.
+
+    Parameters
+    ----------
+    title
+        What is in it.
+    meaning
+        The tooltip of the title.
+    """
+
+    def __init__(self, title: str, meaning: str = "") -> None:
+        super().__init__()
+        body = QWidget()
+        self._rows = QVBoxLayout(body)
+        self._rows.setContentsMargins(10, 0, 0, 0)
+        self._rows.setSpacing(4)
+        self.fold = FoldButton(title, meaning, body)
+        self.fold.setStyleSheet("font-weight: bold")
+        self.fold.setChecked(False)
+        stack(self, self.fold, body, spacing_px=2)
+
+    def set_title(self, title: str) -> None:
+        """Show another title."""
+        short = title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE]}…"
+        self.fold.setText(shown(short).replace("&", "&&"))
+
+    def add(self, widget: QWidget) -> None:
+        """Add a widget below the others."""
+        self._rows.addWidget(widget)
+
+
 class Curtain(QWidget):
     """Covers a widget with a sentence; the layout around it stays as it is.
 
@@ -91,9 +136,8 @@ class Curtain(QWidget):
         super().__init__(covered)
         # Else a widget of a class of one's own has no background in napari's themes.
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        label = PlainLabel(text)
+        label = WrappedLabel(text)
         label.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        label.setWordWrap(True)
         QVBoxLayout(self).addWidget(label)
         self.setGeometry(covered.rect())
         covered.installEventFilter(self)
@@ -123,26 +167,42 @@ class Curtain(QWidget):
 MIN_LIST_PX = 92
 
 
-class ListPanel(QScrollArea):
-    """A list with more above and below it, or a hint if nothing is listed.
+class ScrollPanel(QScrollArea):
+    """Rows of widgets; in a low dock the panel scrolls, so that nothing is squeezed.
 
-    In a low dock the panel scrolls, so that nothing is squeezed.
+    Parameters
+    ----------
+    parent
+        The parent.
+    margins_px
+        Left, above, right and below the rows.
+    spacing_px
+        Between the rows; Qt's own if None.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        parent: QWidget | None = None,
+        *,
+        margins_px: tuple[int, int, int, int] = (4, 4, 4, 2),
+        spacing_px: int | None = 3,
+    ) -> None:
         super().__init__(parent)
-        self.table = ArrayTable()
-        self.table.setMinimumHeight(MIN_LIST_PX)
-        self._hint = PlainLabel()
-        self._hint.setWordWrap(True)
         body = QWidget()
         self.setWidget(body)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self._rows = QVBoxLayout(body)
-        self._rows.setContentsMargins(4, 4, 4, 2)
-        self._rows.setSpacing(3)
+        self._rows.setContentsMargins(*margins_px)
+        if spacing_px is not None:
+            self._rows.setSpacing(spacing_px)
 
-    def hint_text(self) -> str:
-        """Return the hint; empty if something is listed."""
-        return "" if self._hint.isHidden() else self._hint.text()
+
+class ListPanel(ScrollPanel):
+    """A list with more above and below it, or a hint if nothing is listed."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.table = ArrayTable()
+        self.table.setMinimumHeight(MIN_LIST_PX)
+        self.hint = WrappedLabel()

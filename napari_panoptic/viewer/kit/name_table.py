@@ -13,7 +13,7 @@ from qtpy.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.keys import FILTER_KEYS
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import WrappedLabel
 
 LEAST_TABLE_PX = 46
 """The header and a row: a low dock must not make the window higher than a small screen."""
@@ -44,8 +44,7 @@ class NameTable(QWidget):
         self.filter = _FilterField(hint)
         self.filter_row = QHBoxLayout()
         self.filter_row.addWidget(self.filter, 1)
-        self._nothing = PlainLabel(NOTHING_MATCHES)
-        self._nothing.setWordWrap(True)
+        self._nothing = WrappedLabel(NOTHING_MATCHES)
         self._nothing.hide()
         self._names: tuple[str, ...] = ()
         self._columns: tuple[Column, ...] = ()

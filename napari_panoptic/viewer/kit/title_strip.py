@@ -59,10 +59,6 @@ class NotesButton(QPushButton):
         self.setVisible(count > 0)
         self.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
 
-    def said(self) -> str:
-        """Return its text; empty if it is hidden."""
-        return "" if self.isHidden() else self.text()
-
 
 class FigureTitle(QWidget):
     """What is shown with its figure, and below it the selected object; with keys and notes.
@@ -83,14 +79,14 @@ class FigureTitle(QWidget):
     ) -> None:
         super().__init__()
         self._title = ElidedLabel(title, mode=Qt.TextElideMode.ElideLeft)
-        self._selected, self._figure = ElidedLabel(selected), RichLabel()
-        self._figure.setToolTip(figure_meaning)
-        self._notes = NotesButton(notes_meaning, self.notes_clicked.emit)
+        self.selected, self.figure = ElidedLabel(selected), RichLabel()
+        self.figure.setToolTip(figure_meaning)
+        self.notes = NotesButton(notes_meaning, self.notes_clicked.emit)
         self._first, second = QHBoxLayout(), QHBoxLayout()
         self._first.addWidget(self._title, 1)
-        self._first.addWidget(self._figure)
-        second.addWidget(self._selected, 1)
-        second.addWidget(self._notes)
+        self._first.addWidget(self.figure)
+        second.addWidget(self.selected, 1)
+        second.addWidget(self.notes)
         second.addWidget(KeysButton(self, self.keys_clicked.emit))
         self._lines = QVBoxLayout(self)
         self._lines.setContentsMargins(6, 2, 6, 2)
@@ -102,15 +98,3 @@ class FigureTitle(QWidget):
     def title(self) -> str:
         """Return the title as it is shown."""
         return self._title.text()
-
-    def figure_text(self) -> str:
-        """Return the figure as it is shown, with a note on it, as rich text."""
-        return self._figure.text()
-
-    def selected_text(self) -> str:
-        """Return the text about the selected object."""
-        return self._selected.text()
-
-    def notes_text(self) -> str:
-        """Return the text of the notes button; empty if it is hidden."""
-        return self._notes.said()

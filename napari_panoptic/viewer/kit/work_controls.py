@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from psygnal import Signal
 from qtpy.QtWidgets import QProgressBar
 
 from napari_panoptic.viewer.kit.shown import shown
-from napari_panoptic.viewer.kit.widgets import push_button
+from napari_panoptic.viewer.kit.widgets import PushButton
 
 _PARTS = 1000
 _HEIGHT_PX = 10
@@ -34,9 +33,6 @@ class WorkControls:
         A bar with another look than the thin one.
     """
 
-    start_wanted = Signal()
-    stop_wanted = Signal()
-
     def __init__(
         self,
         text: str,
@@ -45,11 +41,9 @@ class WorkControls:
         stop_tooltip: str = "Stop after the region that is being evaluated.",
         bar: QProgressBar | None = None,
     ) -> None:
-        self.start, self.stop = push_button(text, tooltip), push_button("Stop", stop_tooltip)
+        self.start, self.stop = PushButton(text, tooltip), PushButton("Stop", stop_tooltip)
         self.bar = ThinBar() if bar is None else bar
         self.is_running = False
-        self.start.clicked.connect(lambda _=False: self.start_wanted.emit())
-        self.stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
         self.bar.hide()
         self.stop.hide()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +188,9 @@ class CompareLayers(Container[Any]):  # type: ignore[misc]
         self._say("")
         try:
             live = LiveComparison(self._viewer, self._choice(), self._tell, self._put_behind)
-            if not live.start(self._live):
+            with self._out_of_the_way():
+                is_shown = live.start(self._live)
+            if not is_shown:
                 return
         except (PanopticError, LabelError, ValueError) as error:
             self._say(_in_one_line(error))
@@ -199,6 +203,19 @@ class CompareLayers(Container[Any]):  # type: ignore[misc]
         self._put_behind()
         if not self.message.value:
             self._say(FOLLOWS)
+
+    @contextmanager
+    def _out_of_the_way(self) -> Iterator[None]:
+        """Hide this dock while the desk opens: beside all panels it makes a small window higher."""
+        dock = dock_of(self.native)
+        if dock is None or dock.isFloating() or dock.isHidden():
+            yield
+            return
+        dock.hide()
+        try:
+            yield
+        finally:
+            dock.show()
 
     def _put_behind(self) -> None:
         """Make room for the desk: this dock becomes one of the tabs of its panels."""

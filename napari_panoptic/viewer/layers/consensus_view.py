@@ -10,15 +10,15 @@ from napari.components import ViewerModel
 from napari.layers import Labels
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.display.consensus_picture import (
+from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.nuclei.display.styles import Display, Look
+from napari_panoptic.nuclei.display.team_pictures import (
     SEVERAL,
     ConsensusPicture,
     Count,
     object_colours,
     place_colours,
 )
-from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.nuclei.display.styles import Display, Look
 from napari_panoptic.nuclei.live.session import Selection, Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.vocabulary import Side

@@ -16,7 +16,6 @@ from napari.utils import Colormap
 from numpy.typing import NDArray
 
 from napari_panoptic.raters.cohort import RatersSettings
-from napari_panoptic.raters.outlines import disagreement_colours
 from napari_panoptic.raters.slice_outlines import (
     AheadOfHand,
     CasePicture,
@@ -24,6 +23,7 @@ from napari_panoptic.raters.slice_outlines import (
     Outlines,
     Shown,
     SliceOutlines,
+    disagreement_colours,
 )
 from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.napari_private import moved_once, refresh_held

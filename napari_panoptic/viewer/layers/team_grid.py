@@ -27,12 +27,12 @@ from napari.layers import Image, Labels, Layer
 
 from napari_panoptic.common.text import shortened
 from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.marks import team_rings
 from napari_panoptic.nuclei.display.object_layers import (
     EMPHASIS_COLOURS,
     PixelSize,
     image_layer_data,
 )
-from napari_panoptic.nuclei.display.rings import team_rings
 from napari_panoptic.nuclei.display.styles import Display, Look
 from napari_panoptic.nuclei.display.team_pictures import CellPictures, grid_shape, team_lut
 from napari_panoptic.nuclei.evaluate import Evaluation

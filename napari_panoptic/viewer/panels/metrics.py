@@ -8,22 +8,18 @@ from collections.abc import Sequence
 from psygnal import Signal
 from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
-    QFrame,
     QHBoxLayout,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.nuclei.display.behind import (
+    absent_classes,
     behind_cell,
     behind_class,
     behind_column,
     behind_figure,
     behind_row,
-)
-from napari_panoptic.nuclei.display.definitions import (
-    absent_classes,
     by_class_sentence,
     mean_sentence,
 )
@@ -39,9 +35,10 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS, detection_counts
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
-from napari_panoptic.viewer.kit.layouts import SPACING_PX, FlowBar, FoldButton
-from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import Cell, Figure, FigureTable, give_height, heading
+from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
+from napari_panoptic.viewer.kit.layouts import SPACING_PX, FlowBar, FoldButton, ScrollPanel
+from napari_panoptic.viewer.kit.shown import WrappedLabel
+from napari_panoptic.viewer.kit.widgets import give_height, heading
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 _HEADLINES = ("pq", "sq", "dq", "detection_f1")
@@ -69,7 +66,7 @@ Shown = Evaluation | Evaluation[TiledPair]
 """What figures are shown of: a region in memory, or a slide that was evaluated in windows."""
 
 
-class MetricsPanel(QScrollArea):
+class MetricsPanel(ScrollPanel):
     """PQ, SQ, DQ, F1 and counts in a line; unfolded, all figures and the confusion matrix.
 
     Every figure is a link to the objects behind it; the signal has the filter
@@ -79,20 +76,16 @@ class MetricsPanel(QScrollArea):
     behind_wanted = Signal(ObjectFilter)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self._figures: dict[str, Figure] = {}
+        super().__init__(parent, margins_px=(3, 4, 3, 4), spacing_px=None)
+        self.figures: dict[str, Figure] = {}
         self._shown: tuple[Shown, ClassScheme] | None = None
-        self._by_class = FigureTable()
-        self._confusion = FigureTable()
-        for table in (self._by_class, self._confusion):
+        self.by_class = FigureTable()
+        self.confusion = FigureTable()
+        for table in (self.by_class, self.confusion):
             table.chosen.connect(self.behind_wanted.emit)
-        self._definitions = PlainLabel()
-        self._definitions.setWordWrap(True)
-        self._message = PlainLabel(EMPTY)
-        self._message.setWordWrap(True)
-        self._content, self._details = QWidget(), QWidget()
+        self.definitions = WrappedLabel()
+        self.message = WrappedLabel(EMPTY)
+        self.content, self._details = QWidget(), QWidget()
         self.fold = FoldButton("", "Show or hide all metrics.", self._details)
         self._line = FlowBar(self.fold, self._group(_HEADLINES), self._group(_COUNTS))
         self._lay_out()
@@ -103,47 +96,19 @@ class MetricsPanel(QScrollArea):
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Wrap sentences at the width that is seen, also where tables are wider."""
         super().resizeEvent(event)
-        self._definitions.setMaximumWidth(self.width() - _SCROLL_BAR_PX)
+        self.definitions.setMaximumWidth(self.width() - _SCROLL_BAR_PX)
 
     def figure(self, name: str) -> str:
         """Return a figure as it is shown."""
-        return self._figures[name].text()
-
-    def figure_tooltip(self, name: str) -> str:
-        """Return the text about a figure."""
-        return self._figures[name].toolTip()
-
-    def definitions_text(self) -> str:
-        """Return the text about figures that differ by definition."""
-        return self._definitions.text()
-
-    def confusion_texts(self) -> list[list[str]]:
-        """Return the cells of the confusion matrix as they are shown."""
-        return self._confusion.texts()
+        return self.figures[name].text()
 
     def show_filter(self, listed: ObjectFilter) -> None:
         """Frame the figures behind which the listed objects stand."""
         wanted = None if listed.is_open else listed
-        for name, figure in self._figures.items():
+        for name, figure in self.figures.items():
             figure.show_chosen(wanted is not None and behind_figure(name) == wanted)
-        for table in (self._by_class, self._confusion):
+        for table in (self.by_class, self.confusion):
             table.show_chosen(wanted)
-
-    def figure_widget(self, name: str) -> Figure:
-        """Return a figure that can be clicked."""
-        return self._figures[name]
-
-    def by_class_table(self) -> FigureTable:
-        """Return the table of the classes."""
-        return self._by_class
-
-    def confusion_table(self) -> FigureTable:
-        """Return the confusion matrix."""
-        return self._confusion
-
-    def is_showing_figures(self) -> bool:
-        """Return whether there are figures, and not only a hint."""
-        return not self._content.isHidden()
 
     def wanted_height(self) -> int:
         """Return the height that the panel needs as it is: folded, that of its line."""
@@ -152,21 +117,17 @@ class MetricsPanel(QScrollArea):
 
     def say_when_empty(self, words: str = EMPTY) -> None:
         """Set the text shown without figures."""
-        self._message.setText(words)
-
-    def message_text(self) -> str:
-        """Return the text shown instead of figures; empty if there are some."""
-        return "" if self._message.isHidden() else self._message.text()
+        self.message.setText(words)
 
     def show_evaluation(self, evaluation: Shown | None, scheme: ClassScheme | None = None) -> None:
         """Show the figures of an evaluation; a hint if there is none."""
-        self._message.setVisible(evaluation is None)
-        self._content.setVisible(evaluation is not None)
+        self.message.setVisible(evaluation is None)
+        self.content.setVisible(evaluation is not None)
         if evaluation is None or scheme is None or (evaluation, scheme) == self._shown:
             return
         self._shown = (evaluation, scheme)
         counts = _counts(evaluation)
-        for name, figure in self._figures.items():
+        for name, figure in self.figures.items():
             if name in counts:
                 figure.set_text(count_text(counts[name]))
                 continue
@@ -175,26 +136,23 @@ class MetricsPanel(QScrollArea):
             figure.set_text(_figure_text(name, value, evaluation.pair.mpp), reason=reason)
         self._fill_by_class(evaluation, scheme)
         said = [say(evaluation.counts) for say in (mean_sentence, by_class_sentence)]
-        self._definitions.setText("\n".join(filter(None, said)))
-        self._definitions.setVisible(any(said))
+        self.definitions.setText("\n".join(filter(None, said)))
+        self.definitions.setVisible(any(said))
         self._fill_confusion(evaluation, scheme)
 
     def _lay_out(self) -> None:
-        body = QWidget()
-        outer = QVBoxLayout(body)
-        outer.setContentsMargins(3, 4, 3, 4)
-        outer.addWidget(self._message)
-        outer.addWidget(self._content)
-        outer.addStretch(1)
-        line = QVBoxLayout(self._content)
+        self._rows.addWidget(self.message)
+        self._rows.addWidget(self.content)
+        self._rows.addStretch(1)
+        line = QVBoxLayout(self.content)
         line.setContentsMargins(0, 0, 0, 0)
         line.addWidget(self._line)
         line.addWidget(self._details)
         layout = QVBoxLayout(self._details)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
-        layout.addWidget(self._by_class)
-        layout.addWidget(self._definitions)
+        layout.addWidget(self.by_class)
+        layout.addWidget(self.definitions)
         for title, meaning, names in (
             ("Detection", "Whether nuclei were found, whatever their class.", _DETECTION),
             ("Matched", "Class and outline of the nuclei that were found.", _MATCHED),
@@ -202,8 +160,7 @@ class MetricsPanel(QScrollArea):
             layout.addWidget(FlowBar(heading(title, meaning), *map(self._figure, names)))
         meaning = "Rows: class in the annotation. Columns: predicted class."
         layout.addWidget(heading("Confusion matrix", meaning))
-        layout.addWidget(self._confusion)
-        self.setWidget(body)
+        layout.addWidget(self.confusion)
 
     def _on_fold(self, unfolded: bool) -> None:
         PREFERENCES.set_unfolded("metrics", unfolded)
@@ -226,7 +183,7 @@ class MetricsPanel(QScrollArea):
             title, meaning = _COUNT_TITLES[name], COUNT_MEANINGS[name]
         figure = Figure(title, meaning, is_link=True)
         figure.clicked.connect(lambda: self.behind_wanted.emit(behind_figure(name)))
-        self._figures[name] = figure
+        self.figures[name] = figure
         return figure
 
     def _fill_by_class(self, evaluation: Shown, scheme: ClassScheme) -> None:
@@ -274,7 +231,7 @@ class MetricsPanel(QScrollArea):
             )
             named = Cell(name, name, colour, target=behind["class"])
             rows.append([named, *counts, *ratios, distance])
-        self._by_class.fill(header, rows)
+        self.by_class.fill(header, rows)
 
     def _fill_confusion(self, evaluation: Shown, scheme: ClassScheme) -> None:
         names = ["none", *evaluation.counts.class_names]
@@ -316,7 +273,7 @@ class MetricsPanel(QScrollArea):
                     )
                 )
             rows.append(cells)
-        self._confusion.fill(header, rows)
+        self.confusion.fill(header, rows)
 
 
 def _colours(scheme: ClassScheme) -> dict[str, Rgb]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from psygnal import Signal
 from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.nuclei.display.cohort_lines import UNKNOWN, CohortLines, Line, Summaries
@@ -34,15 +33,12 @@ _ANNOTATION = "The annotation's own colour-coded version: shows what restoration
 class Navigator(PlaceNavigator):
     """Tables of the regions, or patients, and of the teams, with PQ and failures."""
 
-    region_chosen = Signal(str)
-
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("region", parent=parent)
         self._cohort: Cohort | None = None
         self._lines: CohortLines | None = None
         self._team = self._region = ""
         self._reviewed: Mapping[str, int] = {}
-        self.place_chosen.connect(self.region_chosen.emit)
         self.show_stop("Stop", "Stop evaluating the rest of the cohort.")
         self.show_cohort(None, {})
 
@@ -110,10 +106,6 @@ class Navigator(PlaceNavigator):
         lines = self._lines
         found = [UNKNOWN if lines is None else lines.patient(p, self._team) for p in patients]
         return _figures("PQ", f"{_PQ} Of all regions of the patient together.", found)
-
-    def choose_region(self, name: str) -> None:
-        """Choose a region, as a click on it does."""
-        self.places.choose(name)
 
     def _line(self, region: str, team: str) -> Line:
         return UNKNOWN if self._lines is None else self._lines.region(region, team)

@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.display.glossary import FINDING_WORDS
 from napari_panoptic.nuclei.display.styles import count_text
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
 
 _HEADER = ("What", "How many", "Team", "Details")
 _OF_NEITHER = (
@@ -87,8 +87,7 @@ class NotesDialog(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Notes on the files")
-        self._intro = PlainLabel()
-        self._intro.setWordWrap(True)
+        self.intro = WrappedLabel()
         self._list = QTreeWidget()
         self._list.setHeaderLabels(list(_HEADER))
         self._list.setRootIsDecorated(False)
@@ -101,14 +100,10 @@ class NotesDialog(QDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
         layout = QVBoxLayout(self)
-        layout.addWidget(self._intro)
+        layout.addWidget(self.intro)
         layout.addWidget(self._list, 1)
         layout.addWidget(buttons)
         self.resize(760, 320)
-
-    def intro(self) -> str:
-        """Return the sentence above the list."""
-        return self._intro.text()
 
     def lines(self) -> list[str]:
         """Return the details listed."""
@@ -128,7 +123,7 @@ class NotesDialog(QDialog):
 
     def show_findings(self, place: str, findings: Sequence[Finding]) -> None:
         """List what was odd at a place."""
-        self._intro.setText(
+        self.intro.setText(
             f"{place}: {len(findings)} {'note' if len(findings) == 1 else 'notes'}. "
             "Nothing was dropped silently."
             if findings

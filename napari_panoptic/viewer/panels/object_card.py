@@ -11,9 +11,7 @@ from qtpy.QtCore import QEvent, Qt
 from qtpy.QtGui import QGuiApplication, QImage, QPalette, QPixmap, QResizeEvent
 from qtpy.QtWidgets import (
     QBoxLayout,
-    QFrame,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -27,6 +25,7 @@ from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.kit.layouts import ScrollPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 from napari_panoptic.viewer.kit.widgets import viewport_of
 from napari_panoptic.viewer.panels.failures.crops import crop_picture
@@ -92,18 +91,16 @@ class Card:
         return "\n".join(head + [f"{name}: {plain_text(value)}" for name, value in self.lines])
 
 
-class ObjectCard(QScrollArea):
+class ObjectCard(ScrollPanel):
     """Shows the selected object; its text can be selected and copied."""
 
     object_wanted = Signal(Side, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        super().__init__(parent, margins_px=(6, 4, 6, 4), spacing_px=None)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._card: Card | None = None
-        self._hint = PlainLabel(EMPTY)
+        self.card: Card | None = None
+        self.hint = PlainLabel(EMPTY)
         self._picture = PlainLabel()
         self._head, self._sentence, self._figures = RichLabel(), RichLabel(), RichLabel()
         self.copy_button = QPushButton("Copy as text")
@@ -111,29 +108,20 @@ class ObjectCard(QScrollArea):
         self._lay_out()
         self.show_card(None)
 
-    @property
-    def card(self) -> Card | None:
-        """The object that is shown."""
-        return self._card
-
     def show_card(self, card: Card | None) -> None:
         """Show an object; a hint if there is none."""
-        self._card = card
-        self._hint.setVisible(card is None)
+        self.card = card
+        self.hint.setVisible(card is None)
         self._content.setVisible(card is not None)
         if card is not None:
             self._draw(card)
             self._write(card)
 
-    def hint_text(self) -> str:
-        """Return the hint; empty if an object is shown."""
-        return "" if self._hint.isHidden() else self._hint.text()
-
     def copy(self) -> None:
         """Copy all of it as text."""
         clipboard = QGuiApplication.clipboard()
-        if clipboard is not None and self._card is not None:
-            clipboard.setText(self._card.text)
+        if clipboard is not None and self.card is not None:
+            clipboard.setText(self.card.text)
 
     def follow(self, link: str) -> None:
         """Ask for the object of a link."""
@@ -160,11 +148,11 @@ class ObjectCard(QScrollArea):
     def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
         """Draw links in the colour of another theme."""
         super().changeEvent(event)
-        if event is not None and event.type() == QEvent.Type.PaletteChange and self._card:
-            self._write(self._card)
+        if event is not None and event.type() == QEvent.Type.PaletteChange and self.card:
+            self._write(self.card)
 
     def _lay_out(self) -> None:
-        for label in (self._hint, self._sentence, self._figures, self._head):
+        for label in (self.hint, self._sentence, self._figures, self._head):
             label.setWordWrap(True)
         for label in (self._head, self._sentence, self._figures):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
@@ -181,13 +169,9 @@ class ObjectCard(QScrollArea):
         self._columns.setContentsMargins(0, 0, 0, 0)
         self._columns.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
         self._columns.addLayout(texts, 1)
-        body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(6, 4, 6, 4)
-        layout.addWidget(self._hint)
-        layout.addWidget(self._content)
-        layout.addStretch(1)
-        self.setWidget(body)
+        self._rows.addWidget(self.hint)
+        self._rows.addWidget(self._content)
+        self._rows.addStretch(1)
 
     def _draw(self, card: Card) -> None:
         self._picture.setVisible(card.draw is not None)

@@ -16,7 +16,6 @@ from qtpy.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
     QProgressBar,
-    QPushButton,
     QSplitter,
     QVBoxLayout,
     QWidget,
@@ -25,7 +24,8 @@ from qtpy.QtWidgets import (
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.name_table import NameTable
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import WrappedLabel
+from napari_panoptic.viewer.kit.widgets import PushButton
 
 _PLACE_ROWS, _TEAM_ROWS = 3, 4
 """How many rows of places remain in sight while that many teams get the room they need."""
@@ -45,11 +45,6 @@ class PlaceNavigator(QWidget):
     """
 
     place_chosen = Signal(str)
-    team_chosen = Signal(str)
-    next_wanted = Signal()
-    previous_wanted = Signal()
-    stop_wanted = Signal()
-    filter_left = Signal()  # the keys belong to the image again
 
     def __init__(
         self, place: str, *, with_patients: bool = True, parent: QWidget | None = None
@@ -66,16 +61,14 @@ class PlaceNavigator(QWidget):
         self.by_patient.toggled.connect(lambda _: self.fill_places())
         self.by_patient.setVisible(with_patients)
         self.places.filter_row.addWidget(self.by_patient)
-        self._hint = PlainLabel()
-        self._hint.setWordWrap(True)
+        self.hint = WrappedLabel()
         self._splitter = _Tables(self.places, self.teams)
-        self._progress, self._stop = QProgressBar(), QPushButton("Stop")
+        self._progress, self.stop = QProgressBar(), PushButton("Stop")
+        self.previous = PushButton("◀ Previous", f"Previous {place}, in the order of the table (K)")
+        self.following = PushButton("Next ▶", f"Next {place}, in the order of the table (J)")
         self._progress_row, self.body = QWidget(), QWidget()
         self.above = QVBoxLayout()
         self.places.chosen.connect(self._on_place)
-        self.places.filter_left.connect(self.filter_left.emit)
-        self.teams.chosen.connect(self.team_chosen.emit)
-        self._stop.clicked.connect(lambda _=False: self.stop_wanted.emit())
         self._lay_out()
 
     def place_figures(self, names: Sequence[str]) -> list[Column]:
@@ -144,17 +137,12 @@ class PlaceNavigator(QWidget):
 
     def show_stop(self, text: str, tooltip: str) -> None:
         """Set what the button beside the progress does."""
-        self._stop.setText(text)
-        self._stop.setToolTip(tooltip)
+        self.stop.setText(text)
+        self.stop.setToolTip(tooltip)
 
     def show_hint(self, text: str) -> None:
         """Show a text above the tables; none if empty."""
-        self._hint.setText(text)
-        self._hint.setVisible(bool(text))
-
-    def hint_text(self) -> str:
-        """Return the hint; empty if there is none."""
-        return "" if self._hint.isHidden() else self._hint.text()
+        self.hint.show_text(text)
 
     def _mark(self) -> None:
         """Mark the place, or its patient."""
@@ -193,20 +181,14 @@ class PlaceNavigator(QWidget):
         ]
 
     def _lay_out(self) -> None:
-        previous, following = QPushButton("◀ Previous"), QPushButton("Next ▶")
-        previous.setToolTip(f"Previous {self._place}, in the order of the table (K)")
-        following.setToolTip(f"Next {self._place}, in the order of the table (J)")
-        previous.clicked.connect(lambda _=False: self.previous_wanted.emit())
-        following.clicked.connect(lambda _=False: self.next_wanted.emit())
-        self._hint.setWordWrap(True)
-        self._hint.hide()
+        self.hint.hide()
         self._progress_row.hide()
         buttons, row = QHBoxLayout(), QHBoxLayout(self._progress_row)
-        buttons.addWidget(previous)
-        buttons.addWidget(following)
+        buttons.addWidget(self.previous)
+        buttons.addWidget(self.following)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self._progress, 1)
-        row.addWidget(self._stop)
+        row.addWidget(self.stop)
         body = QVBoxLayout(self.body)
         body.setContentsMargins(0, 0, 0, 0)
         body.setSpacing(3)
@@ -216,7 +198,7 @@ class PlaceNavigator(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addLayout(self.above)
-        layout.addWidget(self._hint)
+        layout.addWidget(self.hint)
         layout.addWidget(self.body, 1)
         layout.addStretch(0)
 

@@ -10,7 +10,6 @@ from psygnal import Signal
 from qtpy.QtWidgets import (
     QFormLayout,
     QHBoxLayout,
-    QPushButton,
     QVBoxLayout,
     QWidget,
 )
@@ -34,7 +33,7 @@ from napari_panoptic.nuclei.values.settings import (
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
 from napari_panoptic.viewer.kit.layouts import FoldButton
 from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import FormPanel
+from napari_panoptic.viewer.kit.widgets import FormPanel, PushButton
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 _TITLES: Mapping[str, tuple[str, str]] = {
@@ -60,47 +59,36 @@ _DIFFERS = "● "
 class SettingsPanel(FormPanel):
     """Team, source and evaluation settings; every change emits a signal."""
 
-    team_chosen = Signal(str)
-    source_chosen = Signal(object)  # Source | None
     settings_chosen = Signal(EvaluationSettings)
-    open_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._settings = EvaluationSettings()
         self._protocol = EvaluationSettings()
-        self._labels: dict[str, PlainLabel] = {}
+        self.labels: dict[str, PlainLabel] = {}
         self.team = ChoiceBox(meaning="The team whose predictions are shown and judged.")
         self.source = ChoiceBox(meaning="Which files the predictions are read from.")
-        self._combos = {name: _menu(name) for name in _VOCABULARIES}
+        self.combos = {name: _menu(name) for name in _VOCABULARIES}
         self.radius = NumberSlider(-20, 20, step=1, decimals=0)
         self.threshold = NumberSlider(0.05, 0.95, step=0.05, decimals=2)
         self._fields: Mapping[str, QWidget] = {
             "team": self.team,
             "source": self.source,
-            "restoration": self._combos["restoration"],
+            "restoration": self.combos["restoration"],
             "radius": self.radius,
-            "matching": self._combos["matching"],
+            "matching": self.combos["matching"],
             "iou_threshold": self.threshold,
-            **{name: self._combos[name] for name in ("ambiguous", "outlines", "overlaps")},
+            **{name: self.combos[name] for name in ("ambiguous", "outlines", "overlaps")},
         }
-        self.reset = QPushButton("Reset")
+        self.reset = PushButton("Reset")
         self._state = PlainLabel()
         self._form = QWidget()
         self.fold = FoldButton("Settings", "Fold or unfold the settings.", self._form)
-        self._open = QPushButton("Open cohort…")
+        self.open = PushButton("Open cohort…")
         self._set_up()
         self._lay_out()
         self.show_cohort(None)
         self.show_settings(self._settings, self._protocol)
-
-    def combo(self, name: str) -> ChoiceBox:
-        """Return the menu of a setting, by the setting's name."""
-        return self._combos[name]
-
-    def label_text(self, name: str) -> str:
-        """Return the label of a setting, with its mark where it differs."""
-        return self._labels[name].text()
 
     def show_cohort(self, cohort: Cohort | None) -> None:
         """Offer the teams and sources of a cohort."""
@@ -124,7 +112,7 @@ class SettingsPanel(FormPanel):
     ) -> None:
         """Show settings, and mark what differs from the protocol."""
         self._settings, self._protocol = settings, protocol
-        for name, combo in self._combos.items():
+        for name, combo in self.combos.items():
             combo.show_choice(getattr(settings, name))
         self.radius.show_value(settings.radius)
         self.threshold.show_value(settings.iou_threshold)
@@ -136,14 +124,11 @@ class SettingsPanel(FormPanel):
     def _set_up(self) -> None:
         self.radius.chosen.connect(lambda value: self._on_change("radius", int(value)))
         self.threshold.chosen.connect(lambda value: self._on_change("iou_threshold", value))
-        for name, combo in self._combos.items():
+        for name, combo in self.combos.items():
             combo.chosen.connect(lambda value, n=name: self._on_change(n, value))
-        self.team.chosen.connect(self.team_chosen.emit)
-        self.source.chosen.connect(self.source_chosen.emit)
         self.reset.setToolTip("Go back to the protocol's settings.")
-        self.reset.clicked.connect(lambda _=False: self.settings_chosen.emit(self._protocol))
-        self._open.setToolTip("Choose a folder with images, annotations and predictions.")
-        self._open.clicked.connect(lambda _=False: self.open_wanted.emit())
+        self.reset.pushed.connect(lambda: self.settings_chosen.emit(self._protocol))
+        self.open.setToolTip("Choose a folder with images, annotations and predictions.")
         self._state.setToolTip("Settings that differ from the protocol are marked with a dot.")
         self.fold.setChecked(PREFERENCES.is_unfolded("settings"))
         self.fold.toggled.connect(lambda on: PREFERENCES.set_unfolded("settings", on))
@@ -153,15 +138,15 @@ class SettingsPanel(FormPanel):
         head.addWidget(self.fold)
         head.addWidget(self._state, 1)
         head.addWidget(self.reset)
-        head.addWidget(self._open)
+        head.addWidget(self.open)
         form = QFormLayout(self._form)
         form.setContentsMargins(0, 0, 0, 0)
         form.setHorizontalSpacing(6)
         form.setVerticalSpacing(3)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
         for name, field in self._fields.items():
-            self._labels[name] = PlainLabel(name.capitalize())
-            form.addRow(self._labels[name], field)
+            self.labels[name] = PlainLabel(name.capitalize())
+            form.addRow(self.labels[name], field)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 2, 4, 4)
         layout.setSpacing(3)
@@ -171,10 +156,10 @@ class SettingsPanel(FormPanel):
     def _mark(self, differences: Mapping[str, tuple[Any, Any]]) -> None:
         for name, (title, meaning) in _TITLES.items():
             differs = name in differences
-            self._labels[name].setText(f"{_DIFFERS}{title}" if differs else title)
+            self.labels[name].setText(f"{_DIFFERS}{title}" if differs else title)
             there = f" The protocol has {differences[name][1]}." if differs else ""
             tooltip = f"{meaning}{there} Code name: {name}."
-            self._labels[name].setToolTip(tooltip)
+            self.labels[name].setToolTip(tooltip)
             self._fields[name].setToolTip(tooltip)
         count = len(differences)
         self._state.setText(f"{_DIFFERS}{count} changed" if count else "")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QDragEnterEvent, QDropEvent, QResizeEvent
-from qtpy.QtWidgets import QProgressBar, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QProgressBar, QSizePolicy, QVBoxLayout, QWidget
 
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, heading
+from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
 
 TITLE = "Compare predicted nuclei with an annotation"
 DROP_HINT = (
@@ -25,39 +24,33 @@ BUTTON_PX = 58
 class StartPanel(QWidget):
     """Ways to begin; shows what is being read, and why something could not be opened."""
 
-    continue_wanted = Signal()
-    cohort_wanted = Signal()
-    layers_wanted = Signal()
-    sample_wanted = Signal()
     dropped = Signal(object)  # the paths of files and folders
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAcceptDrops(True)
         self._last: Path | None = None
-        self.continue_button = _button("Continue", self.continue_wanted.emit)
-        self.cohort_button = _button("Open a cohort…\nA folder of regions", self.cohort_wanted.emit)
-        self.layers_button = _button("Compare two layers\nOpen in napari", self.layers_wanted.emit)
-        self.sample_button = _button("Open the sample\nFour teams", self.sample_wanted.emit)
+        self.continue_button = _button("Continue")
+        self.cohort_button = _button("Open a cohort…\nA folder of regions")
+        self.layers_button = _button("Compare two layers\nOpen in napari")
+        self.sample_button = _button("Open the sample\nFour teams")
         self._buttons = (
             *(self.continue_button, self.cohort_button),
             *(self.layers_button, self.sample_button),
         )
-        self._reading = ElidedLabel()
+        self.reading = ElidedLabel()
         self._bar = QProgressBar()
         self._bar.setRange(0, 0)
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(8)
-        self._failure = PlainLabel()
-        self._failure.setWordWrap(True)
-        self._failure.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        hint = PlainLabel(DROP_HINT)
-        hint.setWordWrap(True)
+        self.failure = WrappedLabel()
+        self.failure.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        hint = WrappedLabel(DROP_HINT)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(12, 10, 12, 10)
         layout.setSpacing(8)
         layout.addWidget(heading(TITLE))
-        for widget in (*self._buttons, self._reading, self._bar, self._failure, hint):
+        for widget in (*self._buttons, self.reading, self._bar, self.failure, hint):
             layout.addWidget(widget)
         layout.addStretch(1)
         self.show_over()
@@ -73,7 +66,7 @@ class StartPanel(QWidget):
     def show_reading(self, name: str) -> None:
         """Show that something is being read; the buttons wait for it."""
         self.show_failed("")
-        self._reading.set_text(f"Reading {name} …")
+        self.reading.set_text(f"Reading {name} …")
         self._set_reading(True)
 
     def show_over(self) -> None:
@@ -82,16 +75,8 @@ class StartPanel(QWidget):
 
     def show_failed(self, message: str) -> None:
         """Show why nothing was opened; empty for nothing to report."""
-        self._failure.setText(f"⚠ {message}" if message else "")
-        self._failure.setVisible(bool(message))
-
-    def failure_text(self) -> str:
-        """Return the message about what could not be opened; empty if there is none."""
-        return self._failure.text()
-
-    def reading_text(self) -> str:
-        """Return the text about what is being read; empty if nothing is."""
-        return "" if self._reading.isHidden() else self._reading.text()
+        self.failure.setText(f"⚠ {message}" if message else "")
+        self.failure.setVisible(bool(message))
 
     def dragEnterEvent(self, event: QDragEnterEvent | None) -> None:  # noqa: N802
         """Accept files and folders."""
@@ -110,7 +95,7 @@ class StartPanel(QWidget):
         self._write_last()
 
     def _set_reading(self, is_reading: bool) -> None:
-        self._reading.setVisible(is_reading)
+        self.reading.setVisible(is_reading)
         self._bar.setVisible(is_reading)
         for button in self._buttons:
             button.setEnabled(not is_reading)
@@ -135,10 +120,9 @@ def dropped_files(event: QDropEvent) -> list[Path]:
     return [] if data is None else [Path(u.toLocalFile()) for u in data.urls() if u.isLocalFile()]
 
 
-def _button(text: str, wanted: Callable[[], object]) -> QPushButton:
-    button = QPushButton(text)
+def _button(text: str) -> PushButton:
+    button = PushButton(text)
     button.setMinimumHeight(BUTTON_PX)
     # Their texts fit at every width, and must not keep the panel wide.
     button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-    button.clicked.connect(lambda _=False: wanted())
     return button

@@ -54,13 +54,13 @@ class SlideBar(QWidget):
         self._progress = QProgressBar()
         self._progress.setRange(0, _STEPS)
         self._progress.setFixedWidth(240)
-        self._button = QPushButton()
-        self._button.clicked.connect(lambda _=False: self._on_button())
+        self.button = QPushButton()
+        self.button.clicked.connect(lambda _=False: self._on_button())
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self._words, 1)
         row.addWidget(self._progress)
-        row.addWidget(self._button)
+        row.addWidget(self.button)
         self.show_nothing()
 
     def text(self) -> str:
@@ -70,14 +70,6 @@ class SlideBar(QWidget):
     def progress_text(self) -> str:
         """Return the text about work under way; empty if there is none."""
         return "" if self._progress.isHidden() else self._progress.format()
-
-    def button_text(self) -> str:
-        """Return what can be done; empty if nothing can."""
-        return "" if self._button.isHidden() else self._button.text()
-
-    def press(self) -> None:
-        """Do what can be done, as a click does."""
-        self._button.click()
 
     def show_nothing(self) -> None:
         """Hide the line: no slide is shown."""
@@ -104,15 +96,15 @@ class SlideBar(QWidget):
     def show_done(self) -> None:
         """Show that nothing is under way."""
         self._progress.hide()
-        self._button.hide()
+        self.button.hide()
 
     def _offer(self, word: str, tooltip: str) -> None:
-        self._button.setText(word)
-        self._button.setToolTip(tooltip)
-        self._button.show()
+        self.button.setText(word)
+        self.button.setToolTip(tooltip)
+        self.button.show()
 
     def _on_button(self) -> None:
-        if self._button.text() == STOP:
+        if self.button.text() == STOP:
             self.stop_wanted.emit()
         else:
             self.evaluate_wanted.emit()
@@ -202,14 +194,14 @@ class LegendStrip(QWidget):
         self._look = Look()
         self._places: dict[Side, QWidget] = {}
         self._rows: dict[Side, QHBoxLayout] = {}
-        self._chips: dict[tuple[Side, str], QToolButton] = {}
+        self.chips: dict[tuple[Side, str], QToolButton] = {}
         self._shown: dict[Side, Sequence[Chip]] = {}
         self._of_objects: list[QWidget] = []
-        self._instead = RichLabel()
-        self._instead.setWordWrap(True)
-        self._instead.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self._instead.setFixedHeight(len(Side) * (self._instead.fontMetrics().lineSpacing() + 4))
-        self._instead.hide()
+        self.instead = RichLabel()
+        self.instead.setWordWrap(True)
+        self.instead.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.instead.setFixedHeight(len(Side) * (self.instead.fontMetrics().lineSpacing() + 4))
+        self.instead.hide()
         grid = QGridLayout(self)
         grid.setContentsMargins(6, 2, 6, 2)
         grid.setVerticalSpacing(1)
@@ -225,7 +217,7 @@ class LegendStrip(QWidget):
             grid.addWidget(name, line, 0)
             grid.addWidget(place, line, 1)
             self._of_objects += [name, place]
-        grid.addWidget(self._instead, 0, 1, len(Side), 1)
+        grid.addWidget(self.instead, 0, 1, len(Side), 1)
         grid.setColumnStretch(1, 1)
         display = [Choice(choice, choice.value) for choice in Display]
         colours = [Choice(choice, f"by {choice.value}") for choice in ColourBy]
@@ -245,10 +237,6 @@ class LegendStrip(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.show_look(self._look)
         self.show_counts(None, None, None, None)
-
-    def chip_text(self, side: Side, word: str) -> str:
-        """Return what a chip says."""
-        return self._chips[side, word].text()
 
     def show_counts(
         self,
@@ -272,16 +260,12 @@ class LegendStrip(QWidget):
 
     def show_instead(self, text: str) -> None:
         """Set the meaning of the colours of another view; empty for none."""
-        self._instead.set_rich(text)
-        self._instead.setVisible(bool(text))
+        self.instead.set_rich(text)
+        self.instead.setVisible(bool(text))
         for widget in (*self._of_objects, self._colour_by):
             widget.setVisible(not text)
         if not text:
             self._fit_all()
-
-    def instead_text(self) -> str:
-        """Return the text about another view's colours; empty if none is shown."""
-        return "" if self._instead.isHidden() else self._instead.text()
 
     def show_look(self, look: Look) -> None:
         """Show how objects are drawn."""
@@ -295,7 +279,7 @@ class LegendStrip(QWidget):
         self._fit_all()
 
     def _fill(self, side: Side, chips: Sequence[Chip]) -> None:
-        if [chip.word for chip in chips] != [word for s, word in self._chips if s is side]:
+        if [chip.word for chip in chips] != [word for s, word in self.chips if s is side]:
             self._rebuild(side, chips)
         self._shown[side] = chips
         self._fit(side)
@@ -324,7 +308,7 @@ class LegendStrip(QWidget):
 
     def _write(self, side: Side, chip: Chip, *, is_short: bool) -> int:
         """Write a chip, and give the width that it takes."""
-        button = self._chips[side, chip.word]
+        button = self.chips[side, chip.word]
         to_text = styles.short_count_text if is_short else styles.count_text
         word = _SHORT_WORDS.get(chip.word, chip.word) if is_short else chip.word
         number = styles.UNDEFINED if chip.count is None else to_text(chip.count)
@@ -342,8 +326,8 @@ class LegendStrip(QWidget):
             if (widget := item.widget()) is not None:
                 widget.hide()
                 widget.deleteLater()
-        for key in [key for key in self._chips if key[0] is side]:
-            del self._chips[key]
+        for key in [key for key in self.chips if key[0] is side]:
+            del self.chips[key]
         for chip in chips:
             button = QToolButton()
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -354,7 +338,7 @@ class LegendStrip(QWidget):
             button.clicked.connect(
                 lambda _=False, s=side, w=chip.word: self.chip_clicked.emit(s, w)
             )
-            self._chips[side, chip.word] = button
+            self.chips[side, chip.word] = button
             row.addWidget(button)
         row.addStretch(1)
 
@@ -384,7 +368,7 @@ class TitleStrip(FigureTitle):
         self._busy.setFixedSize(70, 8)
         self._busy.setVisible(False)
         self._patience = single_shot(PATIENCE_MS, self._busy.show, self)
-        self._first.insertWidget(self._first.indexOf(self._figure), self._busy)
+        self._first.insertWidget(self._first.indexOf(self.figure), self._busy)
         self.slide = SlideBar()
         self._lines.addWidget(self.slide)
 
@@ -393,23 +377,23 @@ class TitleStrip(FigureTitle):
         self._title.set_text(" · ".join(part for part in parts if part), tooltip=KEYS)
         figure = "" if pq is None else f"PQ {styles.ratio_text(pq)}"
         beside = f"<small>{html.escape(note)}</small>&nbsp; " if note else ""
-        self._figure.set_rich(f"{beside}<b style='font-size: large'>{figure}</b>")
+        self.figure.set_rich(f"{beside}<b style='font-size: large'>{figure}</b>")
 
     def show_selected(self, facts: ObjectFacts | None) -> None:
         """Name one object and its outcome; its card has the figures."""
         if facts is None:
-            self._selected.set_text(NOTHING_SELECTED, tooltip=KEYS)
+            self.selected.set_text(NOTHING_SELECTED, tooltip=KEYS)
             return
         lines = [facts.explanation, *(f"{name}: {value}" for name, value in facts.figures())]
-        self._selected.set_text(f"▶ {facts.title} · {facts.verdict}", tooltip="\n".join(lines))
+        self.selected.set_text(f"▶ {facts.title} · {facts.verdict}", tooltip="\n".join(lines))
 
     def show_message(self, text: str) -> None:
         """Show a message until another object is selected."""
-        self._selected.set_text(text, tooltip=KEYS)
+        self.selected.set_text(text, tooltip=KEYS)
 
     def show_notes(self, count: int) -> None:
         """Show how many oddities the files of this region have."""
-        self._notes.show_count(count)
+        self.notes.show_count(count)
 
     def show_busy(self, busy: bool) -> None:
         """Show that something is being loaded, once it takes long enough to be noticed."""

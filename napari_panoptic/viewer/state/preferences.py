@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from napari.settings import get_plugin_settings
 
@@ -67,11 +67,52 @@ _QUEUE_MEANINGS = {
 }
 
 
+KeptT = TypeVar("KeptT")
+
+
+class _Kept(Generic[KeptT]):
+    """A preference that is one word or switch, of the type of its default."""
+
+    def __init__(self, group: str, name: str, default: KeptT) -> None:
+        self._group, self._name, self._default = group, name, default
+
+    def __get__(self, preferences: Preferences, _owner: type[Preferences]) -> KeptT:
+        kind: Any = type(self._default)
+        try:
+            value: KeptT = kind(preferences._get(self._group, self._name, self._default))
+        except ValueError:
+            return self._default
+        return value
+
+    def __set__(self, preferences: Preferences, value: KeptT) -> None:
+        kept = str(value) if isinstance(value, StrEnum) else value
+        preferences._set(self._group, self._name, kept)
+
+
 @dataclass
 class Preferences:
     """Reads and writes what is remembered; a value that makes no sense counts as unset."""
 
     _kept_here: dict[tuple[str, str], Any] = field(default_factory=dict)
+
+    order = _Kept("desk", "order", WorstFirst.IOU)
+    """What makes one failure worse than another in the object table."""
+    others = _Kept("desk", "others", Others.SHOWN)
+    """What the image shows beside the listed objects."""
+    queue = _Kept("desk", "queue", Queue.REGION)
+    """How the next failure is found."""
+    team_view = _Kept("desk", "team_view", ViewMode.GRID)
+    """What the canvas shows in the workspace for teams."""
+    workspace = _Kept("desk", "workspace", "")
+    """The name of the workspace shown last."""
+    reviewer = _Kept("review", "reviewer", "")
+    """The reviewer of an earlier start, offered at the next one; empty if there is none."""
+    goes_on = _Kept("review", "goes_on", True)
+    """Whether a verdict leads to the next failure without one."""
+    follow = _Kept("desk", "follow", True)
+    """Whether N brings a failure into view, large enough to judge."""
+    overview = _Kept("desk", "overview", True)
+    """Whether large regions have an overview."""
 
     @property
     def look(self) -> Look:
@@ -94,30 +135,6 @@ class Preferences:
         self._set("desk", "fill_opacity", look.fill_opacity)
 
     @property
-    def order(self) -> WorstFirst:
-        """What makes one failure worse than another in the object table."""
-        try:
-            return WorstFirst(self._get("desk", "order", str(WorstFirst.IOU)))
-        except ValueError:
-            return WorstFirst.IOU
-
-    @order.setter
-    def order(self, order: WorstFirst) -> None:
-        self._set("desk", "order", str(order))
-
-    @property
-    def others(self) -> Others:
-        """What the image shows beside the listed objects."""
-        try:
-            return Others(self._get("desk", "others", str(Others.SHOWN)))
-        except ValueError:
-            return Others.SHOWN
-
-    @others.setter
-    def others(self, others: Others) -> None:
-        self._set("desk", "others", str(others))
-
-    @property
     def object_filter(self) -> ObjectFilter:
         """Which objects the table lists."""
         found = self._json("desk", "filter")
@@ -132,30 +149,6 @@ class Preferences:
         words = {} if wanted.pairs is not None else {n: getattr(wanted, n) for n in _FILTERS}
         kept = {name: sorted(chosen) for name, chosen in words.items() if chosen is not None}
         self._set("desk", "filter", json.dumps(kept, ensure_ascii=False) if kept else "")
-
-    @property
-    def queue(self) -> Queue:
-        """How the next failure is found."""
-        try:
-            return Queue(self._get("desk", "queue", str(Queue.REGION)))
-        except ValueError:
-            return Queue.REGION
-
-    @queue.setter
-    def queue(self, queue: Queue) -> None:
-        self._set("desk", "queue", str(queue))
-
-    @property
-    def team_view(self) -> ViewMode:
-        """What the canvas shows in the workspace for teams."""
-        try:
-            return ViewMode(self._get("desk", "team_view", str(ViewMode.GRID)))
-        except ValueError:
-            return ViewMode.GRID
-
-    @team_view.setter
-    def team_view(self, view: ViewMode) -> None:
-        self._set("desk", "team_view", str(view))
 
     @property
     def versions(self) -> VersionChoice:
@@ -187,15 +180,6 @@ class Preferences:
     def tool(self, tool: ToolInHand) -> None:
         is_none = tool.tool is Tool.LOOK
         self._set("desk", "tool", "" if is_none else f"{tool.side}: {tool.tool}")
-
-    @property
-    def workspace(self) -> str:
-        """The name of the workspace shown last."""
-        return str(self._get("desk", "workspace", ""))
-
-    @workspace.setter
-    def workspace(self, name: str) -> None:
-        self._set("desk", "workspace", name)
 
     def arrangements(self) -> dict[str, Any]:
         """Return the user's own arrangements of workspaces, by desk and workspace."""
@@ -259,33 +243,6 @@ class Preferences:
         self._set("desk", "last_cohort", "" if folder is None else str(folder))
 
     @property
-    def reviewer(self) -> str:
-        """The reviewer of an earlier start, offered at the next one; empty if there is none."""
-        return str(self._get("review", "reviewer", ""))
-
-    @reviewer.setter
-    def reviewer(self, name: str) -> None:
-        self._set("review", "reviewer", name)
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether a verdict leads to the next failure without one."""
-        return bool(self._get("review", "goes_on", True))
-
-    @goes_on.setter
-    def goes_on(self, wanted: bool) -> None:
-        self._set("review", "goes_on", wanted)
-
-    @property
-    def follow(self) -> bool:
-        """Whether N brings a failure into view, large enough to judge."""
-        return bool(self._get("desk", "follow", True))
-
-    @follow.setter
-    def follow(self, wanted: bool) -> None:
-        self._set("desk", "follow", wanted)
-
-    @property
     def tags(self) -> list[str]:
         """The user's own tags of reviews, the newest first."""
         return split_tags(str(self._get("review", "tags", "")))
@@ -293,15 +250,6 @@ class Preferences:
     @tags.setter
     def tags(self, tags: Sequence[str]) -> None:
         self._set("review", "tags", joined_tags(tags))
-
-    @property
-    def overview(self) -> bool:
-        """Whether large regions have an overview."""
-        return bool(self._get("desk", "overview", True))
-
-    @overview.setter
-    def overview(self, wanted: bool) -> None:
-        self._set("desk", "overview", wanted)
 
     def drafts(self, cohort: Path) -> list[Any]:
         """Return the tags and notes of a cohort that were typed without a verdict."""

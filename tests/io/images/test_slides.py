@@ -245,7 +245,7 @@ def test_what_openslide_gives_otherwise_is_left_to_it(
         assert isinstance(half, SlideLevel)
         assert (full._windows is None, half._windows is None) == (False, True)
         other = np.zeros_like(np.asarray(full))
-    reader = lambda y, x, height, width: other[y : y + height, x : x + width]  # noqa: E731
+    reader = lambda box: other[box[0] : box[2], box[1] : box[3]]  # noqa: E731
     assert level_windows(path, (701, 903), reader) is None
     assert level_windows(path, (702, 903), reader) is None
     # Tiles that were never written.

@@ -8,8 +8,7 @@ from scipy import ndimage
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.display import marks, styles
-from napari_panoptic.nuclei.display.consensus_picture import FP_COLOUR, level_colours
-from napari_panoptic.nuclei.display.team_pictures import grid_shape
+from napari_panoptic.nuclei.display.team_pictures import FP_COLOUR, grid_shape, level_colours
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.explain.cohort_losses import cohort_losses
 from napari_panoptic.nuclei.explain.consensus import consensus

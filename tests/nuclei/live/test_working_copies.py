@@ -167,7 +167,14 @@ def test_a_copy_follows_an_annotation_that_is_restored_in_another_way() -> None:
     before = Originals("r", small, None, {"edited": small, "seen": small}, None)
     copies = WorkingCopies()
     place = np.array([11])
-    copies.edit(before, "edited", Side.PREDICTION, place, place, 5, {5: "Epithelial"})
+    side, classes = Side.PREDICTION, {5: "Epithelial"}
+    copies.edit(
+        before,
+        "edited",
+        side,
+        lambda live: live.set_pixels(side, place, place, 5, classes=classes),
+        (place, place),
+    )
     copies.evaluate(before, "seen", settings)
     after = replace(before, reference=large)
     for team, drawn in (("edited", 1), ("seen", 0)):

@@ -24,11 +24,14 @@ from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.protocols import challenge_versions, protocol_table
 from napari_panoptic.nuclei.regions import reading as pipeline
 from napari_panoptic.nuclei.regions.conditions import (
+    LESSONS_NEIGHBOURS,
     Condition,
     lessons_conditions,
     protocol_conditions,
     radius_conditions,
+    robustness,
     shift_conditions,
+    star,
     threshold_conditions,
 )
 from napari_panoptic.nuclei.regions.experiment import (
@@ -38,7 +41,6 @@ from napari_panoptic.nuclei.regions.experiment import (
     scored_regions,
 )
 from napari_panoptic.nuclei.regions.results import RegionResult
-from napari_panoptic.nuclei.regions.robustness import LESSONS_NEIGHBOURS, robustness, star
 from napari_panoptic.nuclei.regions.shifts import SHIFTS, Shift, shifted
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, Source
 from napari_panoptic.nuclei.values.labels import LabelImage

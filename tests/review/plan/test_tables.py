@@ -17,7 +17,6 @@ from napari_panoptic.review.plan.tables import (
     plan_frame,
     read_plan,
     read_verdicts,
-    teams_of,
 )
 from napari_panoptic.review.plan.units import Kind
 
@@ -46,13 +45,13 @@ def first(plan, kind):
 
 
 def test_a_plan_is_read_as_it_was_written(plan, path, small_units):
-    found, findings = read_plan(path, small_units)
+    found, findings = read_plan(path).plan(small_units)
     assert findings == ()
     assert found.units.keys == plan.units.keys
     assert found.stratum == plan.stratum
     assert found.probability.tolist() == plan.probability.tolist()
     assert found.level is plan.level
-    assert teams_of(path, ("beta", "gamma", "alpha")) == ("alpha", "beta")
+    assert read_plan(path).teams(("beta", "gamma", "alpha")) == ("alpha", "beta")
 
 
 @settings(derandomize=True, deadline=None, max_examples=12)
@@ -61,7 +60,7 @@ def test_plans_of_every_level_are_read(tmp_path_factory, small_units, n, seed):
     path = tmp_path_factory.mktemp("plan") / "plan.csv"
     plan = draw(small_units, n, seed)
     plan_frame(plan).to_csv(path, index=False)
-    found, _ = read_plan(path, small_units)
+    found, _ = read_plan(path).plan(small_units)
     assert (found.level, found.stratum) == (plan.level, plan.stratum)
 
 
@@ -82,13 +81,13 @@ def test_names_that_a_spreadsheet_would_compute_are_found_again(tmp_path, small_
     path = tmp_path / "plan.csv"
     inert_cells(plan_frame(draw(named, 60, 1))).to_csv(path, index=False)
     assert "'=alpha" in path.read_text()
-    assert len(read_plan(path, named)[0]) == 60
-    assert teams_of(path, ("=alpha", "=beta")) == ("=alpha", "=beta")
+    assert len(read_plan(path).plan(named)[0]) == 60
+    assert read_plan(path).teams(("=alpha", "=beta")) == ("=alpha", "=beta")
 
 
 def test_a_plan_with_items_removed_has_other_probabilities(path, small_units):
     pd.read_csv(path).iloc[:-1].to_csv(path, index=False)
-    found, (finding,) = read_plan(path, small_units)
+    found, (finding,) = read_plan(path).plan(small_units)
     assert len(found) == 59
     assert "were computed again" in finding.message
 
@@ -109,12 +108,12 @@ def test_a_plan_with_items_removed_has_other_probabilities(path, small_units):
 def test_tables_that_are_no_plan_of_the_cohort_are_refused(path, small_units, change, message):
     change(pd.read_csv(path)).to_csv(path, index=False)
     with pytest.raises(UnreadableFileError, match=message):
-        read_plan(path, small_units)
+        read_plan(path).plan(small_units)
 
 
 def test_a_team_that_the_cohort_lacks_is_named(path):
     with pytest.raises(UnreadableFileError, match="there is no team 'alpha'"):
-        teams_of(path, ("beta",))
+        read_plan(path).teams(("beta",))
 
 
 def test_verdicts_are_read(plan, tmp_path):

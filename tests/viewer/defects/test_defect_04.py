@@ -30,7 +30,7 @@ def same(one, other):
 
 
 def go_to(desk, region, wait_until):
-    desk.panels.navigator.region_chosen.emit(region)
+    desk.panels.navigator.place_chosen.emit(region)
     wait_until(lambda: desk.is_settled and desk.session.snapshot.region.name == region)
 
 

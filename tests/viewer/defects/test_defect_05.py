@@ -61,7 +61,7 @@ def draw(desk, part, wait_until):
     layer, _ = desk.link.scene.object_layer(Side.PREDICTION, desk.session.team)
     layer.data_setitem(np.nonzero(np.asarray(layer.data) == 1), 0)
     assert part.edits.unsaved
-    wait_until(lambda: desk.is_settled and not part.is_autosaving)
+    wait_until(lambda: desk.is_settled and not part.autosaver.is_busy)
 
 
 def files_in(folder):
@@ -118,7 +118,7 @@ def test_defect_05_edits_of_a_killed_window_are_offered_and_restored(
     assert not part.edits.unsaved  # nothing is restored without being asked for
     assert not any(session.is_edited(side) for side in Side)
     panel.restore.click()
-    wait_until(lambda: desk.is_settled and not part.is_autosaving)
+    wait_until(lambda: desk.is_settled and not part.autosaver.is_busy)
     for side in Side:
         now = shown_ids(desk, side)
         expected = before[side].copy()
@@ -132,7 +132,7 @@ def test_defect_05_edits_of_a_killed_window_are_offered_and_restored(
     assert not panel.left.isVisible()
     assert len(files_in(cache_folder)) == 3  # kept for another crash
     part.edits.discard()
-    wait_until(lambda: desk.is_settled and not part.is_autosaving)
+    wait_until(lambda: desk.is_settled and not part.autosaver.is_busy)
     assert files_in(cache_folder) == []
 
 
@@ -157,7 +157,7 @@ def test_defect_05_left_edits_are_discarded_and_changed_files_are_noticed(
     assert "files have changed" in part.panel.left_state.text()
     with patch.object(QMessageBox, "question", return_value=YES):
         part.panel.discard_left.click()
-    wait_until(lambda: desk.is_settled and not part.is_autosaving)
+    wait_until(lambda: desk.is_settled and not part.autosaver.is_busy)
     assert not part.panel.left.isVisible()
     assert files_in(cache_folder) == []
 
@@ -166,7 +166,7 @@ def test_defect_05_left_edits_are_discarded_and_changed_files_are_noticed(
 def test_defect_05_edits_of_another_region_are_led_to(open_window, close_desk, wait_until):
     desk, part = open_window()
     first, second = (region.name for region in desk.session.cohort.regions[:2])
-    desk.panels.navigator.region_chosen.emit(second)
+    desk.panels.navigator.place_chosen.emit(second)
     wait_until(lambda: desk.is_settled)
     draw(desk, part, wait_until)
     erased = shown_ids(desk, Side.PREDICTION)
@@ -193,7 +193,7 @@ def test_defect_05_the_closing_dialog_saves(
     desk, part = open_window()
     drawn = {}
     for region in [region.name for region in desk.session.cohort.regions[:regions]]:
-        desk.panels.navigator.region_chosen.emit(region)
+        desk.panels.navigator.place_chosen.emit(region)
         wait_until(lambda: desk.is_settled)
         draw(desk, part, wait_until)
         drawn[region] = shown_ids(desk, Side.PREDICTION)
@@ -210,7 +210,7 @@ def test_defect_05_the_closing_dialog_saves(
         found = read_objects(tmp_path / names[region], desk.session.cohort.scheme, ids.shape)
         assert isinstance(found.labels, LabelImage)
         np.testing.assert_array_equal(found.labels.id_image(), ids)
-    wait_until(lambda: not part.is_autosaving)
+    wait_until(lambda: not part.autosaver.is_busy)
     assert files_in(cache_folder) == []
 
 

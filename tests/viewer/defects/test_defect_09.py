@@ -20,7 +20,7 @@ for has_desk in (True, False):
     closed.close()
     draw()
     for _ in range(3):
-        desk.link.panels.navigator.next_wanted.emit()
+        desk.link.panels.navigator.following.click()
         wait_until(lambda: desk.is_settled)
         desk.show_failure()
         draw()

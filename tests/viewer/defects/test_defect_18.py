@@ -47,10 +47,10 @@ def test_defect_18_fp_by_class_is_split_into_unmatched_and_misclassified(panel, 
     legend = LegendStrip()
     qtbot.addWidget(legend)
     legend.show_counts(found.outcomes, found.pair.reference, found.pair.prediction, SCHEME)
-    assert legend.chip_text(Side.PREDICTION, "FP") == "FP 1"
-    by_class = sum(int(row[2]) for row in panel.by_class_table().texts())
+    assert legend.chips[Side.PREDICTION, "FP"].text() == "FP 1"
+    by_class = sum(int(row[2]) for row in panel.by_class.texts())
     assert by_class == 2
-    said = panel.definitions_text()
+    said = panel.definitions.text()
     assert said == "By class, FP 2 and FN 1 each include 1 misclassified pair."
 
 
@@ -59,26 +59,26 @@ def test_defect_18_an_absent_class_that_counts_is_named(panel):
     found = pair([one, one, None], [one, one, other])
     assert found.metrics.pq == 0.5
     panel.show_evaluation(found, SCHEME)
-    said = panel.definitions_text()
+    said = panel.definitions.text()
     assert f"mean over 2 classes; {other}, predicted but not annotated here, counts as 0" in said
 
 
 def test_defect_18_nothing_is_said_where_nothing_differs(panel):
     one, other = SCHEME.names[:2]
     panel.show_evaluation(pair([one, other, None], [one, other, one]), SCHEME)
-    assert panel.definitions_text() == ""
+    assert panel.definitions.text() == ""
 
 
 @pytest.mark.long
 def test_defect_18_the_title_says_that_absent_classes_count(qtbot, desk):
-    figures = desk.panels.title.figure_text()
+    figures = desk.panels.title.figure.text()
     counts = desk.session.shown.counts
     absent = int(((counts.tp + counts.fn == 0) & (counts.fp > 0)).sum())
     assert ("absent" in figures) == (absent > 0)
     title = TitleStrip()
     qtbot.addWidget(title)
     title.show_title(["region"], 0.178, "3 absent classes count as 0")
-    assert re.search("3 absent classes count as 0.*PQ 0.178", title.figure_text())
+    assert re.search("3 absent classes count as 0.*PQ 0.178", title.figure.text())
 
 
 def test_defect_18_the_list_of_teams_names_its_average(qtbot):

@@ -55,7 +55,7 @@ def test_defect_19_image_legend_and_tables_show_these_colours(qtbot):
     panel = MetricsPanel()
     qtbot.addWidget(panel)
     panel.show_evaluation(found, SCHEME)
-    for table in (panel.by_class_table(), panel.confusion_table()):
+    for table in (panel.by_class, panel.confusion):
         icon = table.item(0, 0).icon().pixmap(QSize(12, 12)).toImage()
         assert icon.pixelColor(6, 6).getRgb()[:3] == expected[0]
 

@@ -186,7 +186,7 @@ def test_defect_20_comparing_reviewers_leaves_the_image_in_sight(open_desk, wait
     part = open_desk.presenter(ReviewPresenter)
     open_desk.raise_part(part)
     wait_until(lambda: is_in_sight(part.panel))
-    part.panel.comparison_wanted.emit()
+    part.panel.compare.click()
     dialog = part.panel.compare_dialog
     assert dialog.isVisible()
     canvas = canvas_of(open_desk)

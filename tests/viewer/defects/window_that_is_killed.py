@@ -47,7 +47,7 @@ def draw_and_wait(desk, part):
     area = np.zeros(desk.session.snapshot.shape, bool)
     area[:20, :30] = True
     part.edits.set_ambiguous(area)
-    while not desk.is_settled or part.is_autosaving:
+    while not desk.is_settled or part.autosaver.is_busy:
         yield
     print("autosaved", flush=True)  # noqa: T201
     while True:

@@ -24,7 +24,7 @@ from napari_panoptic.viewer.jobs import region_work as work
 from napari_panoptic.viewer.kit import shown
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.state.preferences import Queue
-from tests.viewer.finding import FIRST, SECOND
+from tests.viewer.finding import FIRST, SECOND, shown_text
 
 
 @pytest.fixture
@@ -42,14 +42,14 @@ class TestChanging:
     def test_restoration_changes_the_masks_shown(self, desk, viewer, wait_until):
         team = desk.session.team
         before = np.count_nonzero(viewer.layers[team].data)
-        desk.panels.settings.combo("restoration").choose("border-dilated")
+        desk.panels.settings.combos["restoration"].choose("border-dilated")
         wait_until(lambda: desk.is_settled)
         assert np.count_nonzero(viewer.layers[team].data) > before
 
     @pytest.mark.long
     def test_layers_are_reused_for_another_region(self, desk, viewer, wait_until):
         before = list(viewer.layers)
-        desk.panels.navigator.choose_region(SECOND)
+        desk.panels.navigator.places.choose(SECOND)
         wait_until(lambda: desk.is_settled)
         assert list(viewer.layers) == before
         shape = desk.session.snapshot.shape
@@ -78,7 +78,7 @@ class TestChanging:
         told = []
         monkeypatch.setattr(work, "load_in_steps", fail)
         monkeypatch.setattr(link, "show_error", told.append)
-        desk.panels.navigator.choose_region(SECOND)
+        desk.panels.navigator.places.choose(SECOND)
         wait_until(lambda: desk.is_settled)
         assert told == ["the disk is on fire"]
         assert desk.session.snapshot.region.name == FIRST
@@ -89,7 +89,7 @@ class TestManners:
     @pytest.mark.long
     def test_layers_of_others_are_left_alone(self, desk, viewer, wait_until):
         mine = viewer.add_points([[1, 2]], name="reference")
-        desk.panels.navigator.choose_region(SECOND)
+        desk.panels.navigator.places.choose(SECOND)
         wait_until(lambda: desk.is_settled)
         assert mine in viewer.layers
         assert mine.data.tolist() == [[1, 2]]
@@ -99,7 +99,7 @@ class TestManners:
     def test_a_deleted_layer_comes_back_with_the_next_region(self, desk, viewer, wait_until):
         viewer.layers.remove("reference")
         desk.session.select_row(Side.REFERENCE, 0)
-        desk.panels.navigator.choose_region(SECOND)
+        desk.panels.navigator.places.choose(SECOND)
         wait_until(lambda: desk.is_settled)
         names = [layer.name for layer in viewer.layers]
         assert names.index("image") < names.index("reference") < names.index("merger")
@@ -109,7 +109,7 @@ class TestManners:
         self, desk, viewer, canvas, wait_until
     ):
         viewer.layers["reference"].visible = False
-        desk.panels.navigator.choose_region(SECOND)
+        desk.panels.navigator.places.choose(SECOND)
         wait_until(lambda: desk.is_settled)
         assert not viewer.layers["reference"].visible
         QTest.keyClick(canvas, Qt.Key.Key_H)
@@ -117,7 +117,7 @@ class TestManners:
 
     @pytest.mark.long
     def test_masks_cannot_be_painted_by_accident(self, desk, viewer, wait_until):
-        desk.panels.navigator.choose_region(SECOND)
+        desk.panels.navigator.places.choose(SECOND)
         wait_until(lambda: desk.is_settled)
         assert not any(viewer.layers[name].editable for name in ("reference", "merger"))
 
@@ -172,7 +172,7 @@ class TestManners:
         smaller = replace(cohort, name="smaller", teams=cohort.teams[:1])
         first = desk.session
         desk.show_cohort(smaller)
-        assert "Loading the region" in desk.panels.metrics.message_text()
+        assert "Loading the region" in shown_text(desk.panels.metrics.message)
         wait_until(lambda: desk.is_settled)
         assert len(first.region_changed) == 0
         assert [layer.name for layer in viewer.layers] == ["image", "reference", "careful"]
@@ -237,9 +237,9 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     assert f"({NO_ANNOTATION})" in desk.panels.title.title()
     told = desk.panels.notes.lines()
     assert told[-3:] == [NO_ANNOTATION_MEANING, *said[1:]]
-    assert desk.panels.title.notes_text() == f"⚠ {len(told)} notes"
-    assert not desk.panels.metrics.is_showing_figures()
-    assert "choose another region" in desk.panels.metrics.message_text()
+    assert shown_text(desk.panels.title.notes) == f"⚠ {len(told)} notes"
+    assert desk.panels.metrics.content.isHidden()
+    assert "choose another region" in shown_text(desk.panels.metrics.message)
     assert desk.panels.navigator.places.text(SECOND, "PQ") == NO_ANNOTATION
     assert desk.panels.navigator.places.tooltip(SECOND, "PQ") == NO_ANNOTATION_MEANING
     assert desk.panels.navigator.teams.text("careful", "Here") == NO_ANNOTATION

@@ -30,6 +30,7 @@ from tests.viewer.finding import (
     nearest_view_middle,
     on_canvas,
     row_of_status,
+    shown_text,
 )
 
 
@@ -88,11 +89,11 @@ class TestOpening:
         assert panels.navigator.places.text(FIRST, "PQ") == f"{evaluation.metrics.pq:.3f}"
         assert panels.navigator.teams.text(desk.session.team, "Mean PQ") != ""
         assert FIRST in panels.title.title()
-        assert panels.title.notes_text().startswith("⚠")
+        assert shown_text(panels.title.notes).startswith("⚠")
 
     def test_legend_counts_the_objects(self, desk):
         count = desk.session.evaluation.outcomes.reference.count(Status.FN)
-        assert desk.panels.legend.chip_text(Side.REFERENCE, "FN") == f"FN {count}"
+        assert desk.panels.legend.chips[Side.REFERENCE, "FN"].text() == f"FN {count}"
 
     def test_the_whole_region_is_in_view(self, viewer):
         height, width = viewer.layers["image"].data.shape[:2]
@@ -112,7 +113,7 @@ class TestSelecting:
         selection = desk.session.selection
         assert (selection.side, selection.row) == (Side.REFERENCE, row)
         assert desk.panels.objects.selected() == (Side.REFERENCE, row)
-        assert f"reference {selection.id} " in desk.panels.title.selected_text()
+        assert f"reference {selection.id} " in desk.panels.title.selected.text()
         assert viewer.layers["selected object"].visible
 
     def test_a_second_click_selects_the_object_beneath(self, desk, viewer, canvas):
@@ -250,7 +251,7 @@ class TestKeys:
         desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
         for modifier in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier):
             self.press(canvas, Qt.Key.Key_N, modifier)
-            assert desk.panels.title.selected_text() == NONE_LISTED
+            assert desk.panels.title.selected.text() == NONE_LISTED
         assert desk.session.selection is None
 
     def test_h_cycles_the_display(self, desk, viewer, canvas):
@@ -354,7 +355,7 @@ class TestChanging:
         desk.panels.settings.threshold.setValue(0.7)
         wait_until(lambda: desk.is_settled)
         assert viewer.scene.camera.zoom == zoom
-        desk.panels.navigator.choose_region(THIRD)
+        desk.panels.navigator.places.choose(THIRD)
         wait_until(lambda: desk.is_settled)
         assert viewer.scene.camera.zoom < zoom
 
@@ -366,7 +367,7 @@ class TestChanging:
         assert desk.session.snapshot.settings.iou_threshold == 0.95
         assert desk.panels.metrics.figure("detection_recall") < before
         assert "IoU > 0.95" in desk.panels.title.title()
-        assert desk.panels.settings.label_text("iou_threshold").startswith("●")
+        assert desk.panels.settings.labels["iou_threshold"].text().startswith("●")
 
     @pytest.mark.long
     def test_layers_out_of_sight_are_right_once_they_are_looked_at(self, desk, viewer, wait_until):

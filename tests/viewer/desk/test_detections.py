@@ -27,7 +27,7 @@ from napari_panoptic.viewer.opening import TITLE_END, open_in
 from napari_panoptic.viewer.panels.detections.panels import PointTable
 from napari_panoptic.viewer.state.modes import Tool, ToolInHand
 from tests.support.small_cohort import write_cohort
-from tests.viewer.finding import click, on_canvas
+from tests.viewer.finding import click, on_canvas, shown_text
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def _agree(desk, layers):
     assert np.array_equal(layers[Side.PREDICTION].data[:, ::-1], judged.prediction.xy_px)
     assert _colours(layers[Side.REFERENCE]) == _expected(judged.reference_status)
     assert _colours(layers[Side.PREDICTION]) == _expected(judged.prediction_status)
-    assert f"F {counts.f_measure:.3f}" in desk.title.figure_text()
+    assert f"F {counts.f_measure:.3f}" in desk.title.figure.text()
     assert desk.legend.text(Side.PREDICTION, Status.FP) == f"FP {counts.fp}"
     desk._show_lists()
     texts = desk.figures.table.texts()
@@ -158,6 +158,17 @@ def test_the_annotation_is_edited_alike(desk, layers, viewer):
     assert str(layers[Side.REFERENCE].mode) == "pan_zoom"
 
 
+def test_the_outcome_below_the_threshold_is_not_cut(desk, wait_until):
+    table = desk.points.table
+    desk.settings.slider.setValue(600)
+    column = table.titles().index("status")
+    wait_until(lambda: "ignored" in [row[column] for row in table.texts()])
+    row = [row[column] for row in table.texts()].index("ignored")
+    place = table.visualRect(table.model().index(row, column))
+    assert place.width() >= table.fontMetrics().horizontalAdvance("ignored") + place.height()
+    desk.settings.slider.setValue(0)
+
+
 def test_slider_and_curve_set_the_threshold(desk, layers):
     desk.settings.slider.setValue(600)
     low, high = desk.session.confidence_range
@@ -201,7 +212,7 @@ def test_failures_one_after_the_other(desk, viewer):
     centre = np.array(viewer.scene.camera.center[-2:])
     assert np.allclose(centre, points.xy_px[row, ::-1] * desk.session.shown.mpp_xy[::-1])
     assert desk.points.table.selected() is not None
-    assert "FP" in desk.title.selected_text() or "FN" in desk.title.selected_text()
+    assert "FP" in desk.title.selected.text() or "FN" in desk.title.selected.text()
 
 
 def test_where_there_is_no_failure_to_go_to_it_is_said(desk, viewer, monkeypatch):
@@ -236,7 +247,7 @@ def test_other_frames_and_teams(desk, layers, wait_until):
     _agree(desk, layers)
     desk.navigator.places.choose("A02_00b")
     wait_until(lambda: desk.is_settled)
-    assert "file of this team: missing" in desk.title.figure_text()
+    assert "file of this team: missing" in desk.title.figure.text()
     assert not layers[Side.PREDICTION].visible
     assert desk.navigator.teams.text("offset", "Here") == "missing"
     assert desk.navigator.places.text("A02_00b", "F") == "missing"
@@ -249,7 +260,7 @@ def test_a_click_selects_and_keys_are_listed(desk):
     place = judged.reference.xy_px[missed, ::-1] * mpp
     assert desk.scene.point_at(place + 7.0 / np.sqrt(2)) == (Side.REFERENCE, missed)
     assert desk.scene.point_at(np.array([-50.0, -50.0])) is None
-    assert desk.title.notes_text() == "⚠ 1 note"  # where the pixel size comes from
+    assert shown_text(desk.title.notes) == "⚠ 1 note"  # where the pixel size comes from
     desk._on_notes()
     assert desk.notes.isVisible()
     desk.notes.close()
@@ -264,7 +275,7 @@ def test_tools_are_taken_and_put_down_by_buttons(desk, layers, viewer):
     assert viewer.layers.selection.active is layer
     settings.add_detections.click()
     assert str(layer.mode) == "add"
-    assert "add detected points" in desk.title.selected_text()
+    assert "add detected points" in desk.title.selected.text()
     layer.add([50.0, 50.0])
     desk._on_undo(True)
     assert str(layer.mode) == "add"  # stays in hand
@@ -281,8 +292,8 @@ def test_tools_are_taken_and_put_down_by_buttons(desk, layers, viewer):
     reference.remove_selected()
     assert len(desk.session.judged.reference) == len(reference.data) == 5
     settings.move_points.click()
-    assert "Click a point" in desk.title.selected_text() or "annotated" in (
-        desk.title.selected_text()
+    assert "Click a point" in desk.title.selected.text() or "annotated" in (
+        desk.title.selected.text()
     )
 
 
@@ -424,11 +435,11 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
     assert open_in(viewer, folder) is desk
     wait_until(lambda: desk.is_settled)
     assert any("line 2 of A01_00a.csv" in f.message for f in desk.session.findings)
-    assert desk.title.notes_text() == "⚠ 3 notes"
-    assert desk.points.note_text() == ""
+    assert shown_text(desk.title.notes) == "⚠ 3 notes"
+    assert shown_text(desk.points.note) == ""
     desk._on_team("eager")
     assert "nothing detected" in desk.title.title()
-    assert "F 0.000" in desk.title.figure_text()
+    assert "F 0.000" in desk.title.figure.text()
     for team, word in (("offset", "missing"), ("timid", "unreadable")):
         desk._on_team(team)
         desk._show_lists()
@@ -439,10 +450,10 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
         assert n_counted < 6
         heading = desk.figures.table.horizontalHeaderItem(2).text()
         assert heading == f"{n_counted} of 6 frames"  # sums are of no more
-        assert f"file of this team: {word}" in desk.title.figure_text()
+        assert f"file of this team: {word}" in desk.title.figure.text()
         assert desk.navigator.places.text("A01_00a", "F") == word
         assert desk.navigator.teams.text(team, "Here") == word
-        note = desk.points.note_text()
+        note = shown_text(desk.points.note)
         assert desk.points.table.rows() == []
         if word == "unreadable":
             assert f"{own[team]}: expected x,y or x,y,confidence in each line, found none" in note
@@ -457,7 +468,7 @@ def test_what_is_odd_in_files_is_said(desk, viewer, detection_sample, tmp_path, 
         assert not desk.settings.add_detections.isChecked()
     desk._on_team("careful")
     desk._show_lists()
-    assert desk.points.note_text() == ""
+    assert shown_text(desk.points.note) == ""
     assert desk.points.table.rows()
 
 
@@ -485,9 +496,9 @@ def test_frames_that_cannot_be_judged_are_said_once_and_the_others_go_on(
     assert desk.figures.table.horizontalHeaderItem(2).text() == "4 of 6 frames"
     desk.navigator.places.choose("A02_00a")
     wait_until(lambda: desk.is_settled)
-    assert "cannot be judged" in desk.title.figure_text()
+    assert "cannot be judged" in desk.title.figure.text()
     assert desk.title.title().startswith("A02_00a")
-    assert "no finite cost" in desk.points.note_text()
+    assert "no finite cost" in shown_text(desk.points.note)
     monkeypatch.undo()
     desk._on_settings(DetectionSettings(4.0))
     wait_until(lambda: desk.is_settled)

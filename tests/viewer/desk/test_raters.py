@@ -16,8 +16,7 @@ from qtpy.QtTest import QTest
 from napari_panoptic.common.errors import CohortError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.raters.evaluate import CaseImages, evaluate_raters
-from napari_panoptic.raters.outlines import outline_segments
-from napari_panoptic.raters.slice_outlines import Shown
+from napari_panoptic.raters.slice_outlines import Shown, outline_segments
 from napari_panoptic.report.text import UNDEFINED, ratio
 from napari_panoptic.samples.raters import write_raters_sample
 from napari_panoptic.viewer import opening
@@ -29,6 +28,7 @@ from napari_panoptic.viewer.layers import owned, rater_scene
 from napari_panoptic.viewer.layers.rater_scene import disagreement_colormap
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.panels.raters.strips import SliceStrip
+from tests.viewer.finding import shown_text
 
 DEEP, FLAT = "kidney/task01", "prostate/task02"
 
@@ -113,14 +113,14 @@ def test_a_missing_rater_is_said(desk, show, wait_until):
     wait_until(lambda: desk.is_settled)
     assert desk.title.text().startswith("prostate/case04 · prostate/task02 · without rater 06")
     assert "no mask of 'prostate/task02' by rater(s) 06" in desk.title._title.toolTip()
-    assert desk.title.notes_text() == "⚠ 1 note"
+    assert shown_text(desk.title.notes) == "⚠ 1 note"
     desk._on_notes()
     assert "no mask of 'prostate/task02' by rater(s) 06" in desk.notes.lines()[0]
     desk.notes.close()
     desk._on_case("prostate/case01")
     wait_until(lambda: desk.is_settled)
     assert "without" not in desk.title.text()
-    assert desk.title.notes_text() == ""
+    assert shown_text(desk.title.notes) == ""
     view = desk.view
     read = SimpleNamespace(reference=SimpleNamespace(raters=("01", "03", "04", "06")))
     desk.view = replace(view, loaded=read)  # two files could not be read

@@ -15,6 +15,7 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.start import StartPanel
 from napari_panoptic.viewer.panels.strips import NOTHING_OPEN, NOTHING_SELECTED
 from napari_panoptic.viewer.state.preferences import PREFERENCES
+from tests.viewer.finding import shown_text
 
 
 @pytest.fixture
@@ -40,12 +41,12 @@ def test_the_last_cohort_is_opened_again_and_the_panel_disappears(
     wait_until(panel.isVisible)
     assert panel.continue_button.text().startswith(f"Continue: {sample_folder.name}\n")
     panel.continue_button.click()
-    assert panel.reading_text() == f"Reading {sample_folder.name} …"
+    assert shown_text(panel.reading) == f"Reading {sample_folder.name} …"
     assert not panel.cohort_button.isEnabled()
     wait_until(lambda: desk.session is not None and desk.is_settled)
     assert desk.session.cohort.root == sample_folder
     assert not panel.isVisible()
-    assert not panel.reading_text()
+    assert not shown_text(panel.reading)
     close_desk(desk)
 
 
@@ -56,8 +57,8 @@ def test_a_folder_that_is_no_cohort_is_explained_in_the_panel(
     panel = empty_desk.start.panel
     assert not panel.continue_button.isVisible()
     drop(panel, tmp_path)
-    wait_until(lambda: bool(panel.failure_text()))
-    said = panel.failure_text()
+    wait_until(lambda: bool(panel.failure.text()))
+    said = panel.failure.text()
     assert str(tmp_path) in said
     assert "expected either the MoNuSAC folders" in said
     assert "Choose such a folder" in said
@@ -72,7 +73,7 @@ def test_a_cohort_that_vanished_since_is_explained(empty_desk: Any, tmp_path: Pa
     panel.show_last(tmp_path)
     PREFERENCES.last_cohort = tmp_path / "gone"
     panel.continue_button.click()
-    assert "Open its folder" in panel.failure_text()
+    assert "Open its folder" in panel.failure.text()
     assert not panel.continue_button.isVisible()
 
 
@@ -127,10 +128,10 @@ def test_an_empty_desk_keeps_its_ways_to_begin(
     assert not buttons["Failures"].isEnabled()
     buttons["Failures"].click()
     assert panel.isVisible()
-    assert desk.panels.title.selected_text() == NOTHING_OPEN
+    assert desk.panels.title.selected.text() == NOTHING_OPEN
     panel.continue_button.click()
     wait_until(lambda: desk.session is not None and desk.is_settled)
-    assert desk.panels.title.selected_text() == NOTHING_SELECTED
+    assert desk.panels.title.selected.text() == NOTHING_SELECTED
     buttons["Failures"].click()
     assert desk.workspace.name == "Failures"
     close_desk(desk)

@@ -279,7 +279,7 @@ class TestStrokes:
         follows()
         reference = desk.session.evaluation.outcomes.reference
         assert reference.status[reference.row_of(id_)] == STATUS_CODE[Status.FN]
-        assert "FN" in desk.panels.title.selected_text()
+        assert "FN" in desk.panels.title.selected.text()
         assert desk.panels.objects.selected() == (Side.REFERENCE, reference.row_of(id_))
 
     def test_fill_gives_an_object_to_another(self, desk, layer, canvas, follows):
@@ -1313,7 +1313,7 @@ class TestSliders:
         layer.data[:40] = 0
         layer.refresh()
         follows()
-        menu = desk.panels.settings.combo(name)
+        menu = desk.panels.settings.combos[name]
         for value in [*values, *values]:
             menu.choose(value)
             if value == values[0]:
@@ -1326,7 +1326,7 @@ class TestSliders:
     @pytest.mark.long
     def test_the_radius_follows_its_slider(self, desk, follows, wait_until):
         panel = desk.panels.settings
-        panel.combo("restoration").choose("border-dilated")
+        panel.combos["restoration"].choose("border-dilated")
         panel.radius.setValue(3)
         wait_until(lambda: desk.is_settled)
         assert desk.session.snapshot.settings.radius == 3

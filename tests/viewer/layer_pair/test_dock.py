@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import zarr
 from qtpy.QtCore import QCoreApplication, QEvent
+from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QMessageBox
 
 from napari_panoptic import evaluate_pair
@@ -22,6 +23,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.desk.detections import detection_desk_in
 from napari_panoptic.viewer.desk.nuclei import desk_in
 from napari_panoptic.viewer.desk.parts import PARTS
+from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.layer_pair.dock import CompareLayers
 from napari_panoptic.viewer.layers.owned import is_own
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
@@ -125,6 +127,23 @@ def pair(window):
 
 def own_layers(viewer):
     return [layer for layer in viewer.layers if is_own(layer)]
+
+
+def test_the_dock_stays_a_tab_and_the_window_as_high_as_it_was(pair):
+    window = pair.viewer.window._qt_window
+    pair.open_dock()
+    height = window.height()
+    pair.compare()
+    dock, desk = pair.dock.native.parent(), pair.desk
+    for workspace in desk.workspaces:
+        desk.show_workspace(workspace.name)
+        pair.wait(lambda: desk.is_arranged)
+        QTest.qWait(20)
+        assert window.height() == height, workspace.name
+        assert not dock.isHidden()
+        if workspace.name in ("Inspect", "Ambiguous"):  # the others lack their panels here
+            assert desk.dock("Edits") in window.tabifiedDockWidgets(dock), workspace.name
+            assert not is_in_sight(pair.dock.native), workspace.name
 
 
 # --- placement ---
@@ -249,7 +268,7 @@ def test_mirrored_edits_are_not_unsaved(pair, monkeypatch):
     part = pair.desk.presenter(EditsPresenter)
     assert pair.session.shown.outcomes.prediction.row_of(99) is not None
     assert not part.edits.unsaved
-    assert not part.is_autosaving
+    assert not part.autosaver.is_busy
     assert pair.desk.may_leave()
     assert not any("edited" in layer.name for layer in pair.viewer.layers)
 

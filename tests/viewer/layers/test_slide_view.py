@@ -24,7 +24,7 @@ from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.failures.panel import Scope
 from napari_panoptic.viewer.panels.strips import EVALUATE, STOP
 from tests.support.slides import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort
-from tests.viewer.finding import click, names_of_visible, on_canvas
+from tests.viewer.finding import click, names_of_visible, on_canvas, shown_text
 
 NEAR, FAR = 1.0, 0.1
 
@@ -100,9 +100,11 @@ def test_a_slide_has_figures_table_and_layers(desk, viewer, slide_cohort):
     pair = pair_shown(desk, slide_cohort)
     objects = len(pair.reference) + len(pair.prediction)
     assert desk.panels.objects.count_text().startswith(f"{objects} of {objects}")
-    assert f"PQ {evaluation.metrics.pq:.3f}"[:8] in desk.panels.title._figure.text()
-    assert desk.panels.legend.chip_text(Side.REFERENCE, "FN").endswith(
-        str(evaluation.outcomes.reference.count(Status.FN))
+    assert f"PQ {evaluation.metrics.pq:.3f}"[:8] in desk.panels.title.figure.text()
+    assert (
+        desk.panels.legend.chips[Side.REFERENCE, "FN"]
+        .text()
+        .endswith(str(evaluation.outcomes.reference.count(Status.FN)))
     )
     assert desk.panels.navigator.places.text(SLIDE, "PQ") == f"{evaluation.metrics.pq:.3f}"
     names = [layer.name for layer in viewer.layers if layer.name != "selected object"]
@@ -185,7 +187,7 @@ def test_a_click_selects_an_object_and_rings_it(desk, viewer, zoom_to, slide_coh
     chosen = desk.session.selection
     assert (chosen.side, chosen.row) == (Side.REFERENCE, row)
     assert desk.panels.objects.selected() == (Side.REFERENCE, row)
-    assert f"reference {outcomes.reference.ids[row]}" in desk.panels.title.selected_text()
+    assert f"reference {outcomes.reference.ids[row]}" in desk.panels.title.selected.text()
     rings = viewer.layers["selected object"]
     assert rings.visible
     assert rings.data.any()
@@ -226,11 +228,11 @@ def test_where_a_slide_has_no_failure_to_go_to_it_is_said(desk, viewer):
     canvas = viewer.window._qt_viewer.canvas.native
     desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
     QTest.keyClick(canvas, Qt.Key.Key_N)
-    assert desk.panels.title.selected_text() == NONE_LISTED
+    assert desk.panels.title.selected.text() == NONE_LISTED
     desk.panels.objects.show_outcomes(None)
     desk.panels.objects.say_when_empty(slide_texts.STOPPED)
     QTest.keyClick(canvas, Qt.Key.Key_N)
-    assert desk.panels.title.selected_text() == slide_texts.STOPPED
+    assert desk.panels.title.selected.text() == slide_texts.STOPPED
     assert desk.session.selection is None
     desk.panels.objects.say_when_empty()
     desk.panels.objects.show_outcomes(desk.session.shown.outcomes)
@@ -265,7 +267,7 @@ def test_other_settings_and_teams(desk, viewer, wait_until, slide_cohort):
 @pytest.mark.long
 @pytest.mark.parametrize("_time", [1, 2])  # with layers that are new, and with those put away
 def test_from_slide_to_region_and_back(desk, viewer, wait_until, _time):
-    desk.panels.navigator.choose_region(SMALL)
+    desk.panels.navigator.places.choose(SMALL)
     wait_until(lambda: desk.is_settled)
     assert desk.link.scene.stand_in is None
     assert desk.session.evaluation is not None
@@ -273,7 +275,7 @@ def test_from_slide_to_region_and_back(desk, viewer, wait_until, _time):
     assert viewer.layers["reference"].data.shape == SHAPES[SMALL]
     assert names_of_visible(viewer) == ["image", "reference", desk.session.team]
     assert desk.panels.title.slide.text() == ""
-    desk.panels.navigator.choose_region(SLIDE)
+    desk.panels.navigator.places.choose(SLIDE)
     wait_until(lambda: desk.is_settled)
     assert desk.link.scene.stand_in is desk.link.slides
     team = desk.session.team
@@ -296,20 +298,20 @@ def test_an_evaluation_is_stopped_and_taken_up_again(desk, viewer, wait_until):
     wait_until(lambda: desk.is_settled)
     assert desk.session.shown is None
     assert names_of_visible(viewer) == ["image"]
-    assert bar.button_text() == EVALUATE
+    assert shown_text(bar.button) == EVALUATE
     assert "not evaluated" in desk.panels.title.title()
     desk.link.loader.busy_changed.disconnect(stop)
-    bar.press()
+    bar.button.click()
     wait_until(lambda: desk.is_settled)
     assert desk.session.shown is not None
-    assert bar.button_text() == ""
+    assert shown_text(bar.button) == ""
 
 
 def test_the_bar_says_how_far_it_is(desk):
     bar = desk.panels.title.slide
     desk.link._show_progress(0.25, "counting overlaps")
     assert bar.progress_text() == "counting overlaps %p%"
-    assert bar.button_text() == STOP
+    assert shown_text(bar.button) == STOP
     bar.show_done()
     assert bar.progress_text() == ""
     bar.show_nothing()
@@ -320,9 +322,9 @@ def test_while_a_slide_is_evaluated_panels_say_how_far_it_is(desk):
     link, panels = desk.link, desk.panels
     panels.metrics.show_evaluation(None)
     link._show_progress(0.25, "counting overlaps")
-    assert "counting overlaps, 25%" in panels.metrics.message_text()
+    assert "counting overlaps, 25%" in shown_text(panels.metrics.message)
     link._say_when_empty(None)
-    assert "choose another region" in panels.metrics.message_text()
+    assert "choose another region" in shown_text(panels.metrics.message)
 
 
 @pytest.mark.long
@@ -332,11 +334,11 @@ def test_panels_that_need_a_region_in_memory_say_what_to_do_instead(desk, wait_u
     said = {}
     for title in ("Failures", "Teams", "Groups", "Ambiguous"):
         desk.raise_part(parts[title])
-        wait_until(lambda title=title: "whole slide" in parts[title].widget.hint_text())
-        said[title] = parts[title].widget.hint_text()
+        wait_until(lambda title=title: "whole slide" in shown_text(parts[title].widget.hint))
+        said[title] = shown_text(parts[title].widget.hint)
     assert len(set(said.values())) == len(said)
     desk.raise_part(parts["Review"])
-    wait_until(lambda: "whole slides" in parts["Review"].widget.object_text())
+    wait_until(lambda: "whole slides" in parts["Review"].widget.object_title.text())
     desk.raise_part(parts["Edits"])
     wait_until(lambda: "cannot be edited" in parts["Edits"].widget.state.text())
 

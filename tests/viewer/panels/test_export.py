@@ -37,7 +37,7 @@ def test_the_listed_objects_are_saved_in_the_order_of_the_table(
     table, session = open_desk.panels.objects, open_desk.session
     table.set_filter(ObjectFilter(statuses=frozenset({"FN", "FP"})))
     choose(monkeypatch, tmp_path / "listed.csv")
-    table.export_wanted.emit()
+    table.export.click()
     wait_until(lambda: bool(told))
     assert told == [f"The objects are in {tmp_path / 'listed.csv'}"]
     saved = pd.read_csv(tmp_path / "listed.csv", keep_default_na=False)
@@ -65,14 +65,14 @@ def test_nothing_listed_and_full_disks_are_explained(
     table = open_desk.panels.objects
     choose(monkeypatch, tmp_path / "listed.csv")
     table.set_filter(ObjectFilter(statuses=frozenset()))
-    table.export_wanted.emit()
+    table.export.click()
     assert told == [export.NOTHING]
     table.set_filter(ObjectFilter())
     choose(monkeypatch, None)
-    table.export_wanted.emit()
+    table.export.click()
     assert told == [export.NOTHING]
     choose(monkeypatch, tmp_path / "missing" / "listed.csv")
-    table.export_wanted.emit()
+    table.export.click()
     wait_until(lambda: len(told) == 2)
     assert "Choose another place." in told[1]
     assert not list(tmp_path.iterdir())

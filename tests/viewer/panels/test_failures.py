@@ -33,7 +33,7 @@ from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.failures.view import FailureView
 from napari_panoptic.viewer.state.preferences import Queue
 from tests.support.many_failures import many_failures
-from tests.viewer.finding import FIRST, SECOND, nearest_view_middle, row_of_status
+from tests.viewer.finding import FIRST, SECOND, nearest_view_middle, row_of_status, shown_text
 
 FEW = ObjectFilter(
     statuses=frozenset({"FP"}),
@@ -170,9 +170,9 @@ class TestScope:
             shown = columns["id"][view.items.rows][by_cause == code]
             assert [id_ for id_ in listed if id_ in shown] == shown.tolist()
         table.set_filter(ObjectFilter(statuses=frozenset({"TP"})))
-        assert failures.panel.hint_text() == ALL_HIDDEN
+        assert shown_text(failures.panel.hint) == ALL_HIDDEN
         QTest.mouseClick(failures.panel.everything, Qt.MouseButton.LeftButton)
-        assert failures.panel.hint_text() == ""
+        assert shown_text(failures.panel.hint) == ""
         assert table.model.filter.is_open
 
     def test_its_own_filters_narrow_every_scope(self, failures, view):
@@ -183,18 +183,18 @@ class TestScope:
         assert set(status.tolist()) == {STATUS_CODE[Status.FN]}
         for cause in CAUSES:
             panel.cause.uncheck(str(cause))
-        assert panel.hint_text() == FILTERED
+        assert shown_text(panel.hint) == FILTERED
         QTest.mouseClick(panel.everything, Qt.MouseButton.LeftButton)
-        assert panel.hint_text() == ""
+        assert shown_text(panel.hint) == ""
 
     def test_without_failures_it_says_what_to_do(self, failures, table):
         failures.panel.scope.choose(Scope.LISTED)
         nothing = np.zeros(0, np.intp)
         with patch.object(table.model, "failures", return_value=nothing, autospec=True):
             failures.refresh()
-        assert failures.panel.hint_text() == NO_FAILURES
+        assert shown_text(failures.panel.hint) == NO_FAILURES
         failures.refresh()
-        assert failures.panel.hint_text() == ""
+        assert shown_text(failures.panel.hint) == ""
 
     @pytest.mark.usefixtures("failures")
     def test_another_team_shows_its_own(self, view, desk):
@@ -307,7 +307,7 @@ class TestChosen:
             walked.append(selected(desk))
             assert len(walked) <= len(few)
         assert sorted(walked) == sorted((at.region, at.side, at.id) for at in few)
-        assert desk.panels.title.selected_text() == LAST_CHOSEN
+        assert desk.panels.title.selected.text() == LAST_CHOSEN
 
     @pytest.mark.long
     def test_they_stay_when_another_team_is_shown_and_n_returns_to_theirs(
@@ -622,11 +622,11 @@ class TestQueue:
         assert len(walked) == len(set(walked))
         assert set(walked) == set(everything)
         last = desk.session.selection
-        assert desk.panels.title.selected_text() == LAST
+        assert desk.panels.title.selected.text() == LAST
         desk.link.select_failure()
         assert desk.session.selection == last
         assert self.walk(desk, wait_until, -1) == walked[-2::-1]
-        assert desk.panels.title.selected_text() == FIRST_OF_ALL
+        assert desk.panels.title.selected.text() == FIRST_OF_ALL
 
     @pytest.mark.long
     def test_region_by_region_it_follows_the_table_and_goes_on(self, desk, table, wait_until):

@@ -17,8 +17,8 @@ from napari_panoptic.nuclei.display.listed import DIMMED_ALPHA, Others
 from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.display.styles import ALPHA, Look
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, Side, Status
-from napari_panoptic.viewer.kit.widgets import bring_to_front, is_in_sight
-from tests.viewer.finding import FIRST, click, on_canvas, row_of_status
+from napari_panoptic.viewer.kit.widgets import is_in_sight
+from tests.viewer.finding import FIRST, bring_to_front, click, on_canvas, row_of_status, shown_text
 
 FAILURES = {STATUS_CODE[s] for s in (Status.FN, Status.FP, Status.MISCLASSIFIED)}
 
@@ -68,10 +68,10 @@ def selected(desk):
 
 class TestLinks:
     def test_a_cell_of_the_confusion_matrix_lists_its_objects_and_again_all(self, metrics, table):
-        cells = metrics.confusion_table()
+        cells = metrics.confusion
         row, column, count = next(
             (r, c, int(text))
-            for r, texts in enumerate(metrics.confusion_texts())
+            for r, texts in enumerate(metrics.confusion.texts())
             for c, text in enumerate(texts)
             if c and text not in ("", "0")
         )
@@ -79,14 +79,14 @@ class TestLinks:
         everything = table.model.rowCount()
         QTest.mouseClick(cells.viewport(), Qt.MouseButton.LeftButton, pos=place)
         assert table.model.rowCount() == count
-        assert table.behind_text().startswith("✕ ")
+        assert shown_text(table.behind).startswith("✕ ")
         assert cells.is_chosen(cells.model().index(row, column))
         QTest.mouseClick(cells.viewport(), Qt.MouseButton.LeftButton, pos=place)
         assert table.model.rowCount() == everything
-        assert table.behind_text() == ""
+        assert shown_text(table.behind) == ""
 
     def test_a_count_of_a_class_is_reached_by_keys(self, metrics, table, desk):
-        cells = metrics.by_class_table()
+        cells = metrics.by_class
         cells.setFocus()
         cells.setCurrentCell(0, 2)
         QTest.keyClick(cells, Qt.Key.Key_Right)
@@ -96,7 +96,7 @@ class TestLinks:
         assert desk.session.selection is not None
 
     def test_a_figure_lists_what_it_is_computed_from(self, metrics, table):
-        figure = metrics.figure_widget("fn")
+        figure = metrics.figures["fn"]
         QTest.mouseClick(figure, Qt.MouseButton.LeftButton)
         assert table.model.rowCount() == int(metrics.figure("fn"))
         QTest.keyClick(figure, Qt.Key.Key_Space)
@@ -105,11 +105,11 @@ class TestLinks:
     def test_the_list_comes_to_the_front(self, metrics, table, desk, wait_until):
         desk.dock("Objects").hide()
         wait_until(lambda: not is_in_sight(table))
-        QTest.mouseClick(metrics.figure_widget("pq"), Qt.MouseButton.LeftButton)
+        QTest.mouseClick(metrics.figures["pq"], Qt.MouseButton.LeftButton)
         wait_until(lambda: is_in_sight(table))
 
     def test_what_can_be_clicked_looks_like_it(self, metrics):
-        cells = metrics.by_class_table()
+        cells = metrics.by_class
         index = cells.model().index(0, 1)
         # QTest itself moves the pointer of the screen in older versions of Qt.
         place = QPointF(cells.visualRect(index).center())
@@ -126,7 +126,7 @@ class TestLinks:
         cause = str(CAUSES[int(table.model.rows.values["cause"][table.model.order[0]])])
         table.menu("cause").uncheck(cause)
         assert table.model.rowCount() < count
-        assert table.behind_text() == "✕ Epithelial → FN"
+        assert shown_text(table.behind) == "✕ Epithelial → FN"
 
 
 class TestNarrowWindow:
@@ -156,7 +156,7 @@ class TestNarrowWindow:
             assert table.rect().contains(right), button.text()
         assert narrow.minimumSizeHint().width() <= 1280
         assert narrow.width() == 1280
-        assert title[:60] in table._behind.toolTip()
+        assert title[:60] in table.behind.toolTip()
 
     @pytest.mark.usefixtures("narrow")
     def test_buttons_of_a_line_stand_on_one_line(self, table):

@@ -9,10 +9,10 @@ from qtpy.QtWidgets import QLabel
 from napari_panoptic.nuclei.display.describe import object_facts
 from napari_panoptic.nuclei.display.explanation import Named, explain
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.viewer.kit.widgets import bring_to_front, is_in_sight
+from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.object_card import EMPTY, Card, ObjectCard, ObjectPresenter
 from tests.support.small_pairs import four_fates
-from tests.viewer.finding import row_of_status
+from tests.viewer.finding import bring_to_front, row_of_status, shown_text
 
 R, P = Side.REFERENCE, Side.PREDICTION
 
@@ -34,11 +34,11 @@ class TestCard:
         return panel
 
     def test_without_an_object_it_says_how_to_select_one(self, panel):
-        assert panel.hint_text() == EMPTY
+        assert shown_text(panel.hint) == EMPTY
         panel.show_card(card_of(R, 0))
-        assert panel.hint_text() == ""
+        assert shown_text(panel.hint) == ""
         panel.show_card(None)
-        assert panel.hint_text() == EMPTY
+        assert shown_text(panel.hint) == EMPTY
 
     def test_all_of_it_is_copied_as_text(self, panel):
         panel.show_card(card_of(R, 1, partner=Named(P, 1, 22), verdict="both wrong"))

@@ -13,7 +13,7 @@ from napari_panoptic.viewer.panels.objects.panel import (
     ObjectTable,
 )
 from tests.support.small_pairs import four_fates
-from tests.viewer.finding import drawn_colours
+from tests.viewer.finding import drawn_colours, shown_text
 
 NAMES = [column.name for column in COLUMNS]
 
@@ -127,9 +127,9 @@ def test_a_filter_menu_filters(table):
 
 def test_hints_say_what_to_do(table):
     table.set_filter(ObjectFilter(causes=frozenset()))
-    assert table.hint_text() == ALL_HIDDEN
+    assert shown_text(table.hint) == ALL_HIDDEN
     table.show_outcomes(None)
-    assert table.hint_text() == EMPTY
+    assert shown_text(table.hint) == EMPTY
     assert "nothing is annotated or predicted" in EMPTY  # of a region without objects, too
 
 

@@ -37,6 +37,7 @@ from napari_panoptic.viewer.panels.teams.panel import (
     TeamsPanel,
 )
 from tests.support.small_pairs import SCHEME, empty_pair, four_fates
+from tests.viewer.finding import shown_text
 
 
 def make(qtbot, widget):
@@ -79,12 +80,12 @@ class TestMetricsPanel:
         panel = make(qtbot, MetricsPanel())
         panel.show_evaluation(empty_pair(), SCHEME)
         assert panel.figure("pq") == "–"
-        assert "Undefined here" in panel.figure_tooltip("pq")
+        assert "Undefined here" in panel.figures["pq"].toolTip()
 
     def test_the_confusion_matrix_has_all_objects(self, qtbot):
         panel = make(qtbot, MetricsPanel())
         panel.show_evaluation(four_fates(), SCHEME)
-        assert panel.confusion_texts() == [
+        assert panel.confusion.texts() == [
             ["Round", "1", "1", "0"],
             ["Long", "0", "0", "1"],
             ["FP", "0", "1", ""],
@@ -95,13 +96,13 @@ class TestMetricsPanel:
         panel.show_evaluation(four_fates(), SCHEME)
         panel.resize(500, 600)
         panel.show()
-        line = [panel.figure_widget(name) for name in ("pq", "sq", "dq", "detection_f1", "fn")]
+        line = [panel.figures[name] for name in ("pq", "sq", "dq", "detection_f1", "fn")]
         assert all(figure.isVisible() for figure in line)
-        assert not panel.confusion_table().isVisible()
+        assert not panel.confusion.isVisible()
         assert panel.wanted_height() < 120
         panel.fold.click()
         assert all(figure.isVisible() for figure in line)
-        assert panel.confusion_table().isVisible()
+        assert panel.confusion.isVisible()
         assert make(qtbot, MetricsPanel()).fold.isChecked()
         panel.fold.click()
         assert not make(qtbot, MetricsPanel()).fold.isChecked()
@@ -112,20 +113,20 @@ class TestMetricsPanel:
         told = []
         panel.behind_wanted.connect(told.append)
         for name in ("fn", "balanced_accuracy"):
-            QTest.mouseClick(panel.figure_widget(name), Qt.MouseButton.LeftButton)
+            QTest.mouseClick(panel.figures[name], Qt.MouseButton.LeftButton)
         assert told == [behind_figure("fn"), behind_figure("balanced_accuracy")]
 
     def test_without_evaluation_it_says_what_to_do(self, qtbot):
         panel = make(qtbot, MetricsPanel())
         panel.show_evaluation(None)
-        assert not panel.is_showing_figures()
+        assert panel.content.isHidden()
 
 
 class TestSettingsPanel:
     def test_showing_tells_nothing(self, qtbot, cohort):
         panel = make(qtbot, SettingsPanel())
         told = []
-        for signal in (panel.settings_chosen, panel.team_chosen, panel.source_chosen):
+        for signal in (panel.settings_chosen, panel.team.chosen, panel.source.chosen):
             signal.connect(told.append)
         panel.show_cohort(cohort)
         panel.show_team("second")
@@ -138,14 +139,14 @@ class TestSettingsPanel:
         panel.show_settings(EvaluationSettings(), EvaluationSettings())
         told = []
         panel.settings_chosen.connect(told.append)
-        panel.combo("matching").choose(Matching.CENTROID)
+        panel.combos["matching"].choose(Matching.CENTROID)
         assert told == [EvaluationSettings(matching=Matching.CENTROID)]
 
     def test_overlaps_are_kept_on_request(self, qtbot, cohort):
         panel = make(qtbot, SettingsPanel())
         panel.show_cohort(cohort)
         panel.show_settings(EvaluationSettings(), EvaluationSettings())
-        told, combo = [], panel.combo("overlaps")
+        told, combo = [], panel.combos["overlaps"]
         panel.settings_chosen.connect(told.append)
         combo.choose(Overlaps.KEEP)
         assert told == [EvaluationSettings(overlaps=Overlaps.KEEP)]
@@ -157,8 +158,8 @@ class TestSettingsPanel:
         panel = make(qtbot, SettingsPanel())
         protocol = EvaluationSettings()
         panel.show_settings(replace(protocol, iou_threshold=0.3), protocol)
-        assert panel.label_text("iou_threshold").startswith("●")
-        assert not panel.label_text("matching").startswith("●")
+        assert panel.labels["iou_threshold"].text().startswith("●")
+        assert not panel.labels["matching"].text().startswith("●")
         told = []
         panel.settings_chosen.connect(told.append)
         panel.reset.click()
@@ -166,7 +167,7 @@ class TestSettingsPanel:
 
     def test_words_are_plain_and_the_code_name_is_in_the_tooltip(self, qtbot):
         panel = make(qtbot, SettingsPanel())
-        menu = panel.combo("matching")
+        menu = panel.combos["matching"]
         assert [menu.itemText(k) for k in range(menu.count())] == ["Overlap", "Centre"]
         tips = [menu.itemData(k, Qt.ItemDataRole.ToolTipRole) for k in range(menu.count())]
         assert "strict-iou" in tips[0]
@@ -225,7 +226,7 @@ def test_tags_and_note_are_in_sight_before_a_reviewer_is_named(qtbot):
 @pytest.mark.parametrize(("width", "columns"), [(240, 1), (420, 2), (700, 2)])
 def test_verdicts_have_large_buttons_in_as_many_columns_as_fit(qtbot, width, columns):
     panel = make(qtbot, ReviewPanel())
-    panel.settings.collapse(animate=False)
+    panel.settings.fold.setChecked(False)
     panel.resize(width, 700)
     panel.show()
     qtbot.waitUntil(lambda: panel.verdicts.columns == columns)
@@ -267,23 +268,23 @@ class TestTeams:
         panel = make(qtbot, TeamsPanel())
         teams = {name: empty_pair() for name in ("first", "second")}
         panel.show_comparison(Comparison(None, teams, consensus(teams), None, None))
-        assert panel.hint_text() == NONE_ANNOTATED
+        assert shown_text(panel.hint) == NONE_ANNOTATED
         panel.choose_list(Listed.FN)
-        assert panel.hint_text() == NONE_LISTED
+        assert shown_text(panel.hint) == NONE_LISTED
 
 
 class TestNavigator:
     def test_it_says_how_to_begin(self, qtbot):
         navigator = make(qtbot, Navigator())
-        assert navigator.hint_text() == NO_COHORT
+        assert shown_text(navigator.hint) == NO_COHORT
 
     def test_a_cohort_without_teams_says_where_they_go(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
         places = ("Teams/TEAM.json",)
         without = replace(cohort, teams=(), predictions={}, prediction_places=places)
         navigator.show_cohort(without, {})
-        assert navigator.hint_text() == NO_TEAMS.format(expected=without.predictions_expected)
-        assert "such as Teams/TEAM.json, or a cohort.toml" in navigator.hint_text()
+        assert shown_text(navigator.hint) == NO_TEAMS.format(expected=without.predictions_expected)
+        assert "such as Teams/TEAM.json, or a cohort.toml" in shown_text(navigator.hint)
 
     def test_missing_predictions_are_marked(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
@@ -325,13 +326,13 @@ class TestNavigator:
     def test_clicks_are_told_and_showing_is_not(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
         told = []
-        navigator.region_chosen.connect(told.append)
-        navigator.team_chosen.connect(told.append)
+        navigator.place_chosen.connect(told.append)
+        navigator.teams.chosen.connect(told.append)
         navigator.show_cohort(cohort, {})
         navigator.show_region("P1_2")
         navigator.show_team("second")
         assert told == []
-        navigator.choose_region("P2_1")
+        navigator.places.choose("P2_1")
         assert told == ["P2_1"]
 
     def test_a_region_is_found_by_its_patient(self, qtbot, cohort):
@@ -380,7 +381,7 @@ class TestNavigator:
             summaries["P1_2", "first"], metrics=empty_pair().metrics
         )
         navigator.show_cohort(cohort, summaries)
-        navigator.region_chosen.connect(told.append)
+        navigator.place_chosen.connect(told.append)
         navigator.show_team("first")
         navigator.show_region("P1_2")
         navigator.by_patient.setChecked(True)
@@ -448,9 +449,9 @@ class TestStrips:
         evaluation = four_fates()
         pair = evaluation.pair
         legend.show_counts(evaluation.outcomes, pair.reference, pair.prediction, SCHEME)
-        assert legend.chip_text(Side.REFERENCE, "FN") == "FN 1"
-        assert legend.chip_text(Side.PREDICTION, "FP") == "FP 1"
-        assert legend.chip_text(Side.REFERENCE, "ignored") == "ignored 1"
+        assert legend.chips[Side.REFERENCE, "FN"].text() == "FN 1"
+        assert legend.chips[Side.PREDICTION, "FP"].text() == "FP 1"
+        assert legend.chips[Side.REFERENCE, "ignored"].text() == "ignored 1"
 
     def test_counts_of_a_slide_are_shortened_where_they_do_not_fit(self, qtbot):
         legend = make(qtbot, LegendStrip())
@@ -459,25 +460,25 @@ class TestStrips:
         legend.resize(800, 60)
         legend.show()
         legend._fill(Side.REFERENCE, chips)
-        assert legend.chip_text(Side.REFERENCE, "TP") == "TP 123\u2009456"
-        long = sum(legend._chips[Side.REFERENCE, chip.word].width() for chip in chips)
+        assert legend.chips[Side.REFERENCE, "TP"].text() == "TP 123\u2009456"
+        long = sum(legend.chips[Side.REFERENCE, chip.word].width() for chip in chips)
         narrow = legend.minimumSizeHint().width()
         legend.resize(narrow, 60)
-        qtbot.waitUntil(lambda: legend.chip_text(Side.REFERENCE, "TP") == "TP 123k")
-        short = sum(legend._chips[Side.REFERENCE, chip.word].width() for chip in chips)
+        qtbot.waitUntil(lambda: legend.chips[Side.REFERENCE, "TP"].text() == "TP 123k")
+        short = sum(legend.chips[Side.REFERENCE, chip.word].width() for chip in chips)
         assert short < long
         assert legend._places[Side.REFERENCE].width() >= short  # nothing is cut off
-        assert "Here: 123\u2009456." in legend._chips[Side.REFERENCE, "TP"].toolTip()
+        assert "Here: 123\u2009456." in legend.chips[Side.REFERENCE, "TP"].toolTip()
         legend.resize(800, 60)
-        qtbot.waitUntil(lambda: legend.chip_text(Side.REFERENCE, "TP") == "TP 123\u2009456")
+        qtbot.waitUntil(lambda: legend.chips[Side.REFERENCE, "TP"].text() == "TP 123\u2009456")
 
     def test_by_class_the_classes_are_counted(self, qtbot):
         legend = make(qtbot, LegendStrip())
         legend.show_look(Look(ColourBy.CLASS, Display.FILL))
         pair = four_fates().pair
         legend.show_counts(None, pair.reference, pair.prediction, SCHEME)
-        assert legend.chip_text(Side.REFERENCE, "Long") == "Long 2"
-        assert legend.chip_text(Side.PREDICTION, "Round") == "Round 1"
+        assert legend.chips[Side.REFERENCE, "Long"].text() == "Long 2"
+        assert legend.chips[Side.PREDICTION, "Round"].text() == "Round 1"
 
     def test_filled_objects_have_a_slider_for_their_opacity(self, qtbot):
         legend = make(qtbot, LegendStrip())
@@ -496,7 +497,7 @@ class TestStrips:
 
     def test_the_selected_object_is_told_in_a_line(self, qtbot):
         title = make(qtbot, TitleStrip())
-        assert title.selected_text() == NOTHING_SELECTED
+        assert title.selected.text() == NOTHING_SELECTED
         evaluation = four_fates()
         facts = object_facts(
             evaluation.pair.reference,
@@ -506,14 +507,14 @@ class TestStrips:
             side_name="reference",
         )
         title.show_selected(facts)
-        assert "reference 13 · Long · FN: missed" in title.selected_text()
+        assert "reference 13 · Long · FN: missed" in title.selected.text()
 
     def test_notes_are_counted(self, qtbot):
         title = make(qtbot, TitleStrip())
         title.show_notes(2)
-        assert title.notes_text() == "⚠ 2 notes"
+        assert shown_text(title.notes) == "⚠ 2 notes"
         title.show_notes(0)
-        assert title.notes_text() == ""
+        assert shown_text(title.notes) == ""
 
 
 class TestNotes:
@@ -527,7 +528,7 @@ class TestNotes:
         dialog = make(qtbot, NotesDialog())
         dialog.show_findings("P1_1", [Finding(FindingKind.NO_MPP, "the image tells no MPP")])
         assert dialog.words() == [("no pixel size", "")]
-        assert dialog.intro().startswith("P1_1: 1 note.")
+        assert dialog.intro.text().startswith("P1_1: 1 note.")
         of_a_team = Finding(FindingKind.UNKNOWN_CLASS, "2 of the class X", team="first")
         dialog.show_findings("P1_1", [of_a_team, Finding(FindingKind.VANISHED, "3 objects")])
         assert dialog.words() == [("unknown class", "first"), ("vanished", "annotation")]
@@ -559,4 +560,4 @@ class TestNotes:
         dialog = make(qtbot, NotesDialog())
         dialog.show_findings("P1_1", [])
         assert dialog.lines() == []
-        assert dialog.intro() == NOTHING
+        assert dialog.intro.text() == NOTHING

@@ -26,6 +26,7 @@ from napari_panoptic.viewer.panels.review.inputs import VERDICT_KEYS
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
+from tests.viewer.finding import shown_text
 
 ALT, LEFT = Qt.KeyboardModifier.AltModifier, Qt.MouseButton.LeftButton
 TEAM = "merger"
@@ -144,7 +145,7 @@ def stored(window, reviewer="Ada"):
 
 def test_a_name_is_asked_for_first(window):
     window.review.reviewing.use(reviewer="")
-    assert window.panel.hint_text() == words.ASK_FOR_NAME
+    assert shown_text(window.panel.hint) == words.ASK_FOR_NAME
     assert is_in_sight(window.panel.enter_name)
     assert not window.panel.ask.isVisible()
 
@@ -180,7 +181,7 @@ def test_from_the_question_to_the_estimate(window, units, shown_cohort, tmp_path
     )
     assert f"{f1.estimate:.3f}" in window.panel.result_text()
     assert "seed 1" in window.panel.result_text()
-    shown = {name: figure for name, figure, *_ in window.panel.result_cells()}
+    shown = {name: figure for name, figure, *_ in window.panel.table.texts()}
     assert shown["F1"] == f"{f1.estimate:.2f}"
 
     folder = tmp_path / "window"
@@ -267,7 +268,7 @@ def test_no_verdict_is_taken_on_anything_but_the_item(window):
     window.press(Qt.Key.Key_1)
     window.settle()
     assert stored(window)[1] == before
-    assert window.panel.state_text() == words.SHOWN_AGAIN.format(item.number)
+    assert window.panel.state.text() == words.SHOWN_AGAIN.format(item.number)
     assert (session.selection.side, session.selection.id) == (item.side, item.object_id)
     window.press(Qt.Key.Key_1)
     window.settle()
@@ -296,7 +297,7 @@ def test_a_blind_reviewer_sees_neither_team_nor_status(window):
     item = window.presenter.item
     assert window.panel.item.title() == f"Item 1 of {len(stored(window)[0])}"
     window.desk.session.select_row(Side.REFERENCE, 0)
-    for text in (title.title(), title.figure_text(), title.selected_text()):
+    for text in (title.title(), title.figure.text(), title.selected.text()):
         assert TEAM not in text
         assert "PQ" not in text
         assert str(item.kind) not in text

@@ -47,7 +47,7 @@ def in_sight(open_desk, wait_until):
         desk.link._request(region=first, settings=session.protocol)
     wait_until(lambda: desk.is_settled)
     for pane, view in zip(part.panel.plots, (View.PATIENTS, View.QUALITY), strict=True):
-        pane.choose(view)
+        pane.menu.choose(view)
     desk.show_workspace("Cohort")
     wait_until(lambda: is_in_sight(part.panel) and desk.is_settled)
     return part
@@ -73,17 +73,17 @@ def evaluated(in_sight, open_desk, wait_until):
 
 
 def choose(part, view, desk, wait_until):
-    part.panel.plots[0].choose(view)
+    part.panel.plots[0].menu.choose(view)
     wait_until(lambda: desk.is_settled)
     return part.panel.plots[0]
 
 
 class TestFigures:
     def test_it_says_what_to_do_first(self, part):
-        assert part.panel.note_text() == HINT
+        assert part.panel.note.text() == HINT
         assert not part.panel.report.isEnabled()
         assert not part.panel.tables.isEnabled()
-        assert {pane.note_text() for pane in part.panel.plots_in_sight()} == {NOT_EVALUATED}
+        assert {pane.note.text() for pane in part.panel.plots_in_sight()} == {NOT_EVALUATED}
 
     @pytest.mark.long
     def test_protocols_are_scored_as_by_themselves(self, evaluated, open_desk):
@@ -140,7 +140,7 @@ class TestFigures:
         open_desk.panels.settings.threshold.setValue(0.6)
         wait_until(lambda: open_desk.is_settled)
         assert evaluated.found is None
-        assert evaluated.panel.note_text() == OF_OTHERS
+        assert evaluated.panel.note.text() == OF_OTHERS
         assert not evaluated.panel.report.isEnabled()
 
     def test_it_can_be_stopped(self, part, open_desk, wait_until):
@@ -149,17 +149,17 @@ class TestFigures:
         wait_until(lambda: open_desk.is_settled)
         assert part.found is None
         assert part.panel.compute.isVisible()
-        assert part.panel.note_text() == HINT
+        assert part.panel.note.text() == HINT
 
     @pytest.mark.long
     def test_while_it_goes_on_it_says_how_far(self, part, open_desk, wait_until):
         total = n_passes() * len(open_desk.session.cohort.regions)
         QTest.mouseClick(part.panel.compute, LEFT)
-        assert part.panel.note_text() == going_on(0, total)
+        assert part.panel.note.text() == going_on(0, total)
         for view in (View.REGION_RADIUS, View.QUALITY):
-            part.panel.plots[0].choose(view)
+            part.panel.plots[0].menu.choose(view)
         said = set()
-        wait_until(lambda: said.add(part.panel.note_text()) or part.found is not None)
+        wait_until(lambda: said.add(part.panel.note.text()) or part.found is not None)
         known = {going_on(done, total) for done in range(total + 1)}
         assert len(said & known) > 1
         assert HINT not in said
@@ -175,7 +175,7 @@ class TestFigures:
         QTest.mouseClick(part.panel.compute, LEFT)
         wait_until(lambda: open_desk.is_settled)
         assert told == ["nothing to report"]
-        assert part.panel.note_text() == HINT
+        assert part.panel.note.text() == HINT
 
     @pytest.mark.long
     def test_stopped_it_goes_on_from_there(self, part, open_desk, wait_until, monkeypatch, cache):
@@ -312,7 +312,7 @@ class TestRoom:
         panel.show()
         pages = (panel.compute, panel.plots[0], panel.patients)
         for number, page in enumerate(pages):
-            panel.show_page(number)
+            panel.tabs.setCurrentIndex(number)
             qtbot.waitUntil(lambda page=page: is_in_sight(page))
             assert panel.minimumSizeHint().width() <= 400
             others = {1, 2} - {number}

@@ -150,7 +150,7 @@ class TestVerdicts:
         (record,) = stored(desk)
         assert record.verdict is Verdict.PREDICTION_RIGHT
         assert (record.side, record.object_id) == (judged.side, judged.id)
-        assert panel.state_text().startswith("✓ saved")
+        assert panel.state.text().startswith("✓ saved")
         following = desk.session.selection
         assert (following.side, following.row) != (judged.side, judged.row)
         model = desk.panels.objects.model
@@ -193,10 +193,10 @@ class TestVerdicts:
         press(canvas, Qt.Key.Key_5, ALT)
         assert stored(desk) == []
         assert desk.session.selection == judged
-        assert panel.state_text().startswith("undone")
+        assert panel.state.text().startswith("undone")
         assert set(verdict_texts(desk)) == {""}
         press(canvas, Qt.Key.Key_5, ALT)
-        assert panel.state_text() == NOTHING_TO_UNDO
+        assert panel.state.text() == NOTHING_TO_UNDO
 
     def test_what_an_earlier_window_gave_is_withdrawn(self, desk, part, panel, wait_until):
         desk.session.select_row(Side.REFERENCE, 1)
@@ -208,7 +208,7 @@ class TestVerdicts:
         wait_until(lambda: verdict_texts(desk)[1] == "cannot tell")
         assert panel.withdrawal.isEnabled()
         panel.withdrawal.click()
-        assert panel.state_text().startswith("withdrawn: cannot tell")
+        assert panel.state.text().startswith("withdrawn: cannot tell")
         assert stored(desk) == []
         assert set(verdict_texts(desk)) == {""}
         assert not panel.withdrawal.isEnabled()
@@ -223,9 +223,9 @@ class TestVerdicts:
         part.reviewing.try_again()  # opens the file anew
         wait_until(lambda: verdict_texts(desk)[1] == "cannot tell")
         press(canvas, Qt.Key.Key_5, ALT)
-        assert panel.state_text().startswith("undone: annotation right")
+        assert panel.state.text().startswith("undone: annotation right")
         press(canvas, Qt.Key.Key_5, ALT)
-        assert panel.state_text() == NOTHING_TO_UNDO
+        assert panel.state.text() == NOTHING_TO_UNDO
         assert stored(desk) == [theirs]
         assert mine != theirs
 
@@ -261,7 +261,7 @@ class TestVerdicts:
         desk.raise_part(part)
         holder = getattr(panel, field)
         line = panel.tags.line if field == "tags" else holder
-        panel.settings.expand(animate=False)
+        panel.settings.fold.setChecked(True)
         window = panel.window()
         holder.setFocus()
         assert window.focusWidget() is line
@@ -439,8 +439,8 @@ class TestReviewers:
     def test_one_reviewer_has_nobody_to_be_compared_with(self, desk, part, panel, canvas):
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)
-        part.panel.comparison_wanted.emit()
-        assert part.panel.compare_dialog.intro() == TOO_FEW
+        part.panel.compare.click()
+        assert part.panel.compare_dialog.intro.text() == TOO_FEW
         assert not part.panel.compare_dialog.go.isEnabled()
         part.panel.compare_dialog.close()
         assert panel.compare.isEnabled()
@@ -484,7 +484,7 @@ class TestSeveralObjects:
         try:
             select_table_rows(desk, 3)
             rows = desk.panels.objects.selected_objects()
-            assert panel.object_text() == "3 objects"
+            assert panel.object_title.text() == "3 objects"
             panel.tags.tick("out of focus")
             press(canvas, Qt.Key.Key_4, ALT)
         finally:
@@ -492,7 +492,7 @@ class TestSeveralObjects:
         records = stored(desk)
         assert [record.verdict for record in records] == [Verdict.CANNOT_TELL] * 3
         assert {record.tag for record in records} == {"out of focus"}
-        assert "cannot tell on 3 objects" in panel.state_text()
+        assert "cannot tell on 3 objects" in panel.state.text()
         assert all(part.reviewing.record(*place) is not None for place in rows)
         press(canvas, Qt.Key.Key_5, ALT)
         assert stored(desk) == []
@@ -552,7 +552,7 @@ class TestFailuresOfTheGallery:
     def test_a_verdict_with_tags_applies_to_all_and_is_one_step(
         self, desk, part, panel, canvas, three
     ):
-        assert panel.object_text() == "3 failures in 3 regions"
+        assert panel.object_title.text() == "3 failures in 3 regions"
         panel.tags.tick("out of focus")
         press(canvas, Qt.Key.Key_3, ALT)
         records = stored(desk)
@@ -560,7 +560,7 @@ class TestFailuresOfTheGallery:
             (name.team, name.region, name.side, name.id) for name in three
         }
         assert {(r.verdict, r.tag) for r in records} == {(Verdict.BOTH_WRONG, "out of focus")}
-        assert "both wrong on 3 objects" in panel.state_text()
+        assert "both wrong on 3 objects" in panel.state.text()
         assert not any(map(part.verdicts.is_open, three))
         press(canvas, Qt.Key.Key_5, ALT)
         assert stored(desk) == []
@@ -615,7 +615,7 @@ class TestFailuresOfTheGallery:
             desk.session.select_row(Side.REFERENCE, 0)
         wait_until(lambda: desk.is_settled)
         assert len(gallery.selected_failures()) < 2
-        assert "failures in" not in panel.object_text()
+        assert "failures in" not in panel.object_title.text()
         press(canvas, Qt.Key.Key_1, ALT)
         (record,) = stored(desk)
         assert (record.region, record.object_id) not in {(at.region, at.id) for at in three}
@@ -695,7 +695,7 @@ class TestAdjudication:
         return [places[0], places[3]]
 
     def compare(self, part, panel):
-        panel.comparison_wanted.emit()
+        panel.compare.click()
         part.panel.compare_dialog.first.setCurrentText("Ada")
         part.panel.compare_dialog.second.setCurrentText("Grace")
         part.panel.compare_dialog.go.click()
@@ -790,12 +790,12 @@ class TestTheFile:
         with ReviewStore(part.reviewing.path, reviewer="Ada") as other:
             other.give(subject, Verdict.CANNOT_TELL)
             wait_until(lambda: verdict_texts(desk)[0] == "cannot tell")
-            assert panel.state_text().startswith("✓ saved")  # that of the second object is
+            assert panel.state.text().startswith("✓ saved")  # that of the second object is
             other.undo()
             assert other.undo() == []
             other.give(second, Verdict.CANNOT_TELL)
         wait_until(lambda: verdict_texts(desk)[:2] == ["annotation right", "cannot tell"])
-        assert panel.state_text().startswith("taken back or replaced in another window: both wrong")
+        assert panel.state.text().startswith("taken back or replaced in another window: both wrong")
 
     def test_a_slow_drive_does_not_hold_the_window_up(
         self, desk, part, panel, canvas, wait_until, monkeypatch
@@ -817,7 +817,7 @@ class TestTheFile:
         part.watch.ask()  # no second look while the first one has not come back
         desk.session.select_row(Side.REFERENCE, 1)
         press(canvas, Qt.Key.Key_2, ALT)
-        assert panel.state_text().startswith("✓")
+        assert panel.state.text().startswith("✓")
         assert part.watch.is_busy
         assert len(threads) == 1
         answers.set()
@@ -834,7 +834,7 @@ class TestTheFile:
         part.reviewing.use(path=blocked)
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)
-        assert panel.state_text().startswith("✗ NOT saved")
+        assert panel.state.text().startswith("✗ NOT saved")
         assert panel.problem_text()
         assert len(told) == 1
         assert not any(button.isChecked() for button in panel.verdicts.buttons.values())
@@ -843,8 +843,8 @@ class TestTheFile:
             QTest.mouseClick(panel.place, Qt.MouseButton.LeftButton)
         press(canvas, Qt.Key.Key_1, ALT)
         assert panel.problem_text() == ""
-        assert panel.state_text().startswith("✓ saved")
-        assert "mine.sqlite" in panel.place_text()
+        assert panel.state.text().startswith("✓ saved")
+        assert "mine.sqlite" in panel.where.text()
         assert str(PREFERENCES.review_file(desk.session.cohort.root)) == chosen
         PREFERENCES._kept_here.pop(("review", "files"))
 
@@ -858,13 +858,13 @@ class TestTheFile:
             blocker.execute("BEGIN IMMEDIATE")
             desk.session.select_row(Side.REFERENCE, 1)
             press(canvas, Qt.Key.Key_2, ALT)
-            assert panel.state_text().startswith("✗ NOT saved")
+            assert panel.state.text().startswith("✗ NOT saved")
             assert len(told) == 1
             assert desk.session.selection.row == 1  # stays, to be tried again
         finally:
             blocker.close()
         press(canvas, Qt.Key.Key_2, ALT)
-        assert panel.state_text().startswith("✓ saved")
+        assert panel.state.text().startswith("✓ saved")
         assert panel.problem_text() == ""
         assert len(stored(desk)) == 2
 
@@ -931,7 +931,7 @@ class TestWriting:
         assert len(features) == len(outcomes.reference) + len(outcomes.prediction)
         told = [f["properties"]["metadata"] for f in features]
         assert sum(texts.get("verdict") == "annotation-right" for texts in told) >= 1
-        assert panel.state_text() == f"{len(features)} objects written to r.geojson"
+        assert panel.state.text() == f"{len(features)} objects written to r.geojson"
 
     def test_a_place_that_cannot_be_written(self, desk, part, told, tmp_path, wait_until):  # noqa: ARG002
         path = str(tmp_path / "missing" / "r.geojson")
@@ -1014,7 +1014,7 @@ class TestOnlyWhatIsNeeded:
             press(canvas, Qt.Key.Key_2, ALT)
             part.refresh()
         filled.assert_not_called()
-        assert panel.state_text().startswith("✓ saved")
+        assert panel.state.text().startswith("✓ saved")
         assert "prediction right" in verdict_texts(desk)
         assert (panel.figures(), panel.region_progress.format()) == (before, progress)
         desk.raise_part(part)

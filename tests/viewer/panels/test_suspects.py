@@ -12,8 +12,7 @@ from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.explain.chosen_objects import chosen_objects
-from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet, chosen_objects
 from napari_panoptic.nuclei.explain.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, SuspectKind
 from napari_panoptic.nuclei.live.snapshots import load_region
@@ -29,7 +28,7 @@ from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
 from napari_panoptic.viewer.panels.suspects.panel import CAUTION, HINT, STALE
 from napari_panoptic.viewer.panels.suspects.presenter import SuspectsPresenter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
-from tests.viewer.finding import FIRST, names_of_visible, nearest_view_middle
+from tests.viewer.finding import FIRST, names_of_visible, nearest_view_middle, shown_text
 
 LEFT, ALT = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.AltModifier
 TEAM = "merger"
@@ -93,7 +92,7 @@ def part(open_desk, wait_until):
     part.panel.kind.check_only(None)
     part.panel.least.show_choice(LIKELY_SCORE)
     part.refresh()
-    assert part.panel.hint_text() == HINT
+    assert shown_text(part.panel.hint) == HINT
     QTest.mouseClick(part.panel.search, LEFT)
     assert part.is_busy
     wait_until(lambda: not part.is_busy)
@@ -176,7 +175,11 @@ def test_a_click_goes_to_an_overlooked_nucleus_with_all_teams_that_agree(
     assert own[tuple(pixels.T)].mean() > 0.5
     visible = set(names_of_visible(open_desk._viewer))
     assert visible & {"reference", *session.cohort.team_names} == {"reference", *suspect.teams}
-    assert part.panel.reason.text() == suspect.sentence
+    table, sentence = part.panel.table, suspect.sentence
+    classes = [row[table.titles().index("class")] for row in table.texts()]
+    longest = max(map(table.fontMetrics().horizontalAdvance, classes))
+    assert table.columnWidth(table.titles().index("class")) > longest
+    assert part.panel.reason.text() == sentence[0].upper() + sentence[1:]
     shown = np.argwhere(own)
     middle = nearest_view_middle(open_desk._viewer, (*shown.min(axis=0), *(shown.max(axis=0) + 1)))
     np.testing.assert_allclose(open_desk._viewer.scene.camera.center[-2:], middle)
@@ -257,7 +260,7 @@ def test_another_policy_takes_the_suspects_away(part, open_desk, wait_until):
     settings = open_desk.session.settings
     other = settings.replaced(ambiguous=AmbiguousPolicy.KEEP)
     open_desk.panels.settings.settings_chosen.emit(other)
-    assert part.panel.hint_text() == STALE
+    assert shown_text(part.panel.hint) == STALE
     assert part.found is None
     open_desk.panels.settings.settings_chosen.emit(settings)
     wait_until(lambda: open_desk.is_settled)

@@ -11,7 +11,7 @@ from qtpy.QtTest import QTest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.consensus_picture import level_colours
+from napari_panoptic.nuclei.display.team_pictures import level_colours
 from napari_panoptic.nuclei.explain.failure_groups import lost_over
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
@@ -24,7 +24,7 @@ from napari_panoptic.viewer.panels.teams import comparison as teams_comparison
 from napari_panoptic.viewer.panels.teams import panel as teams_panel
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.state.modes import ViewMode
-from tests.viewer.finding import click, names_of_visible, on_canvas
+from tests.viewer.finding import click, names_of_visible, on_canvas, shown_text
 
 PARTS = ("image", "objects", "ring")
 LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -163,7 +163,7 @@ class TestTeamsTable:
         row = desk.session.selection.row
         assert desk.session.selection.side is Side.REFERENCE
         assert table.texts()[2][0] == str(desk.session.selection.id)
-        assert f"Reference {desk.session.selection.id}" in teams.panel.sentence_text()
+        assert f"Reference {desk.session.selection.id}" in teams.panel.sentence.text()
         column = next(k for k, title in enumerate(table.titles()) if title.startswith("merger"))
         press_row(table, 2, column)
         assert (desk.session.team, desk.session.selection.row) == ("merger", row)
@@ -338,7 +338,7 @@ class TestSideBySide:
         wait_until(lambda: desk.is_settled)
         seen, active = names_of_visible(viewer), viewer.layers.selection.active
         press(teams.panel.button(ViewMode.GRID))
-        wait_until(teams.panel.is_counting)
+        wait_until(lambda: not teams.panel.progress.isHidden())
         number = len(viewer.layers)
         wait_until(lambda: len(viewer.layers) > number + 2)
         assert names_of_visible(viewer) == seen
@@ -347,7 +347,7 @@ class TestSideBySide:
         assert not desk.is_settled
         wait_until(lambda: desk.is_settled)
         assert teams.grid.is_on
-        assert not teams.panel.is_counting()
+        assert teams.panel.progress.isHidden()
         for team in teams.grid.teams:
             assert teams.grid.layer(team, "image").visible
             assert teams.grid.layer(team, "objects").visible
@@ -361,7 +361,7 @@ class TestSideBySide:
         press(teams.panel.button(ViewMode.GRID))
         wait_until(lambda: len(viewer.layers) > len(before) + 3)
         press(teams.panel.button(ViewMode.ONE))
-        assert not teams.panel.is_counting()
+        assert teams.panel.progress.isHidden()
         wait_until(lambda: desk.is_settled)
         assert list(viewer.layers) == before
         assert not teams.grid.is_on
@@ -372,7 +372,7 @@ class TestSideBySide:
         press(teams.panel.button(ViewMode.ONE))
         wait_until(lambda: desk.is_settled)
         press(teams.panel.button(ViewMode.GRID))
-        wait_until(teams.panel.is_counting)
+        wait_until(lambda: not teams.panel.progress.isHidden())
         desk.panels.settings.threshold.setValue(0.8)
         wait_until(lambda: desk.is_settled and teams.grid.is_on)
         evaluations = desk.session.snapshot.evaluations
@@ -514,12 +514,12 @@ class TestConsensus:
     @pytest.mark.long
     def test_the_strip_below_the_image_says_what_they_mean(self, desk, teams, view, wait_until):
         legend = desk.link.panels.legend
-        wait_until(lambda: legend.instead_text() == teams.panel.legend_text())
+        wait_until(lambda: shown_text(legend.instead) == teams.panel.legend_text())
         assert view.is_on
-        chips = [chip for (_, _), chip in legend._chips.items()]
+        chips = [chip for (_, _), chip in legend.chips.items()]
         assert not any(chip.isVisible() for chip in chips)
         press(teams.panel.button(ViewMode.ONE))
-        assert legend.instead_text() == ""
+        assert shown_text(legend.instead) == ""
         assert all(chip.isVisible() for chip in chips)
 
     @pytest.mark.usefixtures("view")
@@ -559,12 +559,12 @@ class TestAudit:
         go_to_region_with(
             desk, wait_until, lambda: audit.value is not None and not audit.value.has_area
         )
-        assert audit.panel.hint_text() == audit_panel.NO_AREA
+        assert shown_text(audit.panel.hint) == audit_panel.NO_AREA
 
     @pytest.mark.long
     def test_figures_are_those_of_the_two_policies(self, ambiguous):
         panel, audit = ambiguous.panel, ambiguous.value.audit
-        text = panel.headline_text()
+        text = panel.headline.text()
         assert f"{audit.first.metrics.pq:.3f} → {audit.second.metrics.pq:.3f}" in text
         assert panel.effect.texts()[-1][0] == "region"
 
@@ -579,8 +579,8 @@ class TestAudit:
         press_row(panel.table, 0, 0)
         side, row = panel.listed_objects()[0]
         assert (desk.session.selection.side, desk.session.selection.row) == (side, row)
-        assert "keep: " in panel.sentence_text()
-        assert "judged whole" in panel.sentence_text()
+        assert "keep: " in panel.sentence.text()
+        assert "judged whole" in panel.sentence.text()
 
     @pytest.mark.long
     def test_spill_is_listed_and_marked_only_while_in_sight(
@@ -611,8 +611,8 @@ class TestGroups:
         press_row(panel.table, 0, 0)
         group = filled.value.groups[panel.table.selected()]
         now = filled.value.evaluation.metrics.pq
-        assert f"PQ {now:.3f} → {now + group.pq_lost:.3f}" in panel.what_if_text()
-        assert styles.signed_text(group.pq_lost) in panel.what_if_text()
+        assert f"PQ {now:.3f} → {now + group.pq_lost:.3f}" in panel.what_if.text()
+        assert styles.signed_text(group.pq_lost) in panel.what_if.text()
         ring = viewer.layers[GROUP_LAYER]
         y, x = np.array(ring.translate) / ring.scale
         assert y < group.bbox[0]
@@ -631,9 +631,9 @@ class TestGroups:
     def test_the_cohort_is_summed_up_in_the_background(self, desk, filled, wait_until):
         panel = filled.panel
         press(panel.compute)
-        assert panel.is_counting()
+        assert panel.work.is_running
         wait_until(lambda: desk.is_settled)
-        assert not panel.is_counting()
+        assert not panel.work.is_running
         total = panel.cohort.texts()[-1]
         losses = filled._losses.losses
         assert total[0] == "all kinds"
@@ -646,11 +646,11 @@ class TestGroups:
         panel = filled.panel
         press(panel.compute)
         press(panel.stop)
-        assert "stopped" in panel.note_text()
+        assert "stopped" in panel.note.text()
         press(panel.compute)
         wait_until(lambda: desk.is_settled)
         desk.panels.settings.threshold.setValue(0.6)
-        assert "settings have changed" in panel.note_text()
+        assert "settings have changed" in panel.note.text()
         wait_until(lambda: desk.is_settled)
 
     def test_without_groups_it_says_what_to_do(self, desk, groups, wait_until):
@@ -658,7 +658,7 @@ class TestGroups:
         wait_until(lambda: desk.is_settled)
         if groups.value.groups:
             groups.panel.show_groups(replace(groups.value, groups=()))
-        assert groups.panel.hint_text() == groups_panel.NO_GROUPS
+        assert shown_text(groups.panel.hint) == groups_panel.NO_GROUPS
 
 
 class TestWhenToCompute:
@@ -684,7 +684,7 @@ class TestWhenToCompute:
     ):
         snapshot, value = desk.session.snapshot, audit.value
         partial = replace(snapshot, pending=frozenset({"careful"}), evaluations={}, predictions={})
-        monkeypatch.setattr(desk.session._state, "snapshot", partial)
+        monkeypatch.setattr(desk.session, "_snapshot", partial)
         audit.refresh()
         assert not computed
         assert audit.value is value
@@ -698,7 +698,7 @@ class TestWhenToCompute:
         teams.refresh()
         assert teams.is_busy  # with what is of no use any more when others are asked for
         with monkeypatch.context() as patch:
-            patch.setattr(desk.session._state, "snapshot", partial)
+            patch.setattr(desk.session, "_snapshot", partial)
             teams.refresh()
             assert not teams.is_busy
             assert teams.comparison is shown

@@ -9,7 +9,7 @@ from qtpy.QtTest import QTest
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.explain.version_diff import Change
 from napari_panoptic.nuclei.explain.versions import Version, compare_teams_of, compare_versions
-from napari_panoptic.nuclei.regions.stored_objects import counts_of_rows
+from napari_panoptic.nuclei.regions.results import counts_of_rows
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
@@ -26,6 +26,7 @@ from napari_panoptic.viewer.panels.versions.words import (
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.modes import VersionChoice, VersionScope
 from tests.support.version_rows import CLASSES, Rates, reference_objects, version_of
+from tests.viewer.finding import shown_text
 
 LEFT = Qt.MouseButton.LeftButton
 OLD, NEW = "merger", "careful"
@@ -170,9 +171,9 @@ class TestRegion:
     def test_fixed_and_broken_are_the_differences_of_the_sets_of_tps(self, desk, panel):
         old, new = found_by(desk, OLD), found_by(desk, NEW)
         assert f"fixed {len(new - old)} nuclei of {OLD} and broke {len(old - new)}" in (
-            panel.headline_text()
+            shown_text(panel.headline)
         )
-        assert "cannot be decided with 1 patient" in panel.headline_text()
+        assert "cannot be decided with 1 patient" in shown_text(panel.headline)
         panel.choose(Change.FIXED)
         assert {int(line[3]) for line in panel.table.texts()} == new - old
 
@@ -270,16 +271,16 @@ class TestCohort:
     def test_before_it_is_compared_a_button_offers_it(self, desk, panel, wait_until):
         desk.state.versions = VersionChoice(NEW, OLD, VersionScope.COHORT)
         wait_until(lambda: desk.is_settled)
-        assert panel.hint_text() == texts.PRESS
+        assert shown_text(panel.hint) == texts.PRESS
         assert is_in_sight(panel.compare)
-        assert panel.headline_text() == ""
+        assert shown_text(panel.headline) == ""
 
     @pytest.mark.long
     def test_it_shows_the_same_as_the_command(self, desk, over_cohort):
         session = desk.session
         expected = compare_teams_of(session.cohort, OLD, NEW, session.settings)
         shown = over_cohort.comparison
-        assert over_cohort.panel.headline_text() == headline(expected)
+        assert shown_text(over_cohort.panel.headline) == headline(expected)
         pd.testing.assert_frame_equal(shown.diff.rows, expected.diff.rows)
         assert shown.decision == expected.decision
 
@@ -316,11 +317,11 @@ class TestCohort:
         try:
             desk.panels.settings.settings_chosen.emit(settings.replaced(iou_threshold=0.7))
             wait_until(lambda: desk.is_settled)
-            assert over_cohort.panel.note_text() == texts.OUTDATED_SETTINGS
+            assert shown_text(over_cohort.panel.note) == texts.OUTDATED_SETTINGS
         finally:
             desk.panels.settings.settings_chosen.emit(settings)
             wait_until(lambda: desk.is_settled)
-        assert over_cohort.panel.note_text() == ""
+        assert shown_text(over_cohort.panel.note) == ""
 
     def test_it_can_be_stopped(self, desk, versions, wait_until):
         desk.state.versions = VersionChoice(NEW, OLD, VersionScope.COHORT)
@@ -328,7 +329,7 @@ class TestCohort:
         assert versions.panel.work.is_running
         QTest.mouseClick(versions.panel.stop, LEFT)
         wait_until(lambda: desk.is_settled)
-        assert versions.panel.hint_text() == texts.STOPPED
+        assert shown_text(versions.panel.hint) == texts.STOPPED
         assert not versions.panel.work.is_running
         assert versions.comparison is None
 
@@ -338,7 +339,7 @@ class TestCohort:
         y, x = np.nonzero(reference.index == 1)
         try:
             desk.session.edit(Side.REFERENCE, y, x, 0)
-            wait_until(lambda: over_cohort.panel.note_text() == texts.OUTDATED_EDITS)
+            wait_until(lambda: shown_text(over_cohort.panel.note) == texts.OUTDATED_EDITS)
         finally:
             desk.session.discard_edits()
             wait_until(lambda: desk.is_settled)

@@ -1,4 +1,4 @@
-"""Arrays of many regions: those of PanNuke and CoNIC, and the images beside them."""
+"""Arrays of the masks of many regions: those of PanNuke and CoNIC."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_file, check_length
+from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_length
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import (
     labels_from_channels,
     labels_from_class_numbers,
 )
 from napari_panoptic.io.formats.labels.masks import extra_files, vanished_findings, whole_numbers
-from napari_panoptic.io.pixels.decode import check_size, file_kind, map_npy, undecodable
+from napari_panoptic.io.images.arrays import opened_array, region_of
+from napari_panoptic.io.pixels.decode import check_size, undecodable
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage, size_text
 
 PANNUKE_WHAT = "masks of PanNuke (an NPY array: image, row, column, class)"
 CONIC_WHAT = "labels of CoNIC (an NPY array: image, row, column, ids and classes)"
-IMAGES_WHAT = "images (an NPY array: image, row, column, colour)"
 REGIONS_TABLE = "regions.csv"
 """Beside an array: the name of each region, and its patient."""
 AREAS = "ambiguous.npy"
@@ -106,84 +106,10 @@ def _check_count(found: int, expected: int, path: Path) -> None:
         )
 
 
-def opened_array(path: Path, what: str) -> NDArray[Any]:
-    """Map an NPY array, without reading it.
-
-    Raises
-    ------
-    UnreadableFileError
-        If it is not valid.
-    """
-    check_file(path, what)
-    if file_kind(path) != "npy":
-        raise UnreadableFileError(f"expected {what}, found a file of another form", path=path)
-    array = map_npy(path, what)
-    if array.ndim == 0:
-        raise UnreadableFileError(f"expected {what}, found a single value", path=path)
-    return array
-
-
-def _region_of(
-    path: Path, item: str | None, what: str, channels: int | None = None
-) -> NDArray[Any]:
-    """Map one region (y, x, channel) of an array of four dimensions."""
-    array = opened_array(path, what)
-    if array.ndim != 4 or (channels is not None and array.shape[3] != channels):
-        last = "" if channels is None else f", the last one {channels} long"
-        raise UnreadableFileError(
-            f"expected {what}: four dimensions{last}; found an array of shape {array.shape}",
-            path=path,
-        )
-    index = int(item or 0)
-    if not 0 <= index < len(array):
-        raise UnreadableFileError(
-            f"expected at least {index + 1} regions, found {len(array)}: the file was changed; "
-            f"open the cohort again",
-            path=path,
-        )
-    region: NDArray[Any] = array[index]
-    return region
-
-
-def holds_many_images(path: Path) -> bool:
-    """Return whether this is an array of many images; False for what cannot be read."""
-    if path.suffix.casefold() != ".npy":
-        return False
-    try:
-        return opened_array(path, IMAGES_WHAT).ndim == 4
-    except UnreadableFileError:
-        return False
-
-
-def image_shape(path: Path, item: str) -> tuple[int, int]:
-    """Return height and width of one image of an array, without reading it."""
-    height, width = _region_of(path, item, IMAGES_WHAT).shape[:2]
-    return height, width
-
-
-def read_array_image(path: Path, item: str) -> NDArray[Any]:
-    """Read one image (y, x, channel) of an array; whole numbers up to 255 as uint8.
-
-    The distribution of PanNuke has them as float64.
-
-    Raises
-    ------
-    UnreadableFileError
-        If it cannot be read.
-    """
-    pixels = _region_of(path, item, IMAGES_WHAT)
-    if pixels.dtype != np.uint8 and pixels.dtype.kind in "iuf":
-        with np.errstate(invalid="ignore"):
-            narrow = pixels.astype(np.uint8)
-        if np.array_equal(narrow, pixels):
-            return narrow
-    return np.array(pixels)
-
-
 def load_pannuke(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read a region of an array (n, y, x, C + 1): ids in a channel per class, then background."""
     path = files.all_paths[0]
-    pixels = _region_of(path, files.item, PANNUKE_WHAT, len(scheme.names) + 1)
+    pixels = region_of(path, files.item, PANNUKE_WHAT, len(scheme.names) + 1)
     numbers = _checked(pixels[..., :-1], path, request)
     findings: list[Finding] = []
     labels = labels_from_channels(numbers, path, scheme, findings, may_be_binary=False)
@@ -193,7 +119,7 @@ def load_pannuke(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) ->
 def load_conic(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read a region of an array (n, y, x, 2): ids, and class numbers from 1."""
     path = files.all_paths[0]
-    numbers = _checked(_region_of(path, files.item, CONIC_WHAT, 2), path, request)
+    numbers = _checked(region_of(path, files.item, CONIC_WHAT, 2), path, request)
     findings: list[Finding] = []
     labels = labels_from_class_numbers(numbers, path, scheme, findings, may_be_binary=False)
     return _loaded(labels, findings, files, request)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.guard import largest_px
 from napari_panoptic.io.formats.class_tables import ClassTable
 from napari_panoptic.io.formats.format import LoadRequest, TiledMasks, located
@@ -32,7 +33,7 @@ from napari_panoptic.io.formats.labels.masks import (
 )
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.io.pixels.label_windows import TiledPixels, absent_chunks, open_pixels
-from napari_panoptic.kernels.lookup import look_up, run_values, search
+from napari_panoptic.kernels.relabel import look_up_ids, run_values, search_ids
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.nuclei.values.labels import LabelImage, Vanished, region_ids
@@ -44,9 +45,6 @@ _HIGHEST_ID = np.iinfo(np.int32).max
 _DENSE_UP_TO = 1 << 22
 _DENSE_FACTOR = 8
 
-Progress = Callable[[int, int], None]
-"""Called with the number of windows done and of all windows; an exception ends the work."""
-
 
 def open_label_tiles(
     files: MaskFiles,
@@ -55,7 +53,7 @@ def open_label_tiles(
     *,
     region: str | None = None,
     team: str | None = None,
-    progress: Progress | None = None,
+    progress: CountReport = unreported,
 ) -> TiledMasks:
     """Open the label images of one slide.
 
@@ -101,7 +99,7 @@ class _Opening:
     scheme: ClassScheme
     shape: tuple[int, int]
     request: LoadRequest
-    progress: Progress | None
+    progress: CountReport
 
     def single(self, paths: tuple[Path, ...], score: str | None) -> TiledMasks:
         """Open one image for all classes."""
@@ -323,8 +321,7 @@ class _Opening:
         try:
             for done, found in enumerate(pool.map(work, boxes), start=1):
                 yield found
-                if self.progress is not None:
-                    self.progress(done, len(boxes))
+                self.progress(done, len(boxes))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -462,9 +459,9 @@ class _Lookup:
         """Return the numbers of a window, 0 for ids without one, and those ids."""
         numbers = np.empty(window.shape, np.int32)
         if len(self.ids):
-            has_strangers = search(window, self.ids, self.numbers, numbers)
+            has_strangers = search_ids(window, self.ids, self.numbers, numbers)
         else:
-            has_strangers = look_up(window, self.numbers, numbers)
+            has_strangers = look_up_ids(window, self.numbers, numbers)
         strangers = np.zeros(0, np.int64)
         if has_strangers:
             strangers = np.unique(window[numbers < 0]).astype(np.int64)

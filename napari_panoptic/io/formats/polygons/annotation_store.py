@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 import orjson
@@ -18,17 +16,13 @@ import shapely
 
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import Collector, Known
 from napari_panoptic.io.formats.polygons.geojson_writer import GeoObject, objects_and_areas
-from napari_panoptic.io.formats.polygons.model import (
-    LARGEST_COORDINATE,
-    PolygonFile,
-    ReadingStoppedError,
-    opened,
-)
+from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PolygonFile, opened
 from napari_panoptic.io.formats.polygons.trace import Part, as_contours
 from napari_panoptic.io.formats.scores import ScoreNames
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules
@@ -61,8 +55,7 @@ def read_store(
     path: Path,
     scheme: ClassScheme,
     *,
-    progress: Callable[[int, int], None] | None = None,
-    is_wanted: Callable[[], bool] = lambda: True,
+    progress: CountReport = unreported,
     rules: OutlineRules = UNSTATED,
 ) -> PolygonFile:
     """Read the polygons of an annotation store.
@@ -79,16 +72,11 @@ def read_store(
     outline, and those on the outlines of its holes. Otherwise an object has
     the pixels whose centres lie inside.
 
+    Parameters, returned value and errors are those of
+    `napari_panoptic.io.formats.format.ReadOutlines`, and:
+
     Parameters
     ----------
-    path
-        The file.
-    scheme
-        The classes.
-    progress
-        Receives rows read and rows in all.
-    is_wanted
-        Asked between batches whether to continue.
     rules
         Their ``score`` names the property that is the score, see
         `napari_panoptic.io.formats.scores`; the vertices tell the convention.
@@ -99,14 +87,6 @@ def read_store(
         By the pixels of vertices, or by centres in the frame in which the pixel
         at 0, 0 is the square to 1, 1. Rows with a ring of fewer than four points
         are left out, and reported.
-
-    Raises
-    ------
-    UnreadableFileError
-        If the file is missing, damaged or no such store, or a row of it is
-        none. It is refused as a whole.
-    ReadingStoppedError
-        If ``is_wanted`` returned False.
     """
     check_file(path, WHAT)
     with path.open("rb") as file:
@@ -119,11 +99,8 @@ def read_store(
             total = connection.execute("SELECT count(*) FROM annotations").fetchone()[0]
             rows = connection.execute("SELECT geometry, properties FROM annotations ORDER BY id")
             while batch := rows.fetchmany(BATCH):
-                if not is_wanted():
-                    raise ReadingStoppedError("reading was cancelled", path=path)
                 objects.add(batch, is_packed=is_packed)
-                if progress is not None:
-                    progress(len(objects), total)
+                progress(len(objects), total)
     except (sqlite3.Error, OverflowError) as error:
         raise _unreadable(path, f"it cannot be read ({error})") from error
     except UnicodeDecodeError as error:
@@ -353,16 +330,22 @@ def _write(connection: sqlite3.Connection, objects: Iterable[GeoObject]) -> int:
         for count, item in enumerate(objects, start=1):
             shape = _shape_of(item.parts)
             low_x, low_y, high_x, high_y = shape.bounds
+            properties = {
+                **item.texts,
+                **item.numbers,
+                "name": item.name,
+                "type": item.class_name,
+            }
             connection.execute(
                 "INSERT INTO annotations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     count,
-                    str(uuid5(NAMESPACE_URL, f"napari-panoptic:{item.key}")),
+                    item.uuid,
                     shape.geom_type,
                     shape.centroid.x,
                     shape.centroid.y,
                     zlib.compress(shapely.to_wkb(shape, byte_order=1), 9),
-                    orjson.dumps(_properties(item)).decode(),
+                    orjson.dumps(properties).decode(),
                     shape.area,
                 ),
             )
@@ -371,12 +354,6 @@ def _write(connection: sqlite3.Connection, objects: Iterable[GeoObject]) -> int:
                 (count, low_x, high_x, low_y, high_y),
             )
     return count
-
-
-def _properties(item: GeoObject) -> dict[str, Any]:
-    numbers = {key: value for key, value in item.measurements.items() if math.isfinite(value)}
-    texts = {key: text for key, text in item.metadata.items() if text}
-    return {**texts, **numbers, "name": item.name, "type": item.class_name}
 
 
 def _shape_of(parts: tuple[Part, ...]) -> shapely.Polygon | shapely.MultiPolygon:

@@ -7,7 +7,7 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +19,10 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.formats.polygons.collect import UNREADABLE_VERTICES, Collector, Known
-from napari_panoptic.io.formats.polygons.model import (
-    LARGEST_COORDINATE,
-    PolygonFile,
-    ReadingStoppedError,
-)
+from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PolygonFile
 from napari_panoptic.io.formats.scores import ScoreNames
 from napari_panoptic.kernels.geojson import ARMED, DEPTH, LIST_DEPTH, RING, split_features
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, Multipolygons, OutlineRules
@@ -60,8 +57,7 @@ def read_geojson(
     path: Path,
     scheme: ClassScheme,
     *,
-    progress: Callable[[int, int], None] | None = None,
-    is_wanted: Callable[[], bool] = lambda: True,
+    progress: CountReport = unreported,
     rules: OutlineRules = UNSTATED,
 ) -> PolygonFile:
     """Read the objects of a GeoJSON file.
@@ -79,38 +75,20 @@ def read_geojson(
     another, its children, follow it. Scores are measurements or properties, see
     `napari_panoptic.io.formats.scores`.
 
+    Parameters, returned value and errors are those of
+    `napari_panoptic.io.formats.format.ReadOutlines`, and:
+
     Parameters
     ----------
     path
-        The file, in UTF-8; or packed by gzip, or alone in a ZIP archive, as
-        QuPath exports it on request.
-    scheme
-        The classes.
-    progress
-        Receives bytes read and bytes in all.
-    is_wanted
-        Asked between batches whether to continue.
+        In UTF-8; or packed by gzip, or alone in a ZIP archive, as QuPath exports it on request.
     rules
         Whether each part of a MultiPolygon is an object; ids then count parts. And the name of
         the measurement or property that is the score.
-
-    Returns
-    -------
-    PolygonFile
-        Vertices as in the file. A file without a feature has no objects.
-
-    Raises
-    ------
-    UnreadableFileError
-        If the file is missing, empty, cut off, no GeoJSON, or has features
-        that are none. It is refused as a whole: with half an annotation, good
-        predictions would count as false.
-    ReadingStoppedError
-        If ``is_wanted`` returned False.
     """
     check_file(path, WHAT)
     features = _Features(path, scheme, rules)
-    for batch in _batches(path, progress, is_wanted):
+    for batch in _batches(path, progress):
         features.add(batch)
     return features.finished()
 
@@ -317,20 +295,15 @@ def _is_coordinate(value: Any) -> bool:
     return type(value) in (int, float) and math.fabs(value) <= LARGEST_COORDINATE
 
 
-def _batches(
-    path: Path, progress: Callable[[int, int], None] | None, is_wanted: Callable[[], bool]
-) -> Iterator[_Batch]:
+def _batches(path: Path, progress: CountReport) -> Iterator[_Batch]:
     """Split a file into batches of features, and check the rest."""
     with path.open("rb") as file, _unpacked(path, file) as plain:
         splitter = _Splitter(path, plain)
         total = path.stat().st_size
         try:
             while splitter.read_on():
-                if not is_wanted():
-                    raise ReadingStoppedError("reading was cancelled", path=path)
                 yield from splitter.complete_batches()
-                if progress is not None:
-                    progress(file.tell(), total)
+                progress(file.tell(), total)
         except _DAMAGED_ARCHIVE as error:
             raise _damaged_archive(path, error) from error
         yield splitter.last_batch()

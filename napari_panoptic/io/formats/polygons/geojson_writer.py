@@ -79,6 +79,21 @@ class GeoObject:
                 f"'{self.name}'; leave it out"
             )
 
+    @property
+    def uuid(self) -> str:
+        """The id of the object in other programs, by its key."""
+        return str(uuid5(NAMESPACE_URL, f"napari-panoptic:{self.key}"))
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The measurements that are written."""
+        return {name: value for name, value in self.measurements.items() if math.isfinite(value)}
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The metadata that are written."""
+        return {name: text for name, text in self.metadata.items() if text}
+
 
 def geo_objects(
     labels: LabelImage,
@@ -206,8 +221,6 @@ def _sorted_out(values: Mapping[str, object]) -> tuple[dict[str, float], dict[st
 
 
 def _feature(item: GeoObject, colours: Mapping[str, Rgb]) -> dict[str, Any]:
-    measurements = {k: v for k, v in item.measurements.items() if math.isfinite(v)}
-    metadata = {key: text for key, text in item.metadata.items() if text}
     properties: dict[str, Any] = {
         "objectType": str(item.object_type),
         "name": item.name,
@@ -216,13 +229,13 @@ def _feature(item: GeoObject, colours: Mapping[str, Rgb]) -> dict[str, Any]:
             "color": list(colours.get(item.class_name, OTHER_COLOUR)),
         },
     }
-    if measurements:
-        properties["measurements"] = measurements
-    if metadata:
-        properties["metadata"] = metadata
+    if numbers := item.numbers:
+        properties["measurements"] = numbers
+    if texts := item.texts:
+        properties["metadata"] = texts
     return {
         "type": "Feature",
-        "id": str(uuid5(NAMESPACE_URL, f"napari-panoptic:{item.key}")),
+        "id": item.uuid,
         "geometry": _geometry(item.parts),
         "properties": properties,
     }

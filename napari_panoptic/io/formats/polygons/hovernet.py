@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,13 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import BATCH, BETWEEN_PIXELS, Collector
-from napari_panoptic.io.formats.polygons.model import (
-    LARGEST_COORDINATE,
-    PixelRule,
-    PolygonFile,
-    ReadingStoppedError,
-)
+from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PixelRule, PolygonFile
 from napari_panoptic.io.formats.polygons.trace import (
     as_contours,
     connected_areas,
@@ -51,8 +47,7 @@ def read_hovernet(
     path: Path,
     scheme: ClassScheme,
     *,
-    progress: Callable[[int, int], None] | None = None,
-    is_wanted: Callable[[], bool] = lambda: True,
+    progress: CountReport = unreported,
     rules: OutlineRules = UNSTATED,  # noqa: ARG001 - there is one convention
 ) -> PolygonFile:
     """Read the nuclei of a HoVer-Net JSON file.
@@ -62,16 +57,7 @@ def read_hovernet(
     `napari_panoptic.io.formats.class_numbers`. Ids are the keys of the nuclei where
     these ascend, as HoVer-Net writes them, else running numbers.
 
-    Parameters
-    ----------
-    path
-        The file.
-    scheme
-        The classes.
-    progress
-        Receives bytes read and bytes in all.
-    is_wanted
-        Asked between batches whether to continue.
+    Parameters and errors are those of `napari_panoptic.io.formats.format.ReadOutlines`.
 
     Returns
     -------
@@ -81,14 +67,6 @@ def read_hovernet(
         Holes are not in such files. Its magnification is ``mag``: HoVer-Net
         writes contours of a slide in px of the magnification at which it was
         processed, and of a smaller image, without ``mag``, in px of that.
-
-    Raises
-    ------
-    UnreadableFileError
-        If the file is missing, empty, cut off or of another format. It is
-        refused as a whole, as half an annotation would do harm.
-    ReadingStoppedError
-        If ``is_wanted`` returned False.
     """
     check_file(path, WHAT)
     nuclei = Collector(path, scheme, PixelRule.VERTEX, renumbered=_RENUMBERED)
@@ -98,15 +76,9 @@ def read_hovernet(
             _add(nuclei, match[1], match[2], path)
             at, is_more = match.end(), bool(match[3])
             if len(nuclei) % BATCH == 0:
-                if not is_wanted():
-                    raise ReadingStoppedError("reading was cancelled", path=path)
-                if progress is not None:
-                    progress(at, len(data))
+                progress(at, len(data))
         magnification = _checked_rest(data, at, len(nuclei), path, is_more=is_more)
-        if not is_wanted():
-            raise ReadingStoppedError("reading was cancelled", path=path)
-        if progress is not None:
-            progress(len(data), len(data))
+        progress(len(data), len(data))
     file_ = nuclei.finished(magnification=magnification)
     return replace(file_, polygons=as_contours(file_.polygons))
 

@@ -7,7 +7,7 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.guard import BYTES_PER_PX, check_file, largest_px
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
@@ -24,7 +25,6 @@ from napari_panoptic.io.formats.polygons.model import (
     LARGEST_COORDINATE,
     UNKNOWN,
     PolygonFile,
-    ReadingStoppedError,
     class_number,
     opened,
 )
@@ -62,8 +62,7 @@ def read_rois(
     path: Path,
     scheme: ClassScheme,
     *,
-    progress: Callable[[int, int], None] | None = None,
-    is_wanted: Callable[[], bool] = lambda: True,
+    progress: CountReport = unreported,
     rules: OutlineRules = UNSTATED,
 ) -> PolygonFile:
     """Read the objects of a ROI file or of an archive of them.
@@ -76,45 +75,23 @@ def read_rois(
     (``Epithelial-0012``); its group, a number as in
     `napari_panoptic.io.formats.class_numbers`; the only class there is. Ids are the
     numbers at the ends of names where these ascend and have at most nine digits, else
-    running ones.
+    running ones. ROIs without an area are left out, and reported. A file with ROIs of
+    several planes of a stack is refused.
+
+    Parameters, returned value and errors are those of
+    `napari_panoptic.io.formats.format.ReadOutlines`, and:
 
     Parameters
     ----------
-    path
-        The file.
-    scheme
-        The classes.
-    progress
-        Receives ROIs read and ROIs in all.
-    is_wanted
-        Asked between batches whether to continue.
     rules
         What the vertices of outlines run through. Rectangles and ovals always
         cover whole pixels; where outlines run through pixel centres, so do theirs.
-
-    Returns
-    -------
-    PolygonFile
-        Vertices as in the file. ROIs without an area are
-        left out, and reported.
-
-    Raises
-    ------
-    UnreadableFileError
-        If the file is missing, empty, damaged, or holds ROIs of several
-        planes of a stack. It is refused as a whole: with half of its ROIs, good
-        predictions would count as false.
-    ReadingStoppedError
-        If ``is_wanted`` returned False.
     """
     check_file(path, WHAT)
     objects = _Rois(path, scheme, rules)
     for done, total, name, data in _members(path):
         if done % BATCH == 0:
-            if not is_wanted():
-                raise ReadingStoppedError("reading was cancelled", path=path)
-            if progress is not None:
-                progress(done, total)
+            progress(done, total)
         objects.add(name, data)
     return objects.finished()
 

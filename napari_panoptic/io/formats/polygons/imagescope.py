@@ -17,16 +17,12 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.files.xml_files import safe_parser
 from napari_panoptic.io.formats.polygons.collect import UNREADABLE_VERTICES, Collector
-from napari_panoptic.io.formats.polygons.model import (
-    LARGEST_COORDINATE,
-    PixelRule,
-    PolygonFile,
-    ReadingStoppedError,
-)
+from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PixelRule, PolygonFile
 from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules
 from napari_panoptic.nuclei.values.labels import LabelImage
@@ -70,8 +66,7 @@ def read_polygons(
     path: Path,
     scheme: ClassScheme,
     *,
-    progress: Callable[[int, int], None] | None = None,
-    is_wanted: Callable[[], bool] = lambda: True,
+    progress: CountReport = unreported,
     rules: OutlineRules = UNSTATED,  # noqa: ARG001 - there is one convention
 ) -> PolygonFile:
     """Read the polygons of an ImageScope XML file.
@@ -80,35 +75,11 @@ def read_polygons(
     ``Attributes/Attribute@Name`` of its layer and ``Annotation@Name``, or, if
     the latter is empty, the value of an attribute called Description.
     Ids count every ``Region`` of the file, whatever its class, so that an
-    object can be found in the file again.
+    object can be found in the file again. Vertices count by their pixels. A file
+    that declares a document type is refused.
 
-    Parameters
-    ----------
-    path
-        The file.
-    scheme
-        The classes.
-    progress
-        Receives bytes read and bytes in all.
-    is_wanted
-        Asked between blocks whether to continue.
-    rules
-        Without effect.
-
-    Returns
-    -------
-    PolygonFile
-        Vertices as in the file, which count by their pixels. A file without a
-        single region has no polygons: nothing is annotated.
-
-    Raises
-    ------
-    UnreadableFileError
-        If the file is missing, empty, cut off, no XML, of another vendor, or
-        declares a document type. A file that is cut off is refused as a whole:
-        with half an annotation, good predictions would count as false.
-    ReadingStoppedError
-        If ``is_wanted`` returned False.
+    Parameters, returned value and errors are those of
+    `napari_panoptic.io.formats.format.ReadOutlines`.
     """
     check_file(path, WHAT)
 
@@ -116,11 +87,8 @@ def read_polygons(
         total = path.stat().st_size
         with path.open("rb") as file:
             while block := file.read(BLOCK_BYTES):
-                if not is_wanted():
-                    raise ReadingStoppedError("reading was cancelled", path=path)
                 yield block
-                if progress is not None:
-                    progress(file.tell(), total)
+                progress(file.tell(), total)
 
     content, findings = _parsed(path, blocks)
     if content.root_tag != "Annotations":

@@ -9,7 +9,6 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.kernels.fill import Flat
 from napari_panoptic.nuclei.values.cohort import ClassScheme
@@ -29,10 +28,6 @@ class PixelRule(StrEnum):
 
     VERTEX = "vertex"  # those on the outline, which runs from pixel to pixel, and inside
     CENTRE = "centre"  # those whose centres (x + 0.5, y + 0.5) lie inside
-
-
-class ReadingStoppedError(PanopticError):
-    """Reading was cancelled."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.fingerprints import file_stamps
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.formats.class_numbers import tables_beside
@@ -29,13 +30,8 @@ from napari_panoptic.io.formats.format import (
     located,
 )
 from napari_panoptic.io.formats.placing import placed_outlines
-from napari_panoptic.io.formats.polygons.collect import BATCH, Collector
-from napari_panoptic.io.formats.polygons.model import (
-    LARGEST_COORDINATE,
-    PolygonFile,
-    ReadingStoppedError,
-    opened,
-)
+from napari_panoptic.io.formats.polygons.collect import Collector
+from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PolygonFile, opened
 from napari_panoptic.io.formats.polygons.outline_rules import in_convention
 from napari_panoptic.io.formats.polygons.patches import HELD, of_patch
 from napari_panoptic.io.formats.polygons.rasterize import (
@@ -100,8 +96,7 @@ def polygon_format(
         path: Path,
         scheme: ClassScheme,
         *,
-        progress: Callable[[int, int], None] | None = None,  # noqa: ARG001 - unknown
-        is_wanted: Callable[[], bool] = lambda: True,
+        progress: CountReport = unreported,  # noqa: ARG001 - unknown
         rules: OutlineRules = UNSTATED,  # noqa: ARG001 - the format decides
         item: str | None = None,
     ) -> PolygonFile:
@@ -111,8 +106,6 @@ def polygon_format(
         )
         try:
             for rings, value, id_, *more in read(path) if items is None else read(path, item):
-                if len(objects) % BATCH == 0 and not is_wanted():
-                    raise ReadingStoppedError("reading was cancelled", path=path)
                 points = [opened(np.array(ring, np.float64).reshape(-1, 2)) for ring in rings]
                 if not all((np.abs(ring) <= LARGEST_COORDINATE).all() for ring in points):
                     raise ValueError(f"a coordinate of object {len(objects) + 1} is out of range")
@@ -235,7 +228,7 @@ def outline_format(
         *,
         region: str | None = None,
         team: str | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: CountReport = unreported,
     ) -> TiledMasks:
         file = read_region(files, scheme, team, shape, progress=progress)
         tiles = polygon_tiles(file.polygons, scheme, shape)

@@ -51,7 +51,7 @@ def _placed(points: Ring, centre: Point, radii: Point, turned: float) -> Ring:
     return placed
 
 
-def contains(ring: Ring, point: Point) -> bool:
+def contains(ring: NDArray[np.number], point: Point) -> bool:
     """Return whether a point lies in a ring (n, 2), by the even-odd rule."""
     if not len(ring):
         return False

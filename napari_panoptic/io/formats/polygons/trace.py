@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
+from napari_panoptic.io.formats.polygons.shapes import contains
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.kernels.trace import (
     cut_loops,
@@ -198,8 +199,8 @@ def _with_their_holes(
     smallest_first = np.argsort(sizes, kind="stable").tolist()
     owned: dict[int, list[NDArray[np.int32]]] = {number: [] for number in smallest_first}
     for hole in holes:
-        x, y = _beside(hole)
-        owner = next(number for number in smallest_first if _contains(exteriors[number], x, y))
+        inside = _beside(hole)
+        owner = next(number for number in smallest_first if contains(exteriors[number], inside))
         owned[owner].append(hole)
     return tuple(Part(ring, tuple(owned[number])) for number, ring in enumerate(exteriors))
 
@@ -285,10 +286,3 @@ def _doubled_areas(vertices: NDArray[np.int32], first: NDArray[np.int64]) -> NDA
     crosses = xy[before, 0] * xy[:, 1] - xy[:, 0] * xy[before, 1]
     areas: NDArray[np.int64] = np.add.reduceat(crosses, first)
     return areas
-
-
-def _contains(ring: NDArray[np.int32], x: float, y: float) -> bool:
-    """Return whether a point that is on no edge lies inside a ring along pixel edges."""
-    before = np.roll(ring, 1, axis=0)
-    crossed = ((before[:, 1] > y) != (ring[:, 1] > y)) & (before[:, 0] > x)
-    return bool(np.count_nonzero(crossed) % 2)

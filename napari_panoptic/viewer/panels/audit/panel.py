@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker, Qt
+from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import (
     QButtonGroup,
     QCheckBox,
-    QComboBox,
     QHBoxLayout,
     QPushButton,
     QWidget,
@@ -31,9 +30,10 @@ from napari_panoptic.nuclei.display.styles import (
 from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable
 from napari_panoptic.viewer.panels.audit.audited import Audited, object_columns, spill_columns
 
 EMPTY = (
@@ -70,19 +70,18 @@ class AuditPanel(ListPanel):
 
     policies_chosen = Signal()
     object_chosen = Signal(Side, int)
-    centre_wanted = Signal()
     marks_changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.first, self.second = QComboBox(), QComboBox()
+        self.first, self.second = (_policy_menu(which) for which in ("first", "second"))
         self.effect = FigureTable()
         self.marked = QCheckBox("Mark on the image")
         self._lists: dict[Listed, QPushButton] = {}
-        self._headline = RichLabel()
-        self._headline.setWordWrap(True)
-        self._sentence = RichLabel()
-        self._sentence.setWordWrap(True)
+        self.headline = RichLabel()
+        self.headline.setWordWrap(True)
+        self.sentence = RichLabel()
+        self.sentence.setWordWrap(True)
         self._listed = Listed.FLIPS
         self._audited: Audited | None = None
         self._empty = EMPTY
@@ -93,7 +92,7 @@ class AuditPanel(ListPanel):
     @property
     def policies(self) -> tuple[str, str]:
         """The two policies that are compared."""
-        return self.first.currentText(), self.second.currentText()
+        return str(self.first.choice), str(self.second.choice)
 
     @property
     def listed(self) -> Listed:
@@ -104,14 +103,6 @@ class AuditPanel(ListPanel):
         """Return the button of a list."""
         return self._lists[listed]
 
-    def headline_text(self) -> str:
-        """Return the text about PQ."""
-        return self._headline.text()
-
-    def sentence_text(self) -> str:
-        """Return the text about the selected object."""
-        return self._sentence.text()
-
     def listed_objects(self) -> list[tuple[Side, int]]:
         """Return side and row of the objects that are listed."""
         return [self._shown[row] for row in self.table.rows()]
@@ -119,8 +110,7 @@ class AuditPanel(ListPanel):
     def set_policies(self, first: str, second: str) -> None:
         """Choose policies without telling."""
         for menu, policy in ((self.first, first), (self.second, second)):
-            with QSignalBlocker(menu):
-                menu.setCurrentText(policy)
+            menu.show_choice(policy)
 
     def choose_list(self, listed: Listed) -> None:
         """List other objects."""
@@ -135,7 +125,7 @@ class AuditPanel(ListPanel):
         """Show what two policies make of a region; a hint if there is nothing to audit."""
         self._audited, self._empty = audited, empty
         there = audited is not None
-        for widget in (self.effect, self._headline, self.marked, *self._lists.values()):
+        for widget in (self.effect, self.headline, self.marked, *self._lists.values()):
             widget.setVisible(there)
         if audited is not None:
             self._show_headline(audited)
@@ -165,7 +155,7 @@ class AuditPanel(ListPanel):
             f"<b>PQ {ratio_text(before)} → {ratio_text(after)} "
             f"({signed_text(audit.pq_difference)})</b> from {first} to {second}"
         )
-        self._headline.set_rich(text)
+        self.headline.set_rich(text)
         tooltip = (
             "PQ of the region under the first policy and under the second. The contributions in "
             "the list are leave-one-out: what the PQ would lose if only this change were undone."
@@ -177,7 +167,7 @@ class AuditPanel(ListPanel):
                 f" They leave {signed_text(audit.pq_unexplained)} unexplained, since PQ is a "
                 "quotient."
             )
-        self._headline.setToolTip(tooltip)
+        self.headline.setToolTip(tooltip)
 
     def _fill_effect(self, audited: Audited) -> None:
         counted = (
@@ -212,7 +202,7 @@ class AuditPanel(ListPanel):
         self.effect.fill(header, rows)
 
     def _fill(self) -> None:
-        self._sentence.clear()
+        self.sentence.clear()
         audited = self._audited
         if audited is None:
             self._shown = []
@@ -234,16 +224,16 @@ class AuditPanel(ListPanel):
             self.table.show_rows(object_columns(part, self.policies))
         is_empty = not self._shown
         self.table.setVisible(not is_empty)
-        self._hint.setVisible(is_empty)
+        self.hint.setVisible(is_empty)
         if audited is None:
-            self._hint.setText(self._empty)
+            self.hint.setText(self._empty)
         else:
-            self._hint.setText(NOTHING if audited.has_area else NO_AREA)
+            self.hint.setText(NOTHING if audited.has_area else NO_AREA)
 
     def _show_sentence(self, row: int | None) -> None:
         audited = self._audited
         if audited is None or row is None:
-            self._sentence.clear()
+            self.sentence.clear()
             return
         side, own_row = self._shown[row]
         reference = len(audited.evaluation.outcomes.reference)
@@ -254,32 +244,26 @@ class AuditPanel(ListPanel):
         for policy, which in zip(self.policies, ("first", "second"), strict=True):
             reason = record[f"reason_{which}"] or "does not touch the ambiguous area"
             lines.append(f"{policy}: {_fate(record, which)} – {reason}")
-        self._sentence.set_rich("<br>".join(lines))
+        self.sentence.set_rich("<br>".join(lines))
 
     def _lay_out(self) -> None:
         layout = self._rows
         layout.addWidget(self._menus())
-        layout.addWidget(self._headline)
+        layout.addWidget(self.headline)
         layout.addWidget(self.effect)
         layout.addWidget(self._switches())
-        layout.addWidget(self._hint)
+        layout.addWidget(self.hint)
         layout.addWidget(self.table, 1)
-        layout.addWidget(self._sentence)
+        layout.addWidget(self.sentence)
         layout.addStretch(0)
         self.table.row_chosen.connect(self._on_row)
-        self.table.centre_wanted.connect(lambda _row: self.centre_wanted.emit())
 
     def _menus(self) -> FlowBar:
-        pairs = []
-        for word, menu, meaning in (
-            ("Compare", self.first, "The first policy."),
-            ("with", self.second, "The second policy."),
-        ):
-            _offer_policies(menu)
-            menu.setToolTip(f"{meaning} Open the menu and rest on a policy to read what it does.")
-            menu.currentIndexChanged.connect(lambda _index: self.policies_chosen.emit())
-            pairs.append(_beside(PlainLabel(word), menu))
-        return FlowBar(*pairs)
+        for menu in (self.first, self.second):
+            menu.chosen.connect(lambda _policy: self.policies_chosen.emit())
+        return FlowBar(
+            _beside(PlainLabel("Compare"), self.first), _beside(PlainLabel("with"), self.second)
+        )
 
     def _switches(self) -> FlowBar:
         group = QButtonGroup(self)
@@ -300,11 +284,11 @@ class AuditPanel(ListPanel):
         self._show_sentence(row)
 
 
-def _offer_policies(menu: QComboBox) -> None:
-    menu.setStyleSheet(COMPACT_COMBO)
-    for place, policy in enumerate(AmbiguousPolicy):
-        menu.addItem(str(policy))
-        menu.setItemData(place, SETTING_MEANINGS[policy], Qt.ItemDataRole.ToolTipRole)
+def _policy_menu(which: str) -> ChoiceBox:
+    return ChoiceBox(
+        [Choice(policy, str(policy), SETTING_MEANINGS[policy]) for policy in AmbiguousPolicy],
+        f"The {which} policy. Open the menu and rest on a policy to read what it does.",
+    )
 
 
 def _beside(*widgets: QWidget) -> QWidget:

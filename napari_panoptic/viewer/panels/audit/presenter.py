@@ -49,7 +49,7 @@ class AuditPresenter(TeamPresenter[AuditPanel, Audited]):
             (self.session.selection_changed, self.panel.show_selection),
             (self.panel.policies_chosen, self.refresh),
             (self.panel.object_chosen, self.session.select_row),
-            (self.panel.centre_wanted, self.centre_selected),
+            (self.panel.table.centre_wanted, self.centre_selected),
             (self.panel.marks_changed, self.mark),
         ]
 

@@ -15,7 +15,6 @@ from qtpy.QtWidgets import (
     QFormLayout,
     QGridLayout,
     QHBoxLayout,
-    QPushButton,
     QSizePolicy,
     QSlider,
     QVBoxLayout,
@@ -39,20 +38,19 @@ from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, decimal
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import DETECTION_KEYS, KEY_LIST, key_text
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.title_strip import FigureTitle
 from napari_panoptic.viewer.kit.widgets import (
     TISSUE,
-    Cell,
     ElidedLabel,
-    FigureTable,
     FormPanel,
+    PushButton,
+    ToolButton,
     heading,
-    push_button,
     qcolor,
-    tool_button,
 )
 from napari_panoptic.viewer.panels.detections.curve import CurveView
 from napari_panoptic.viewer.state.modes import Tool
@@ -73,13 +71,13 @@ class DetectionFigures(QWidget):
         super().__init__(parent)
         self.table = FigureTable()
         self.curve, self._heading = CurveView(), heading("")
-        self._note = ElidedLabel()
+        self.note = ElidedLabel()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.table)
         layout.addWidget(self._heading)
         layout.addWidget(self.curve, 1)
-        layout.addWidget(self._note)
+        layout.addWidget(self.note)
 
     def show_figures(
         self,
@@ -123,7 +121,7 @@ class DetectionFigures(QWidget):
             rows.append(cells)
         self.table.fill(header, rows)
         self.curve.show_curve(curve, everywhere)
-        self._note.set_text(self.curve.value_text())
+        self.note.set_text(self.curve.value_text())
 
 
 class PointTable(QWidget):
@@ -141,15 +139,14 @@ class PointTable(QWidget):
         self.table.centre_wanted.connect(self._on_row)
         self.only_failures.toggled.connect(self._on_toggled)
         self._session: DetectionSession | None = None
-        self._note = PlainLabel()
-        self._note.setWordWrap(True)
-        self._note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._note.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._note.hide()
+        self.note = WrappedLabel()
+        self.note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.note.hide()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.only_failures)
-        layout.addWidget(self._note)
+        layout.addWidget(self.note)
         layout.addWidget(self.table, 1)
 
     def show_session(self, session: DetectionSession | None) -> None:
@@ -157,8 +154,7 @@ class PointTable(QWidget):
         self._session = session
         judged = None if session is None else session.judged
         why = "" if session is None else session.why_nothing_is_judged()
-        self._note.setText(why)
-        self._note.setVisible(bool(why))
+        self.note.show_text(why)
         self.table.setVisible(not why)  # empty then, and the text needs the room
         if judged is None:
             self._n_reference, self._failures = 0, []
@@ -187,8 +183,8 @@ class PointTable(QWidget):
                     "status",
                     "Its outcome.",
                     words,
-                    width=62,
                     is_text=True,
+                    stretch=True,
                     tooltip=lambda row: POINT_STATUS_MEANINGS[Status(words[row])],
                     colour=lambda row: _colour(str(words[row])),
                 ),
@@ -216,10 +212,6 @@ class PointTable(QWidget):
     def show_selection(self, selection: tuple[Side, int] | None) -> None:
         """Mark the selected point."""
         self.table.select(None if selection is None else self._row(*selection))
-
-    def note_text(self) -> str:
-        """Return the text shown instead of points; empty if they are listed."""
-        return "" if self._note.isHidden() else self._note.text()
 
     def next_failure(
         self, selection: tuple[Side, int] | None, step: int
@@ -261,12 +253,9 @@ def _colour(word: str) -> Rgb:
 class DetectionSettingsPanel(FormPanel):
     """Team, distance, threshold, and what is done with edits."""
 
-    open_wanted = Signal()
-    team_chosen = Signal(str)
     settings_chosen = Signal(DetectionSettings)
     tool_wanted = Signal(object, object)  # Side or None, Tool
     undo_wanted = Signal(bool)  # back?
-    save_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -279,30 +268,30 @@ class DetectionSettingsPanel(FormPanel):
         self.distance.setSuffix(" µm")
         self.distance.setKeyboardTracking(False)
         self.distance.setToolTip(DETECTION_MEANINGS["distance"])
-        self.reset = tool_button("Reset", f"Back to {DISTANCE_UM:g} µm and all detections.")
+        self.reset = ToolButton("Reset", f"Back to {DISTANCE_UM:g} µm and all detections.")
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, _STEPS)
         self.slider.setToolTip(DETECTION_MEANINGS["threshold"])
         self._threshold = PlainLabel()
-        self.open = QPushButton("Open cohort…")
-        self.add_detections = push_button(
+        self.open = PushButton("Open cohort…")
+        self.add_detections = PushButton(
             "Add detections", "Each click on the image adds a detection."
         )
-        self.add_annotated = push_button("Add annotated", "Each click adds an annotated point.")
-        self.move_points = push_button(
+        self.add_annotated = PushButton("Add annotated", "Each click adds an annotated point.")
+        self.move_points = PushButton(
             "Move, delete",
             "Drag points to move them; Delete removes those marked. Works on the points that were "
             "selected or edited last: detections or annotated ones.",
         )
         for button in (self.add_detections, self.add_annotated, self.move_points):
             button.setCheckable(True)
-        self.undo = push_button(
+        self.undo = PushButton(
             "Undo",
             f"Undo the last change of this frame, of detections or annotated points "
             f"({key_text('Ctrl-z')}).",
         )
-        self.redo = push_button("Redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
-        self.save = push_button("Save as…", "Write the changed points to a CSV file.")
+        self.redo = PushButton("Redo", f"Make it again ({key_text('Ctrl-Shift-z')}).")
+        self.save = PushButton("Save as…", "Write the changed points to a CSV file.")
         self._edits = ElidedLabel()
         self._lay_out()
         self._connect()
@@ -346,10 +335,6 @@ class DetectionSettingsPanel(FormPanel):
         """Take the tool of a button, or put it down."""
         self.tool_wanted.emit(side, tool if checked else Tool.LOOK)
 
-    def threshold_text(self) -> str:
-        """Return the text about the threshold."""
-        return self._threshold.text()
-
     def _lay_out(self) -> None:
         distance, threshold = QHBoxLayout(), QHBoxLayout()
         distance.addWidget(self.distance, 1)
@@ -377,20 +362,17 @@ class DetectionSettingsPanel(FormPanel):
             form.addRow(row)
 
     def _connect(self) -> None:
-        self.open.clicked.connect(lambda _=False: self.open_wanted.emit())
-        self.team.chosen.connect(self.team_chosen.emit)
         self.distance.valueChanged.connect(lambda _: self._choose())
         self.slider.valueChanged.connect(lambda _: self._choose())
-        self.reset.clicked.connect(lambda _=False: self.settings_chosen.emit(DetectionSettings()))
+        self.reset.pushed.connect(lambda: self.settings_chosen.emit(DetectionSettings()))
         for button, side, tool in (
             (self.add_detections, Side.PREDICTION, Tool.ADD),
             (self.add_annotated, Side.REFERENCE, Tool.ADD),
             (self.move_points, None, Tool.MOVE),
         ):
             button.clicked.connect(lambda on, s=side, t=tool: self._on_tool(s, t, on))
-        self.undo.clicked.connect(lambda _=False: self.undo_wanted.emit(True))
-        self.redo.clicked.connect(lambda _=False: self.undo_wanted.emit(False))
-        self.save.clicked.connect(lambda _=False: self.save_wanted.emit())
+        self.undo.pushed.connect(lambda: self.undo_wanted.emit(True))
+        self.redo.pushed.connect(lambda: self.undo_wanted.emit(False))
 
     def _choose(self) -> None:
         confidence = self._settings.confidence
@@ -426,11 +408,11 @@ class DetectionTitle(FigureTitle):
 
     def show_session(self, session: DetectionSession) -> None:
         """Show what is looked at, and its F-measure."""
-        self._notes.show_count(len(session.findings))
+        self.notes.show_count(len(session.findings))
         if session.shown is None:
             failed = next(iter(session.failed.values()), "")
             self._title.set_text(failed or "Loading …")
-            self._figure.set_rich("")
+            self.figure.set_rich("")
             return
         settings, frame = session.settings, session.shown.frame
         parts = [frame.name, session.team or "no team", f"within {settings.distance_um:g} µm"]
@@ -448,12 +430,12 @@ class DetectionTitle(FigureTitle):
             if session.judged is None
             else (f"F {ratio_text(session.judged.counts.f_measure)}")
         )
-        self._figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
+        self.figure.set_rich(f"<b style='font-size: large'>{figure}</b>")
 
     def show_selected(self, session: DetectionSession, side: Side, tool: Tool) -> None:
         """Show the selected point in a line; with a tool in hand, what to do with it."""
         hint = "" if tool is Tool.LOOK else _TOOL_HINTS[tool].format(SIDE_WORDS[side])
-        self._selected.set_text(hint or _described(session))
+        self.selected.set_text(hint or _described(session))
 
 
 def _why(session: DetectionSession) -> str:
@@ -495,8 +477,9 @@ _LEGEND: tuple[tuple[Side, Status, str], ...] = (
 )
 
 
-def _symbol(side: Side, colour: Rgb, *, size: int = 16) -> QPixmap:
+def _symbol(side: Side, colour: Rgb) -> QPixmap:
     """Draw a circle or a cross on a tissue-coloured ground."""
+    size = 16
     pixmap = QPixmap(2 * size, 2 * size)  # twice as fine, for sharp screens
     pixmap.setDevicePixelRatio(2.0)
     pixmap.fill(qcolor(TISSUE))

@@ -8,40 +8,29 @@ from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import (
     QFrame,
     QGridLayout,
-    QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.kit.figures import FigureTable
 from napari_panoptic.viewer.kit.inputs import ChoiceBox
-from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import FigureTable, push_button, separator
+from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
+from napari_panoptic.viewer.kit.widgets import PushButton, separator
 from napari_panoptic.viewer.panels.edits.texts import HEADER, NO_REGION, difference_rows
 
 
-class EditsPanel(QScrollArea):
+class EditsPanel(ScrollPanel):
     """The controls of editing; knows nothing of what they do."""
 
     edit_toggled = Signal(bool)
     shapes_toggled = Signal(bool)
-    new_object_wanted = Signal()
-    undo_wanted = Signal()
-    redo_wanted = Signal()
-    save_wanted = Signal()
-    open_wanted = Signal()
-    discard_wanted = Signal()
-    restore_wanted = Signal()
-    discard_left_wanted = Signal()
     shown = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        super().__init__(parent, spacing_px=4)
         self.edit = _button("Edit", "Make the objects editable (Alt+D).", checkable=True)
         whose = "Whose objects the brush paints: the annotation's or the team's."
         self.side = ChoiceBox(meaning=whose).shrinkable()
@@ -65,8 +54,7 @@ class EditsPanel(QScrollArea):
             "Draw, move and delete the areas that the annotation excludes; figures follow.",
             checkable=True,
         )
-        self.state = PlainLabel(NO_REGION)
-        self.state.setWordWrap(True)
+        self.state = WrappedLabel(NO_REGION)
         self.state.setToolTip(
             "A working copy is what you drew; the files are as they were until you save elsewhere."
         )
@@ -80,8 +68,7 @@ class EditsPanel(QScrollArea):
         self.discard = _button("Discard…", "Go back to the files of this region.")
         self.left = QFrame()
         self.left.setFrameShape(QFrame.Shape.StyledPanel)
-        self.left_state = PlainLabel()
-        self.left_state.setWordWrap(True)
+        self.left_state = WrappedLabel()
         self.restore = _button("Restore", "Continue with these edits, as if just drawn.")
         self.discard_left = _button("Discard", "Delete these edits for good.")
         self._lay_out()
@@ -107,10 +94,7 @@ class EditsPanel(QScrollArea):
         self.shown.emit()
 
     def _lay_out(self) -> None:
-        content = QWidget()
-        layout = QVBoxLayout(content)
-        layout.setContentsMargins(4, 4, 4, 2)
-        layout.setSpacing(4)
+        layout = self._rows
         grid = QGridLayout()
         grid.setHorizontalSpacing(6)
         for line, (text, field) in enumerate(
@@ -134,7 +118,6 @@ class EditsPanel(QScrollArea):
         layout.addWidget(FlowBar(self.save, self.open, self.discard))
         layout.addWidget(self.differences)
         layout.addStretch(1)
-        self.setWidget(content)
 
     def chosen_side(self) -> Side:
         """Return which side is to be edited."""
@@ -143,21 +126,10 @@ class EditsPanel(QScrollArea):
     def _connect(self) -> None:
         self.edit.toggled.connect(lambda on: self.edit_toggled.emit(on))
         self.shapes.toggled.connect(lambda on: self.shapes_toggled.emit(on))
-        for button, signal in (
-            (self.new_object, self.new_object_wanted),
-            (self.undo, self.undo_wanted),
-            (self.redo, self.redo_wanted),
-            (self.save, self.save_wanted),
-            (self.open, self.open_wanted),
-            (self.discard, self.discard_wanted),
-            (self.restore, self.restore_wanted),
-            (self.discard_left, self.discard_left_wanted),
-        ):
-            button.clicked.connect(lambda _=False, s=signal: s.emit())
 
 
-def _button(text: str, tooltip: str, *, checkable: bool = False) -> QPushButton:
-    button = push_button(text, tooltip)
+def _button(text: str, tooltip: str, *, checkable: bool = False) -> PushButton:
+    button = PushButton(text, tooltip)
     button.setCheckable(checkable)
     button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keys with the image
     return button

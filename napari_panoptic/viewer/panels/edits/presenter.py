@@ -45,13 +45,13 @@ class EditsPresenter(Presenter[EditsPanel]):
         self.edits = LiveEdits(viewer, session, scene)
         self.shapes = AmbiguousShapes(viewer, session, scene, self.edits)
         self.files = EditsFiles(session, self.edits, self.shapes, panel, self.refresh)
-        self._autosaver = Autosaver(session, self.edits)
+        self.autosaver = Autosaver(session, self.edits)
         self._left = LeftEdits(
             around,
             panel,
             self.edits,
             self.shapes,
-            autosaver=self._autosaver,
+            autosaver=self.autosaver,
             files=self.files,
             title=self.title,
         )
@@ -68,11 +68,6 @@ class EditsPresenter(Presenter[EditsPanel]):
     def is_writing(self) -> bool:
         """Whether files are being written or read."""
         return self.files.is_busy
-
-    @property
-    def is_autosaving(self) -> bool:
-        """Whether unsaved edits are still to be written for a restart."""
-        return self._autosaver.is_busy
 
     @classmethod
     def shortcuts(cls) -> tuple[tuple[Shortcut, Callable[[Any], None]], ...]:
@@ -94,16 +89,16 @@ class EditsPresenter(Presenter[EditsPanel]):
             (panel.edit_toggled, self._on_edit),
             (panel.shapes_toggled, self._on_shapes),
             (panel.side.chosen, self._on_side),
-            (panel.new_object_wanted, self._on_new_object),
+            (panel.new_object.pushed, self._on_new_object),
             (panel.new_class.chosen, self._on_new_class),
             (panel.object_class.chosen, self.edits.set_class),
-            (panel.undo_wanted, self._on_undo),
-            (panel.redo_wanted, self._on_redo),
-            (panel.save_wanted, files.save_as),
-            (panel.open_wanted, files.open_file),
-            (panel.discard_wanted, self.discard),
-            (panel.restore_wanted, self._left.restore),
-            (panel.discard_left_wanted, self._left.discard),
+            (panel.undo.pushed, self._on_undo),
+            (panel.redo.pushed, self._on_redo),
+            (panel.save.pushed, files.save_as),
+            (panel.open.pushed, files.open_file),
+            (panel.discard.pushed, self.discard),
+            (panel.restore.pushed, self._left.restore),
+            (panel.discard_left.pushed, self._left.discard),
             (panel.shown, self.refresh),
         ]
 
@@ -116,7 +111,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         """Let go of the layers; unsaved edits are kept for a restart."""
         for helper in (self.files, self._left, self.shapes):
             helper.close()
-        self._autosaver.close(discard=self._is_given_up)
+        self.autosaver.close(discard=self._is_given_up)
         self.edits.close()
         stop_timers(self._later)
 

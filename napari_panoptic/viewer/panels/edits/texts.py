@@ -11,7 +11,7 @@ from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.editing.live_edits import Copied
-from napari_panoptic.viewer.kit.widgets import Cell
+from napari_panoptic.viewer.kit.figures import Cell
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 

@@ -12,8 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.common.spreadsheets import inert_cells
-from napari_panoptic.common.text import utf8
+from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.nuclei.display.crop_reader import CropReader, CropSize
 from napari_panoptic.nuclei.display.crops import Crop
@@ -116,9 +115,8 @@ def save_failures(
 def _write_table(folder: Path, table: pd.DataFrame, names: Sequence[str]) -> None:
     (folder / PICTURES).mkdir(parents=True, exist_ok=True)
     table = table.assign(crop=[f"{PICTURES}/{name}" for name in names])
-    text = inert_cells(table).to_csv(index=False, lineterminator="\n")
     with replaced_when_complete(folder / TABLE) as file:
-        file.write(utf8(text))
+        file.write(csv_bytes(table))
 
 
 def _image(crop: Crop, size: int) -> Image.Image:

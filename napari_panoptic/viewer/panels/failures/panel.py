@@ -14,8 +14,8 @@ from napari_panoptic.nuclei.display.object_rows import WorstFirst
 from napari_panoptic.nuclei.values.vocabulary import CAUSES
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, tool_button
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, ToolButton
 from napari_panoptic.viewer.panels.failures.crops import Crops
 from napari_panoptic.viewer.panels.failures.view import (
     LARGEST_CROP,
@@ -66,12 +66,8 @@ class FailuresPanel(QWidget):
     """The gallery with its menus; signals what the user wants of other panels."""
 
     changed = Signal()  # scope, sections or filters
-    everything_wanted = Signal()
-    all_wanted = Signal()
     field_changed = Signal(int)
     size_changed = Signal()
-    halt_wanted = Signal()
-    export_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -85,14 +81,13 @@ class FailuresPanel(QWidget):
         self.queue = ChoiceMenu("N", "Where N and Shift+N lead.", list(Queue))
         self.status = FilterMenu("status", [str(status) for status in styles.FAILURES])
         self.cause = FilterMenu("cause", [str(cause) for cause in CAUSES])
-        self.chosen = PlainLabel()
-        self.chosen.setWordWrap(True)
-        self.show_all = tool_button("Show all", "Show the failures of all regions again.")
-        self.export = tool_button("Export…", "Save the failures shown as a table and as pictures.")
-        self.everything = tool_button("✕ List all", "List all objects again, and all failures.")
-        self.halt = tool_button("Stop", "")
-        self.closer = tool_button("+", "Show less around each object. Also Ctrl+wheel.")
-        self.wider = tool_button("−", "Show more around each object. Also Ctrl+wheel.")
+        self.chosen = WrappedLabel()
+        self.show_all = ToolButton("Show all", "Show the failures of all regions again.")
+        self.export = ToolButton("Export…", "Save the failures shown as a table and as pictures.")
+        self.everything = ToolButton("✕ List all", "List all objects again, and all failures.")
+        self.halt = ToolButton("Stop", "")
+        self.closer = ToolButton("+", "Show less around each object. Also Ctrl+wheel.")
+        self.wider = ToolButton("−", "Show more around each object. Also Ctrl+wheel.")
         self.crop_size = QSlider(Qt.Orientation.Horizontal)
         self.crop_size.setRange(SMALLEST_CROP, LARGEST_CROP)
         self.crop_size.setValue(USUAL_CROP)
@@ -100,21 +95,15 @@ class FailuresPanel(QWidget):
         self.crop_size.setToolTip("Size of the crops.")
         self.crop_size.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.line, self.progress = ElidedLabel(), ElidedLabel()
-        self.hint = PlainLabel(NO_COHORT)
-        self.hint.setWordWrap(True)
+        self.hint = WrappedLabel(NO_COHORT)
         self._connect()
         self._lay_out()
         self.show_progress("", is_running=False)
         self.show_chosen("")
 
-    def hint_text(self) -> str:
-        """Return the hint; empty if there are failures."""
-        return "" if self.hint.isHidden() else self.hint.text()
-
     def show_hint(self, text: str) -> None:
         """Show why there are no failures; empty if there are some."""
-        self.hint.setText(text)
-        self.hint.setVisible(bool(text))
+        self.hint.show_text(text)
         self.view.setVisible(not text)
 
     def show_chosen(self, text: str) -> None:
@@ -128,9 +117,9 @@ class FailuresPanel(QWidget):
         elif self.scope.choice is Scope.CHOSEN:
             self.scope.show_choice(Scope.ALL)
 
-    def show_progress(self, text: str, *, is_running: bool, tooltip: str = "") -> None:
+    def show_progress(self, text: str, *, is_running: bool) -> None:
         """Show how much of the cohort is evaluated; empty once all of it is."""
-        self.progress.set_text(text, tooltip=tooltip)
+        self.progress.set_text(text)
         self.progress.setVisible(bool(text))
         self.halt.setVisible(bool(text))
         self.halt.setText("Stop" if is_running else "Continue")
@@ -149,13 +138,9 @@ class FailuresPanel(QWidget):
         for words in (self.status, self.cause):
             words.changed.connect(self.changed.emit)
         for button, step in ((self.closer, -1), (self.wider, 1)):
-            button.clicked.connect(lambda _=False, step=step: self.field_changed.emit(step))
+            button.pushed.connect(lambda step=step: self.field_changed.emit(step))
         self.view.zoomed.connect(self.field_changed.emit)
         self.crop_size.valueChanged.connect(self._on_size)
-        self.everything.clicked.connect(lambda _=False: self.everything_wanted.emit())
-        self.show_all.clicked.connect(lambda _=False: self.all_wanted.emit())
-        self.halt.clicked.connect(lambda _=False: self.halt_wanted.emit())
-        self.export.clicked.connect(lambda _=False: self.export_wanted.emit())
 
     def _on_size(self, points: int) -> None:
         self.view.resize_crops(points)

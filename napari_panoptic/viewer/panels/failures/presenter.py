@@ -127,18 +127,18 @@ class FailuresPresenter(Presenter[FailuresPanel]):
             (link.state.events.queue, panel.queue.show_choice),
             (self._sight.changed, self._on_sight),
             (panel.scope.chosen, self._on_scope),
-            (panel.all_wanted, self._on_all),
+            (panel.show_all.pushed, self._on_all),
             (panel.changed, self.refresh),
             (panel.sort.chosen, self._on_sort),
             (panel.queue.chosen, self._on_queue),
             (panel.view.chosen, self._on_chosen),
             (panel.view.wanted, self._on_wanted),
             (panel.view.selection_moved, self._on_selection_moved),
-            (panel.everything_wanted, self._on_everything),
+            (panel.everything.pushed, self._on_everything),
             (panel.field_changed, self._on_field),
             (panel.size_changed, self._resize_crops),
-            (panel.halt_wanted, self._on_halt),
-            (panel.export_wanted, self._on_export),
+            (panel.halt.pushed, self._on_halt),
+            (panel.export.pushed, self._on_export),
         ]
 
     def close(self) -> None:

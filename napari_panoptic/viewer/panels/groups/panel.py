@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QWidget,
 )
@@ -24,9 +23,10 @@ from napari_panoptic.nuclei.explain.failure_groups import (
 from napari_panoptic.nuclei.metrics import unit_metrics
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import ListPanel
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable
+from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.groups.grouped import (
     REFERENCE_COLUMNS,
@@ -55,7 +55,7 @@ class GroupsPanel(ListPanel):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.members = ArrayTable()
-        self.kind = QComboBox()
+        self.kind = ChoiceBox(meaning="Which groups are listed.")
         self.work = WorkControls(
             "Over the cohort",
             "Sum up what splits, mergers and duplicates cost this team over all regions, from "
@@ -63,29 +63,13 @@ class GroupsPanel(ListPanel):
         )
         self.compute, self.stop = self.work.start, self.work.stop
         self.cohort = FigureTable()
-        self._headline, self._what_if = RichLabel(), RichLabel()
-        self._note = PlainLabel()
+        self.headline, self.what_if = RichLabel(), RichLabel()
+        self.note = WrappedLabel()
         self._grouped: Grouped | None = None
         self._pairs: list[tuple[int, int]] = []
         self._lay_out()
         self.show_groups(None)
         self.show_losses(None)
-
-    def headline_text(self) -> str:
-        """Return the text about all groups of the region."""
-        return self._headline.text()
-
-    def what_if_text(self) -> str:
-        """Return the text about the selected group."""
-        return self._what_if.text()
-
-    def note_text(self) -> str:
-        """Return the text about the sum over the cohort."""
-        return self._note.text()
-
-    def is_counting(self) -> bool:
-        """Return whether progress is shown."""
-        return self.work.is_running
 
     def selected(self) -> FailureGroup | None:
         """Return the selected group."""
@@ -96,20 +80,16 @@ class GroupsPanel(ListPanel):
         """List the groups of a region; a hint if there are none."""
         self._grouped = grouped
         groups = () if grouped is None else grouped.groups
-        with QSignalBlocker(self.kind):
-            chosen = self.kind.currentData()
-            self.kind.clear()
-            self.kind.addItem(f"{_ALL} {count_text(len(groups))}", None)
-            for kind in GroupKind:
-                number = sum(group.kind is kind for group in groups)
-                self.kind.addItem(f"{kind} {count_text(number)}", kind)
-            self.kind.setCurrentIndex(max(self.kind.findData(chosen), 0))
-        self._headline.setVisible(grouped is not None)
-        self._hint.setText(empty if grouped is None else NO_GROUPS)
+        counted = Counter(group.kind for group in groups)
+        kinds = [Choice(kind, f"{kind} {count_text(counted[kind])}") for kind in GroupKind]
+        all_kinds = Choice(None, f"{_ALL} {count_text(len(groups))}")
+        self.kind.show_among([all_kinds, *kinds], self.kind.choice)
+        self.headline.setVisible(grouped is not None)
+        self.hint.setText(empty if grouped is None else NO_GROUPS)
         if grouped is not None:
             now, then = grouped.evaluation.metrics.pq, grouped.if_all_merged.pq
-            self._headline.set_rich(f"If all were one: {_from_to('PQ', now, then)}")
-            self._headline.setToolTip(_reason("PQ", now, then, _ALL_MEANING))
+            self.headline.set_rich(f"If all were one: {_from_to('PQ', now, then)}")
+            self.headline.setToolTip(_reason("PQ", now, then, _ALL_MEANING))
         self._fill()
 
     def select(self, number: int | None) -> None:
@@ -124,13 +104,12 @@ class GroupsPanel(ListPanel):
         self.work.show_count((so_far.done, so_far.total) if so_far and is_counting else None)
         self.cohort.setVisible(so_far is not None and bool(so_far.losses))
         if so_far is None:
-            self._note.setText(note)
-            self._note.setVisible(bool(note))
+            self.note.show_text(note)
             return
         if so_far.left_out:
             note += f" · {count_text(so_far.left_out)} left out: nothing to evaluate there"
-        self._note.setText(f"{count_text(so_far.done)} of {count_text(so_far.total)} regions{note}")
-        self._note.show()
+        self.note.setText(f"{count_text(so_far.done)} of {count_text(so_far.total)} regions{note}")
+        self.note.show()
         header = [
             Cell("Kind", "What went wrong."),
             Cell("Groups", "How many groups of this kind."),
@@ -160,11 +139,11 @@ class GroupsPanel(ListPanel):
         if grouped is None or not grouped.groups:
             self.table.show_rows([])
         else:
-            kind = self.kind.currentData()
+            kind = self.kind.choice
             chosen = np.array([kind in (None, group.kind) for group in grouped.groups])
             self.table.show_rows(group_columns(grouped), chosen)
         is_empty = not self.table.rows()
-        self._hint.setVisible(is_empty)
+        self.hint.setVisible(is_empty)
         for widget in (self.table, self.kind):
             widget.setVisible(grouped is not None and bool(grouped.groups))
         self._show_members(None)
@@ -173,16 +152,16 @@ class GroupsPanel(ListPanel):
         grouped = self._grouped
         shown = grouped is not None and number is not None
         self.members.setVisible(shown)
-        self._what_if.setVisible(shown)
+        self.what_if.setVisible(shown)
         if grouped is None or number is None:
-            self._what_if.clear()
+            self.what_if.clear()
             self._pairs = []
             return
         group = grouped.groups[number]
         now, then = grouped.evaluation.metrics.pq, pq_if_merged(grouped.evaluation, group).pq
         word = "cut as annotated" if group.kind is GroupKind.MERGER else "one"
-        self._what_if.set_rich(f"What if these were {word}: {_from_to('PQ', now, then)}")
-        self._what_if.setToolTip(_reason("PQ", now, then, _ONE_MEANING))
+        self.what_if.set_rich(f"What if these were {word}: {_from_to('PQ', now, then)}")
+        self.what_if.setToolTip(_reason("PQ", now, then, _ONE_MEANING))
         self._pairs = list(
             zip(group.pair_reference.tolist(), group.pair_prediction.tolist(), strict=True)
         )
@@ -190,23 +169,21 @@ class GroupsPanel(ListPanel):
         self.members.setFixedHeight(min(26 + 20 * len(self._pairs) + 16, 150))
 
     def _lay_out(self) -> None:
-        for label in (self._headline, self._what_if, self._note):
+        for label in (self.headline, self.what_if):
             label.setWordWrap(True)
         top = QHBoxLayout()
-        self.kind.setStyleSheet(COMPACT_COMBO)
-        self.kind.setToolTip("Which groups are listed.")
-        self.kind.currentIndexChanged.connect(lambda _index: self._fill())
+        self.kind.chosen.connect(lambda _kind: self._fill())
         top.addWidget(self.kind)
-        top.addWidget(self._headline, 1)
+        top.addWidget(self.headline, 1)
         bottom = QHBoxLayout()
         for widget in (self.work.start, self.work.stop, self.work.bar):
             bottom.addWidget(widget)
-        bottom.addWidget(self._note, 1)
+        bottom.addWidget(self.note, 1)
         layout = self._rows
         layout.addLayout(top)
-        layout.addWidget(self._hint)
+        layout.addWidget(self.hint)
         layout.addWidget(self.table, 1)
-        layout.addWidget(self._what_if)
+        layout.addWidget(self.what_if)
         layout.addWidget(self.members)
         layout.addLayout(bottom)
         layout.addWidget(self.cohort)

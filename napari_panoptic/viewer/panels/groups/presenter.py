@@ -63,8 +63,8 @@ class GroupsPresenter(TeamPresenter[GroupsPanel, Grouped]):
             (panel.group_chosen, self._on_group),
             (panel.object_chosen, session.select_row),
             (panel.centre_wanted, self._on_centre),
-            (panel.work.start_wanted, self._on_cohort),
-            (panel.work.stop_wanted, self._on_stop),
+            (panel.work.start.pushed, self._on_cohort),
+            (panel.work.stop.pushed, self._on_stop),
         ]
 
     def close(self) -> None:

@@ -39,9 +39,9 @@ from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu, TickMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.sortable_view import CENTRE_KEYS, SortableView
-from napari_panoptic.viewer.kit.widgets import is_desk_key, opens_menu, viewport_of
+from napari_panoptic.viewer.kit.widgets import ToolButton, is_desk_key, opens_menu, viewport_of
 from napari_panoptic.viewer.panels.objects.column_widths import ColumnWidths
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
 from napari_panoptic.viewer.state.preferences import Queue
@@ -127,9 +127,7 @@ class ObjectTable(QWidget):
     filter_changed = Signal(ObjectFilter)
     verdicts_changed = Signal()
     listed_changed = Signal()  # other objects, or the same in another order
-    others_chosen = Signal(Others)
     follow_chosen = Signal(bool)  # whether N and Shift+N bring an object into view
-    export_wanted = Signal()
     columns_chosen = Signal(frozenset)  # the names of the columns that are hidden
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -151,15 +149,17 @@ class ObjectTable(QWidget):
         self.others = ChoiceMenu(
             "Other objects", "What the image shows besides the listed objects.", list(Others)
         )
-        self._behind = QToolButton()
+        self.behind = QToolButton()
+        self.export = ToolButton(
+            "Export…", "Save the listed objects as CSV, with the columns of objects.csv."
+        )
         self._columns = TickMenu(self)
         self._hidden: frozenset[str] = frozenset()
         self._outcomes: Outcomes | None = None
         self._with_um = self._with_scores = False
         self._count = PlainLabel()
         self._empty = EMPTY
-        self._hint = PlainLabel(EMPTY)
-        self._hint.setWordWrap(True)
+        self.hint = WrappedLabel(EMPTY)
         self._menus: dict[str, FilterMenu] = {}
         self._verdicts: Mapping[Side, GivenVerdicts] = {}
         self._is_synchronising = False
@@ -230,16 +230,12 @@ class ObjectTable(QWidget):
         """Set the text shown without objects."""
         self._empty = words
         if not len(self.model.rows):
-            self._hint.setText(words)
+            self.hint.setText(words)
 
     @property
     def empty_text(self) -> str:
         """The text shown without objects."""
         return self._empty
-
-    def hint_text(self) -> str:
-        """Return the hint; empty if objects are listed."""
-        return "" if self._hint.isHidden() else self._hint.text()
 
     def selected(self) -> tuple[Side, int] | None:
         """Return side and row of the selected object."""
@@ -286,10 +282,6 @@ class ObjectTable(QWidget):
         """Hide some columns, and show all others; the id stays."""
         self._hidden = frozenset(names) & {column.name for column in COLUMNS} - {"id"}
         self._show_columns()
-
-    def behind_text(self) -> str:
-        """Return the text about the figure behind which the listed objects stand."""
-        return "" if self._behind.isHidden() else self._behind.text()
 
     def _set_up_view(self) -> None:
         view = self.view
@@ -344,10 +336,6 @@ class ObjectTable(QWidget):
         columns.setToolTip("Which columns to show; also by a right click on the header.")
         columns.setMenu(self._columns)
         opens_menu(columns)
-        export = QToolButton()
-        export.setText("Export…")
-        export.setToolTip("Save the listed objects as CSV, with the columns of objects.csv.")
-        export.clicked.connect(lambda _=False: self.export_wanted.emit())
         filters = [menu for name, menu in self._menus.items() if name != "verdict"]
         bar = FlowBar(
             *filters,
@@ -359,20 +347,19 @@ class ObjectTable(QWidget):
             self.others,
             self._menus["verdict"],
             columns,
-            export,
+            self.export,
         )
         self.worst.chosen.connect(self.put_worst_first)
         self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))
-        self.others.chosen.connect(self.others_chosen.emit)
-        self._behind.clicked.connect(lambda _=False: self.set_filter(ObjectFilter()))
-        self._behind.hide()
+        self.behind.clicked.connect(lambda _=False: self.set_filter(ObjectFilter()))
+        self.behind.hide()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)
         layout.addWidget(bar)
-        layout.addWidget(self._hint)
+        layout.addWidget(self.hint)
         layout.addWidget(self.view, 1)
-        layout.addWidget(FlowBar(self._count, self._behind))
+        layout.addWidget(FlowBar(self._count, self.behind))
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Stay as high as buttons, hint and counts need at this width, so that none overlap."""
@@ -434,12 +421,12 @@ class ObjectTable(QWidget):
 
     def _on_listed(self) -> None:
         title = self.model.filter.title
-        words = self._behind.fontMetrics().elidedText(
+        words = self.behind.fontMetrics().elidedText(
             f"✕ {title}", Qt.TextElideMode.ElideMiddle, LONGEST_TITLE_PX
         )
-        self._behind.setText(shown(words))
-        self._behind.setToolTip(shown(f"Filtered: {title}. Click to show all objects."))
-        self._behind.setVisible(bool(title))
+        self.behind.setText(shown(words))
+        self.behind.setToolTip(shown(f"Filtered: {title}. Click to show all objects."))
+        self.behind.setVisible(bool(title))
         self.listed_changed.emit()
 
     def _reset(self, change: Any) -> None:
@@ -454,8 +441,8 @@ class ObjectTable(QWidget):
             self.select(selected)
         self._show_count()
         listed, total = self.model.rowCount(), len(self.model.rows)
-        self._hint.setText(self._empty if not total else ALL_HIDDEN)
-        self._hint.setVisible(not listed)
+        self.hint.setText(self._empty if not total else ALL_HIDDEN)
+        self.hint.setVisible(not listed)
         self._fit_height()
 
     def _show_count(self) -> None:

@@ -13,10 +13,8 @@ from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QProgressBar,
-    QPushButton,
     QScrollArea,
     QSplitter,
     QTabBar,
@@ -37,10 +35,12 @@ from napari_panoptic.nuclei.values.settings import (
 )
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import PlotView
-from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, Cell, FigureTable, heading
+from napari_panoptic.viewer.kit.shown import WrappedLabel
+from napari_panoptic.viewer.kit.widgets import PushButton, heading
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
 
@@ -113,57 +113,39 @@ LEAST_TWO_PX = 560
 class PlotPane(QWidget):
     """A plot, the menu that chooses it, and a button that saves it."""
 
-    view_chosen = Signal()
-    save_wanted = Signal()
-
     def __init__(self, view: View) -> None:
         super().__init__()
-        self.menu, self.save, self.plot = QComboBox(), QPushButton("Save…"), PlotView()
-        for each in View:
-            self.menu.addItem(each.value, each)
-        self.menu.setCurrentIndex(self.menu.findData(view))
-        self.menu.setStyleSheet(COMPACT_COMBO)
+        choices = [Choice(each, each.value) for each in View]
+        self.menu = ChoiceBox(choices, "Plot of the cohort, or of this region").shrinkable()
         self.menu.setMinimumContentsLength(8)
-        self.menu.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        )
-        self.menu.setToolTip("Plot of the cohort, or of this region")
-        self.save.setToolTip("Save this plot as SVG or PNG.")
-        self._note = PlainLabel()
-        self._note.setWordWrap(True)
+        self.menu.show_choice(view)
+        self.save = PushButton("Save…", "Save this plot as SVG or PNG.")
+        self.plot = PlotView()
+        self.note = WrappedLabel()
         row, layout = QHBoxLayout(), QVBoxLayout(self)
         row.addWidget(self.menu, 1)
         row.addWidget(self.save)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(row)
-        layout.addWidget(self._note)
+        layout.addWidget(self.note)
         layout.addWidget(self.plot, 1)
-        self.menu.currentIndexChanged.connect(lambda _: self.view_chosen.emit())
-        self.save.clicked.connect(lambda _=False: self.save_wanted.emit())
         self.show_hint("")
 
     @property
     def view(self) -> View:
         """The plot that is chosen."""
-        return View(self.menu.currentData())
-
-    def choose(self, view: View) -> None:
-        """Choose a plot, as in the menu."""
-        self.menu.setCurrentIndex(self.menu.findData(view))
-
-    def note_text(self) -> str:
-        """Return the text above the plot, or in its place."""
-        return self._note.text()
+        view: View = self.menu.choice
+        return view
 
     def show_hint(self, text: str) -> None:
         """Show a sentence and no plot."""
-        self._note.setText(text)
+        self.note.setText(text)
         self.plot.show_plot(None)
         self.save.setEnabled(False)
 
     def show_plot(self, plot: Plot) -> None:
         """Show a plot."""
-        self._note.setText("Click a point to open its region." if self.view in WITH_POINTS else "")
+        self.note.setText("Click a point to open its region." if self.view in WITH_POINTS else "")
         self.plot.show_plot(plot)
         self.save.setEnabled(True)
 
@@ -171,8 +153,6 @@ class PlotPane(QWidget):
 class RankingPanel(QWidget):
     """Tables, plots and patients of a cohort: side by side, or in tabs where there is less room."""
 
-    tables_wanted = Signal()
-    report_wanted = Signal()
     plots_changed = Signal()  # others are chosen, or more are in sight
     cell_chosen = Signal(str, str)  # team, protocol
     difference_chosen = Signal(Difference)
@@ -187,18 +167,17 @@ class RankingPanel(QWidget):
             bar=QProgressBar(),
         )
         self.compute, self.stop = self.work.start, self.work.stop
-        self.tables = QPushButton("Tables…")
-        self.report = QPushButton("Report…")
+        self.tables = PushButton("Tables…")
+        self.report = PushButton("Report…")
         self.protocols = FigureTable(stretch_first=False)
         self.averages = FigureTable(stretch_first=False)
         self.statistics = FigureTable(stretch_first=False)
         self.differences = ArrayTable()
         self.plots = (PlotPane(View.PATIENTS), PlotPane(View.QUALITY))
         self.patients = NameTable("Patients", "Filter by patient")
-        self._note, self._why = PlainLabel(), PlainLabel()
-        self._statistics_note = PlainLabel()
+        self.note, self._why, self._statistics_note = (WrappedLabel() for _ in range(3))
         self._shown_differences: list[Difference] = []
-        self._tabs = QTabBar()
+        self.tabs = QTabBar()
         self._upper = QSplitter(Qt.Orientation.Horizontal)
         self._plots = QSplitter(Qt.Orientation.Horizontal)
         self._all = QSplitter(Qt.Orientation.Vertical)
@@ -209,14 +188,9 @@ class RankingPanel(QWidget):
         self.show_hint(HINT)
         self.show_progress(None)
 
-    def note_text(self) -> str:
-        """Return the text about the cohort."""
-        return self._note.text()
-
     def show_hint(self, text: str) -> None:
         """Show a sentence instead of figures of the cohort."""
-        self._note.setText(text)
-        self._note.setVisible(bool(text))
+        self.note.show_text(text)
         self._figures.setVisible(not text)
 
     def show_progress(self, progress: tuple[int, int] | None, *, is_there: bool = False) -> None:
@@ -244,10 +218,6 @@ class RankingPanel(QWidget):
     def plots_in_sight(self) -> list[PlotPane]:
         """Return the plots that there is room for."""
         return [pane for pane in self.plots if not pane.isHidden()]
-
-    def show_page(self, number: int) -> None:
-        """Show tables (0), plots (1) or patients (2) where there is no room for all."""
-        self._tabs.setCurrentIndex(number)
 
     def show_protocols(self, table: ProtocolTable) -> None:
         """Show scores and ranks, a column per protocol."""
@@ -370,10 +340,10 @@ class RankingPanel(QWidget):
     def _arrange(self) -> None:
         width, height = LEAST_WIDE_PX
         is_wide = self.width() >= width and self.height() >= height
-        self._tabs.setVisible(not is_wide)
+        self.tabs.setVisible(not is_wide)
         for number, page in enumerate(self._pages):
-            page.setVisible(is_wide or number == self._tabs.currentIndex())
-        self._upper.setVisible(is_wide or self._tabs.currentIndex() < 2)
+            page.setVisible(is_wide or number == self.tabs.currentIndex())
+        self._upper.setVisible(is_wide or self.tabs.currentIndex() < 2)
         if is_wide:
             self._turn_plots(self.width() // 2, 2 * self.height() // 3)
         else:
@@ -403,9 +373,9 @@ class RankingPanel(QWidget):
         top.addWidget(self.tables)
         top.addWidget(self.report)
         for word in ("Tables", "Plots", "Patients"):
-            self._tabs.addTab(word)
-        self._tabs.setExpanding(False)
-        self._tabs.setDrawBase(False)
+            self.tabs.addTab(word)
+        self.tabs.setExpanding(False)
+        self.tabs.setDrawBase(False)
         for pane in self.plots:
             self._plots.addWidget(pane)
         self._pages = (self._tables_page(), self._plots, self.patients)
@@ -420,13 +390,11 @@ class RankingPanel(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 2)
         layout.addLayout(top)
-        layout.addWidget(self._tabs)
+        layout.addWidget(self.tabs)
         layout.addWidget(self._all, 1)
 
     def _tables_page(self) -> QScrollArea:
         """Make the page of tables, which scrolls down."""
-        for label in (self._note, self._why, self._statistics_note):
-            label.setWordWrap(True)
         self.differences.setMinimumHeight(LEAST_DIFFERENCES_PX)
         rows = QVBoxLayout(self._figures)
         rows.setContentsMargins(0, 0, 0, 0)
@@ -446,7 +414,7 @@ class RankingPanel(QWidget):
         body, page = QWidget(), QScrollArea()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._note)
+        column.addWidget(self.note)
         column.addWidget(self._figures)
         column.addStretch(1)
         page.setWidget(body)
@@ -456,14 +424,9 @@ class RankingPanel(QWidget):
         return page
 
     def _connect(self) -> None:
-        self._tabs.currentChanged.connect(lambda _: self._arrange())
-        for button, signal in (
-            (self.tables, self.tables_wanted),
-            (self.report, self.report_wanted),
-        ):
-            button.clicked.connect(lambda _=False, own=signal: own.emit())
+        self.tabs.currentChanged.connect(lambda _: self._arrange())
         for pane in self.plots:
-            pane.view_chosen.connect(self.plots_changed.emit)
+            pane.menu.chosen.connect(lambda _view: self.plots_changed.emit())
         self.protocols.chosen.connect(lambda target: self.cell_chosen.emit(*target))
         self.differences.cell_activated.connect(lambda row, _column: self._on_difference(row))
         self.patients.table.cell_activated.connect(lambda _row, column: self._on_patient(column))

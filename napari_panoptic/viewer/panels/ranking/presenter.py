@@ -127,15 +127,15 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
             *super().connections(),
             (self.session.settings_changed, self._on_settings),
             (self.session.summary_changed, self._on_summary),
-            (panel.work.start_wanted, self.evaluate),
-            (panel.work.stop_wanted, self._on_stop),
-            (panel.tables_wanted, self._on_tables),
-            (panel.report_wanted, self._on_report),
+            (panel.work.start.pushed, self.evaluate),
+            (panel.work.stop.pushed, self._on_stop),
+            (panel.tables.pushed, self._on_tables),
+            (panel.report.pushed, self._on_report),
             (panel.plots_changed, self.refresh),
             (panel.cell_chosen, self._on_cell),
             (panel.difference_chosen, self._on_difference),
             (panel.patient_chosen, self._on_patient),
-            *((pane.save_wanted, partial(self._save_plot, pane)) for pane in panel.plots),
+            *((pane.save.pushed, partial(self._save_plot, pane)) for pane in panel.plots),
             *((slot.pane.plot.point_chosen, self._on_point) for slot in self._slots),
         ]
 
@@ -345,7 +345,7 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
         """Write ranking, statistics and patients as CSV files."""
         found = self.found
         if found is not None:
-            from napari_panoptic.report.nuclei.ranking_tables import write_ranking_tables
+            from napari_panoptic.report.nuclei.ranking import write_ranking_tables
 
             _report_on(lambda: f"{len(write_ranking_tables(found, folder))} tables are in {folder}")
 

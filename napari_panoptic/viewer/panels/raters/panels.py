@@ -13,12 +13,10 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QFormLayout,
     QGridLayout,
     QHBoxLayout,
     QPushButton,
-    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -29,26 +27,22 @@ from napari_panoptic.nuclei.display.palette import hex_colour
 from napari_panoptic.raters.cohort import RatedCohort, RatersSettings
 from napari_panoptic.raters.levels import Comparison, RaterAgreement, Standing, standing
 from napari_panoptic.raters.objects import ObjectAgreement
-from napari_panoptic.raters.outlines import (
+from napari_panoptic.raters.slice_outlines import (
     DIVIDED_COLOUR,
     PREDICTION_COLOURS,
     REFERENCE_COLOURS,
+    Shown,
     level_colours,
     rater_colour,
 )
-from napari_panoptic.raters.slice_outlines import Shown
 from napari_panoptic.report.text import UNDEFINED, count, ratio
 from napari_panoptic.viewer.kit.array_table import Column
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
+from napari_panoptic.viewer.kit.layouts import ScrollPanel
+from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
-from napari_panoptic.viewer.kit.widgets import (
-    COMPACT_COMBO,
-    Cell,
-    ElidedLabel,
-    Figure,
-    FigureTable,
-    heading,
-)
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
 from napari_panoptic.viewer.panels.places import PlaceNavigator, figure_column, name_column
 from napari_panoptic.viewer.panels.raters.strips import SliceStrip, SpreadStrip
 
@@ -79,29 +73,17 @@ _SHOWN_MEANINGS = {
 class CasesPanel(PlaceNavigator):
     """A menu of structures, the cases, worst first, and the teams."""
 
-    open_wanted = Signal()
-    structure_chosen = Signal(str)
-
     def __init__(self, cohort: RatedCohort) -> None:
         super().__init__("case", with_patients=False)
         self._teams, self._team = cohort.teams, ""
         self._cases: tuple[str, ...] = ()
         self._rows: Mapping[tuple[str, str], Mapping[str, object]] = {}
         self._unread: Collection[str] = ()
-        self.open = QPushButton("Open cohort…")
-        self.open.setToolTip("Choose a folder with images, annotations and predictions.")
-        self.open.clicked.connect(lambda _=False: self.open_wanted.emit())
-        self.structures = QComboBox()
-        for name in cohort.structures:
-            self.structures.addItem(shown(name), name)
-        self.structures.setStyleSheet(COMPACT_COMBO)
-        self.structures.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        self.open = PushButton(
+            "Open cohort…", "Choose a folder with images, annotations and predictions."
         )
+        self.structures = ChoiceBox([Choice(name, name) for name in cohort.structures]).shrinkable()
         self.structures.setMinimumContentsLength(10)
-        self.structures.activated.connect(
-            lambda _: self.structure_chosen.emit(self.structures.currentData())
-        )
         form = QFormLayout()
         form.addRow(self.open)
         form.addRow("Structure", self.structures)
@@ -195,7 +177,7 @@ class CasesPanel(PlaceNavigator):
         return f"Prediction {state}." if state else "Not evaluated yet."
 
 
-class LevelsPanel(QScrollArea):
+class LevelsPanel(ScrollPanel):
     """The average, Dice at each level, and what is drawn."""
 
     level_chosen = Signal(int)
@@ -203,7 +185,7 @@ class LevelsPanel(QScrollArea):
     shown_changed = Signal(object)
 
     def __init__(self, settings: RatersSettings, shown: set[Shown]) -> None:
-        super().__init__()
+        super().__init__(margins_px=(6, 4, 6, 4), spacing_px=None)
         self._settings = settings
         self.average = Figure("Dice", "Average of Dice over the levels.", large=True)
         self.brier = Figure(
@@ -227,18 +209,13 @@ class LevelsPanel(QScrollArea):
             box.setToolTip(_SHOWN_MEANINGS[what])
             box.toggled.connect(self._on_shown)
             grid.addWidget(box, number // 2, number % 2)
-        inner = QWidget()
-        layout = QVBoxLayout(inner)
-        layout.setContentsMargins(6, 4, 6, 4)
+        layout = self._rows
         layout.addLayout(figures)
         layout.addWidget(self.table)
         layout.addWidget(self.only)
         layout.addWidget(heading("Over the image"))
         layout.addLayout(grid)
         layout.addStretch(1)
-        self.setWidget(inner)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QScrollArea.Shape.NoFrame)
 
     def show_figures(
         self,
@@ -305,8 +282,7 @@ class SlicesPanel(QWidget):
         self._current = 0
         self._why_none = ""
         self.strip = SliceStrip()
-        self.note = PlainLabel()
-        self.note.setWordWrap(True)
+        self.note = WrappedLabel()
         self.worst = QPushButton("Next worst slice")
         self.worst.setToolTip(
             "The lowest Dice among the slices in which a rater marked something, then the next "
@@ -366,25 +342,22 @@ class SlicesPanel(QWidget):
         self.note.setText(text)
 
 
-class RatersPanel(QScrollArea):
+class RatersPanel(ScrollPanel):
     """The team among the raters, and each two raters compared."""
 
     rater_chosen = Signal(object)
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(margins_px=(6, 4, 6, 4), spacing_px=None)
         self._chosen: int | None = None
         self.strip = SpreadStrip()
-        self.note = PlainLabel()
-        self.note.setWordWrap(True)
+        self.note = WrappedLabel()
         self.pairs = FigureTable(stretch_first=False)
         self.pairs.chosen.connect(self._on_rater)
         self.quality = FigureTable(stretch_first=False)
         self._pairs_title = heading("Dice of each pair of raters")
         self._quality_title = heading("Objects: PQ above, F1 below the diagonal")
-        inner = QWidget()
-        layout = QVBoxLayout(inner)
-        layout.setContentsMargins(6, 4, 6, 4)
+        layout = self._rows
         title = "Each rater against the mean of the others"
         for label in (
             head := heading(title, "Dice, averaged over the levels."),
@@ -399,9 +372,6 @@ class RatersPanel(QScrollArea):
         layout.addWidget(self._quality_title)
         layout.addWidget(self.quality)
         layout.addStretch(1)
-        self.setWidget(inner)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
     def show_raters(
@@ -478,29 +448,25 @@ class RaterTitle(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._title = ElidedLabel()
-        self._notes = NotesButton(
+        self.notes = NotesButton(
             "Problems in the files of this case. Click for the list.", self.notes_clicked.emit
         )
         self.keys = KeysButton(self, self.keys_clicked.emit)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(6, 2, 6, 2)
         layout.addWidget(self._title, 1)
-        layout.addWidget(self._notes)
+        layout.addWidget(self.notes)
         layout.addWidget(self.keys)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_title(self, text: str, findings: Sequence[Finding] = ()) -> None:
         """Show what is looked at, and how much was odd in its files."""
         self._title.set_text(text, tooltip="\n".join(finding.message for finding in findings))
-        self._notes.show_count(len(findings))
+        self.notes.show_count(len(findings))
 
     def text(self) -> str:
         """Return the text."""
         return self._title.text()
-
-    def notes_text(self) -> str:
-        """Return the text of the notes button; empty if it is hidden."""
-        return self._notes.said()
 
 
 class RaterLegend(RichLabel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,29 @@ class ChosenObjects:
         return [] if selection is None else [(selection.side, selection.row)]
 
 
+@dataclass(frozen=True)
+class UnderReview:
+    """A cohort under review: what the helpers of the review share.
+
+    Parameters
+    ----------
+    around
+        The session and the desk.
+    panel
+        The panel of the review.
+    reviewing, verdicts
+        The review.
+    chosen
+        The objects that a verdict applies to.
+    """
+
+    around: Surroundings
+    panel: ReviewPanel
+    reviewing: Reviewing
+    verdicts: CohortVerdicts
+    chosen: ChosenObjects
+
+
 ObjectName = tuple[str, str, str, str, int]
 """Reviewer, region, team, side and id of an object."""
 
@@ -150,32 +174,13 @@ def _is_draft(line: Any) -> bool:
 
 
 class ReviewDetails:
-    """The tags and the note of the objects that a verdict applies to.
+    """The tags and the note of the objects that a verdict applies to."""
 
-    Parameters
-    ----------
-    root
-        The folder of the cohort, for which drafts are remembered.
-    panel
-        The fields.
-    reviewing, verdicts
-        The review.
-    chosen
-        The objects.
-    """
-
-    def __init__(
-        self,
-        root: Path,
-        panel: ReviewPanel,
-        reviewing: Reviewing,
-        verdicts: CohortVerdicts,
-        chosen: ChosenObjects,
-    ) -> None:
-        self._panel, self._reviewing = panel, reviewing
-        self._verdicts, self._chosen = verdicts, chosen
-        self._drafts = Drafts.read(root)
-        panel.tags.offer(PREFERENCES.tags)
+    def __init__(self, review: UnderReview) -> None:
+        self._panel, self._reviewing = review.panel, review.reviewing
+        self._verdicts, self._chosen = review.verdicts, review.chosen
+        self._drafts = Drafts.read(review.around.session.cohort.root)
+        self._panel.tags.offer(PREFERENCES.tags)
 
     def write(self) -> None:
         """Remember the drafts for the next window."""

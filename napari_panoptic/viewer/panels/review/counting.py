@@ -10,7 +10,6 @@ from psygnal import Signal
 
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.judged import Judged, Subjects
 from napari_panoptic.review.progress import (
     RegionLine,
@@ -19,12 +18,12 @@ from napari_panoptic.review.progress import (
     line_of,
     line_without_verdicts,
 )
-from napari_panoptic.review.reviewing import Reviewing, read_verdicts
+from napari_panoptic.review.reviewing import read_verdicts
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.viewer.jobs.jobs import FORESEEN, Job, Stream
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.review.panel import BeforeAfter, ReviewPanel
+from napari_panoptic.viewer.panels.review.chosen import UnderReview
+from napari_panoptic.viewer.panels.review.panel import BeforeAfter
 from napari_panoptic.viewer.panels.seen_part import Sight
 
 
@@ -139,29 +138,18 @@ class ReviewCounting:
 
     Parameters
     ----------
-    around
-        The session and the desk.
-    panel
-        Where they are shown.
-    reviewing, verdicts
+    review
         The review.
     sight
         Whether the panel is visible.
     """
 
-    def __init__(
-        self,
-        around: Surroundings,
-        panel: ReviewPanel,
-        reviewing: Reviewing,
-        verdicts: CohortVerdicts,
-        sight: Sight,
-    ) -> None:
-        self._session, self._link = around.session, around.link
-        self._panel, self._reviewing, self._sight = panel, reviewing, sight
-        self._verdicts = verdicts
+    def __init__(self, review: UnderReview, sight: Sight) -> None:
+        self._session, self._link = review.around.session, review.around.link
+        self._panel, self._reviewing = review.panel, review.reviewing
+        self._verdicts, self._sight = review.verdicts, sight
         self._shown: dict[str, int] = {}
-        self._lines = ReviewLines(around.session.cohort)
+        self._lines = ReviewLines(self._session.cohort)
         self._lines.changed.connect(self.show)
         self.is_stale = True
 

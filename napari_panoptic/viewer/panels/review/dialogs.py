@@ -23,9 +23,9 @@ from napari_panoptic.nuclei.display.glossary import KAPPA_MEANING, VERDICT_MEANI
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import Cell, FigureTable
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 
 TOO_FEW = (
     "Two reviewers are needed, and only one name has verdicts so far. Let a second person open "
@@ -60,9 +60,7 @@ class CompareDialog(QDialog):
         self.go = QPushButton("Compare")
         self.decide, self.export = QPushButton("Decide disagreements"), QPushButton("Export…")
         self.export.setToolTip("Write the verdicts of both, the decisions and kappa as CSV.")
-        self._intro, self._kappa = PlainLabel(BLIND), PlainLabel()
-        self._intro.setWordWrap(True)
-        self._kappa.setWordWrap(True)
+        self.intro, self._kappa = WrappedLabel(BLIND), WrappedLabel()
         self._kappa.setToolTip(KAPPA_MEANING)
         self._table = FigureTable()
         self.list = _list(("Object", "", "", "Decision", "Region", "Team", "Notes"))
@@ -79,17 +77,13 @@ class CompareDialog(QDialog):
         head.setLayout(row)
         row.setContentsMargins(0, 0, 0, 0)
         self._actions = FlowBar(self.decide, self.export)
-        _lay_out(self, self._intro, head, self._kappa, self._table, self.list, self._actions)
+        _lay_out(self, self.intro, head, self._kappa, self._table, self.list, self._actions)
         self.resize(680, 480)
         self._clear()
 
     def text(self) -> str:
         """Return the text about the agreement."""
         return self._kappa.text()
-
-    def intro(self) -> str:
-        """Return the sentence above the menus."""
-        return self._intro.text()
 
     def lines(self) -> list[list[str]]:
         """Return the disagreements listed."""
@@ -121,7 +115,7 @@ class CompareDialog(QDialog):
         others = [name for name in reviewers if name != self.first.currentData()]
         self.second.setCurrentIndex(self.second.findData(others[0]) if others else 0)
         self.go.setEnabled(bool(others))
-        self._intro.setText(BLIND if others else TOO_FEW)
+        self.intro.setText(BLIND if others else TOO_FEW)
         self._clear()
 
     def show_agreement(self, found: ReviewerAgreement) -> None:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Protocol
 
 from qtpy.QtCore import QTimer
-from qtpy.QtWidgets import QFileDialog, QWidget
+from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, write_geojson
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -33,7 +32,7 @@ from napari_panoptic.review.watch import Looked
 from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.shown import show_error, show_info
-from napari_panoptic.viewer.panels.review.panel import ReviewPanel
+from napari_panoptic.viewer.panels.review.chosen import UnderReview
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 
@@ -42,21 +41,16 @@ class ReviewPlaces:
 
     Parameters
     ----------
-    root
-        The folder of the cohort, for which the choice is remembered.
-    reviewing
-        The review.
-    parent
-        The parent of dialogs.
+    review
+        The review; the choice is remembered for its cohort.
     changing
         Called before another file is used.
     """
 
-    def __init__(
-        self, root: Path, reviewing: Reviewing, parent: QWidget, changing: Callable[[], None]
-    ) -> None:
-        self._root, self._reviewing = root, reviewing
-        self._parent, self._changing = parent, changing
+    def __init__(self, review: UnderReview, changing: Callable[[], None]) -> None:
+        self._root = review.around.session.cohort.root
+        self._reviewing, self._parent = review.reviewing, review.panel
+        self._changing = changing
 
     def choose(self) -> None:
         """Ask for a file, new or existing."""
@@ -137,19 +131,15 @@ class ReviewWriting:
 
     Parameters
     ----------
-    session, reviewing
-        What is written.
-    panel
-        The parent of dialogs.
+    review
+        The review that is written.
     say
         Shows the outcome.
     """
 
-    def __init__(
-        self, session: Session, reviewing: Reviewing, panel: ReviewPanel, say: _Say
-    ) -> None:
-        self._session, self._reviewing = session, reviewing
-        self._panel, self._say = panel, say
+    def __init__(self, review: UnderReview, say: _Say) -> None:
+        self._session, self._reviewing = review.around.session, review.reviewing
+        self._panel, self._say = review.panel, say
         self._jobs = Several()
         self._is_closed = False
 

@@ -6,18 +6,14 @@ from collections.abc import Callable, Sequence
 
 from napari_panoptic.nuclei.display.glossary import VERDICT_WORDS
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
-from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.identity import Subject
 from napari_panoptic.review.judged import Object
-from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Adjudication, ReviewerAgreement, ReviewRecord
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.kit.widgets import show_in_front
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.review.chosen import ChosenObjects
+from napari_panoptic.viewer.panels.review.chosen import UnderReview
 from napari_panoptic.viewer.panels.review.history import object_name
-from napari_panoptic.viewer.panels.review.panel import ReviewPanel
 from napari_panoptic.viewer.state.preferences import Queue
 
 
@@ -26,18 +22,14 @@ class Adjudicating:
 
     Parameters
     ----------
-    reviewing
+    review
         The review.
-    panel
-        The panel.
     changed
         Called when deciding has begun or ended.
     """
 
-    def __init__(
-        self, reviewing: Reviewing, panel: ReviewPanel, changed: Callable[[], None]
-    ) -> None:
-        self._reviewing, self._panel = reviewing, panel
+    def __init__(self, review: UnderReview, changed: Callable[[], None]) -> None:
+        self._reviewing, self._panel = review.reviewing, review.panel
         self._changed = changed
         self._adjudication: Adjudication | None = None
 
@@ -132,34 +124,21 @@ class GoingOn:
 
     Parameters
     ----------
-    around
-        The session and the desk.
-    panel
-        Where the end of the queue is shown, besides the line above the image.
-    reviewing, verdicts
-        The review.
+    review
+        The review; the end of the queue is shown in its panel and above the image.
     adjudicating
         The disagreements, if the user decides between two reviewers.
-    chosen
-        The objects that a verdict applies to.
     """
 
-    def __init__(
-        self,
-        around: Surroundings,
-        panel: ReviewPanel,
-        reviewing: Reviewing,
-        verdicts: CohortVerdicts,
-        adjudicating: Adjudicating,
-        chosen: ChosenObjects,
-    ) -> None:
-        self._session, self._link = around.session, around.link
-        self._panel, self._reviewing, self._verdicts = panel, reviewing, verdicts
-        self._adjudicating, self._chosen = adjudicating, chosen
+    def __init__(self, review: UnderReview, adjudicating: Adjudicating) -> None:
+        self._session, self._link = review.around.session, review.around.link
+        self._panel, self._reviewing = review.panel, review.reviewing
+        self._verdicts, self._chosen = review.verdicts, review.chosen
+        self._adjudicating = adjudicating
         self._wanted: ReviewRecord | None = None
         # The objects of the last verdict, until the user selects others.
         self._judged_last: tuple[FailureName | None, ...] = ()
-        panel.show_end("")
+        self._panel.show_end("")
 
     @property
     def is_refused(self) -> bool:

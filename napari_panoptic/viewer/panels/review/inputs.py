@@ -28,7 +28,7 @@ from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.tags import STARTING_TAGS, joined_tags, split_tags, toggled
 from napari_panoptic.viewer.kit.choice_menus import TickMenu
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import opens_menu
 
 VERDICT_KEYS: Mapping[Verdict, str] = {
@@ -51,6 +51,15 @@ def verdict_title(verdict: Verdict) -> str:
     """Return the words of a verdict in sentence case."""
     words = VERDICT_WORDS[verdict]
     return words[:1].upper() + words[1:]
+
+
+class StateLine(WrappedLabel):
+    """The outcome of the last action; hidden if there is none."""
+
+    def show_state(self, text: str, *, saved: bool | None = None) -> None:
+        """Show the outcome; pass `saved` only for a verdict: whether it is on disk."""
+        sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
+        self.show_text(f"{sign}{text}" if text else "")
 
 
 class VerdictButtons(QWidget):

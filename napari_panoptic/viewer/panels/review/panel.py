@@ -7,20 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from psygnal import Signal, SignalInstance
+from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
-    QAbstractButton,
     QCheckBox,
-    QFrame,
     QGridLayout,
     QHBoxLayout,
     QMenu,
     QProgressBar,
-    QPushButton,
-    QScrollArea,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -29,14 +24,20 @@ from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.verdicts import ReviewRecord, Share
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
-from napari_panoptic.viewer.kit.widgets import Cell, ElidedLabel, FigureTable, opens_menu
+from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, Section, stack
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, opens_menu
 from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
 from napari_panoptic.viewer.panels.review.history import HistoryList
-from napari_panoptic.viewer.panels.review.inputs import Line, NoteField, TagField, VerdictButtons
-from napari_panoptic.viewer.panels.review.section import Section
+from napari_panoptic.viewer.panels.review.inputs import (
+    Line,
+    NoteField,
+    StateLine,
+    TagField,
+    VerdictButtons,
+)
 
 UNDO_KEY = f"Alt-{len(VERDICTS) + 1}"
 NOTHING_TO_JUDGE = (
@@ -62,61 +63,48 @@ class BeforeAfter:
     after: Mapping[str, float]
 
 
-class ReviewPanel(QScrollArea):
+class ReviewPanel(ScrollPanel):
     """The widget of the review; it shows and reports, and decides nothing."""
 
     named = Signal(str)
-    verdict_given = Signal(Verdict)
     details_changed = Signal()
     details_typed = Signal()
     typing_ended = Signal()  # Enter or Esc in a field
-    undo_wanted = Signal()
-    withdrawal_wanted = Signal()
-    next_wanted = Signal()
     goes_on_changed = Signal(bool)
-    place_wanted = Signal()
-    suggestion_wanted = Signal()
-    retry_wanted = Signal()
-    record_chosen = Signal(ReviewRecord)
-    comparison_wanted = Signal()
-    adjudication_ended = Signal()
     csv_wanted = Signal(bool)
     geojson_wanted = Signal()
-    stop_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        super().__init__(parent, margins_px=(8, 4, 8, 4), spacing_px=5)
         self.settings = Section("Reviewer")
         self.name = Line()
-        self.same = QPushButton()
+        self.same = PushButton()
         self.verdicts = VerdictButtons()
         self.note, self.tags = NoteField(), TagField()
-        self.undo = QPushButton(f"Undo   {key_text(UNDO_KEY)}")
-        self.withdrawal = QPushButton("Withdraw")
-        self.following = QPushButton("Next open")
-        self.compare = QPushButton("Compare reviewers…")
+        self.undo = PushButton(f"Undo   {key_text(UNDO_KEY)}")
+        self.withdrawal = PushButton("Withdraw")
+        self.following = PushButton("Next open")
+        self.compare = PushButton("Compare reviewers…")
         self.compare_dialog = CompareDialog(self)
         self.goes_on = QCheckBox("Next after a verdict")
-        self.place = QPushButton("Change file…")
-        self.suggestion = QPushButton("Use my own folder")
-        self.retry = QPushButton("Try again")
+        self.place = PushButton("Change file…")
+        self.suggestion = PushButton("Use my own folder")
+        self.retry = PushButton("Try again")
         self.region_progress, self.cohort_progress = QProgressBar(), QProgressBar()
-        self.stop = QPushButton("Stop")
+        self.stop = PushButton("Stop")
         self.history = HistoryList()
-        self.what_if = Section("If the verdicts were right")
-        self.end_adjudication = QPushButton("Stop deciding")
-        self._object = ElidedLabel(NO_OBJECT)
-        self._state = PlainLabel()
+        self.what_if = Section("If the verdicts were right", WHAT_IF)
+        self.end_adjudication = PushButton("Stop deciding")
+        self.object_title = ElidedLabel(NO_OBJECT)
+        self.state = StateLine()
         self._draft = PlainLabel("draft")
-        self._where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
-        self._who = PlainLabel(WHO)
+        self.where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
+        self._who = WrappedLabel(WHO)
         self._problem, self._adjudication = QWidget(), QWidget()
-        self._problem_text = PlainLabel()
-        self._adjudicated, self._opinions = PlainLabel(), PlainLabel()
+        self._problem_text = WrappedLabel()
+        self._adjudicated, self._opinions = WrappedLabel(), WrappedLabel()
         self._figures = FigureTable()
-        self._figures_hint = PlainLabel(
+        self._figures_hint = WrappedLabel(
             "Shows how the verdicts “prediction right” would change the figures."
         )
         self._export = QToolButton()
@@ -147,7 +135,7 @@ class ReviewPanel(QScrollArea):
         self.same.setToolTip(shown(f"Review as {previous}, who reviewed last."))
         self.settings.set_title(f"Reviewer: {name}" if name else "Reviewer")
         if not name:
-            self.settings.expand(animate=False)
+            self.settings.fold.setChecked(True)
         self.verdicts.show_reviewer(name)
 
     def show_object(
@@ -177,7 +165,7 @@ class ReviewPanel(QScrollArea):
         draft
             Tags and note that were typed but are not kept with a verdict.
         """
-        self._object.set_text(title or hint or NO_OBJECT)
+        self.object_title.set_text(title or hint or NO_OBJECT)
         self.verdicts.show_verdict(verdict, enabled=title is not None)
         self.withdrawal.setEnabled(record is not None)
         kept = ("", "") if record is None else (record.tag, record.note)
@@ -197,22 +185,15 @@ class ReviewPanel(QScrollArea):
         """Show between whom is decided, and their verdicts on the object; empty hides it."""
         self._adjudication.setVisible(bool(text))
         self._adjudicated.setText(text)
-        self._opinions.setText(opinions)
-        self._opinions.setVisible(bool(opinions))
-
-    def show_state(self, text: str, *, saved: bool | None) -> None:
-        """Show the state of the last verdict; `saved` only if it is on disk."""
-        sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
-        self._state.setText(f"{sign}{text}")
-        self._state.setVisible(bool(text))
+        self._opinions.show_text(opinions)
 
     def show_place(self, path: Path | None, *, is_there: bool) -> None:
         """Show where verdicts are kept."""
         if path is None:
-            self._where.set_text("")
+            self.where.set_text("")
             return
         verb = "Kept in" if is_there else "Will be kept in"
-        self._where.set_text(f"{verb} {path.parent.name}/{path.name}", tooltip=str(path))
+        self.where.set_text(f"{verb} {path.parent.name}/{path.name}", tooltip=str(path))
 
     def show_problem(self, text: str, *, suggestion: Path | None = None) -> None:
         """Show why the review file cannot be used, and what to do; nothing if it can."""
@@ -275,23 +256,11 @@ class ReviewPanel(QScrollArea):
 
     # Texts, for tests and screen readers.
 
-    def state_text(self) -> str:
-        """Return the text about the last verdict."""
-        return self._state.text()
-
-    def object_text(self) -> str:
-        """Return the text about the selected object."""
-        return self._object.text()
-
     def adjudication_text(self) -> str:
         """Return between whom is decided and their verdicts; empty in an own review."""
         if self._adjudication.isHidden():
             return ""
         return f"{self._adjudicated.text()}\n{self._opinions.text()}".strip()
-
-    def place_text(self) -> str:
-        """Return the text about the place of the verdicts."""
-        return self._where.text()
 
     def problem_text(self) -> str:
         """Return why the file cannot be used; empty if it can."""
@@ -317,7 +286,7 @@ class ReviewPanel(QScrollArea):
 
     def ask_for_name(self) -> None:
         """Put the cursor where the reviewer's name is to be entered."""
-        self.settings.expand(animate=False)
+        self.settings.fold.setChecked(True)
         self.verticalScrollBar().setValue(0)  # type: ignore[union-attr]
         self.name.setFocus()
 
@@ -368,42 +337,32 @@ class ReviewPanel(QScrollArea):
         ]
 
     def _lay_out(self) -> None:
-        wrapped = (self._who, self._figures_hint, self._state, self._problem_text)
-        for label in (*wrapped, self._adjudicated, self._opinions):
-            label.setWordWrap(True)
-        self._object.setStyleSheet("font-weight: bold")
+        self.object_title.setStyleSheet("font-weight: bold")
         self._fill_sections()
-        body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(8, 4, 8, 4)
-        layout.setSpacing(5)
+        layout = self._rows
         layout.addWidget(self._problem)
         layout.addWidget(self.settings)
         layout.addWidget(self._adjudication)
-        layout.addWidget(self._object)
+        layout.addWidget(self.object_title)
         layout.addWidget(self.verdicts)
         layout.addLayout(self._details())
-        layout.addWidget(self._state)
+        layout.addWidget(self.state)
         actions = (self.undo, self.withdrawal, self.following, self._export)
         layout.addWidget(FlowBar(*actions, self.goes_on))
         layout.addWidget(self.region_progress)
         layout.addLayout(_row((self.cohort_progress, 1), self.stop))
         layout.addWidget(self.history, 1)
         layout.addWidget(self.what_if)
-        self.setWidget(body)
 
     def _fill_sections(self) -> None:
-        _stacked(self._problem, self._problem_text, FlowBar(self.suggestion, self.retry))
+        stack(self._problem, self._problem_text, FlowBar(self.suggestion, self.retry))
         self._problem.setVisible(False)
-        _stacked(
-            self._adjudication, self._adjudicated, self._opinions, FlowBar(self.end_adjudication)
-        )
+        stack(self._adjudication, self._adjudicated, self._opinions, FlowBar(self.end_adjudication))
         self.settings.add(self._who)
         self.settings.add(_boxed(PlainLabel("Name"), (self.name, 1)))
         self.settings.add(FlowBar(self.same))
-        self.settings.add(self._where)
+        self.settings.add(self.where)
         self.settings.add(FlowBar(self.place, self.compare))
-        self.what_if.toggleButton().setToolTip(WHAT_IF)
         self.what_if.add(self._figures_hint)
         self.what_if.add(self._figures)
 
@@ -423,28 +382,13 @@ class ReviewPanel(QScrollArea):
         self.name.editingFinished.connect(self._on_name)
         self.name.returnPressed.connect(self.typing_ended.emit)
         self.name.escaped.connect(self.typing_ended.emit)
-        self.verdicts.given.connect(self.verdict_given.emit)
-        self.history.record_chosen.connect(self.record_chosen.emit)
         for field in (self.note, self.tags):
             field.edited.connect(self._on_typed)
             field.entered.connect(self._on_details)
             # Enter and Esc leave the field: N and its like would otherwise go into the text.
             field.entered.connect(self.typing_ended.emit)
             field.escaped.connect(self.typing_ended.emit)
-        self.same.clicked.connect(lambda _=False: self._on_same())
-        pushed: tuple[tuple[QAbstractButton, SignalInstance], ...] = (
-            (self.undo, self.undo_wanted),
-            (self.withdrawal, self.withdrawal_wanted),
-            (self.following, self.next_wanted),
-            (self.compare, self.comparison_wanted),
-            (self.end_adjudication, self.adjudication_ended),
-            (self.place, self.place_wanted),
-            (self.suggestion, self.suggestion_wanted),
-            (self.retry, self.retry_wanted),
-            (self.stop, self.stop_wanted),
-        )
-        for pushed_button, signal in pushed:
-            pushed_button.clicked.connect(lambda _=False, s=signal: s.emit())
+        self.same.pushed.connect(self._on_same)
         self.goes_on.toggled.connect(lambda on: self.goes_on_changed.emit(on))
 
     def _on_name(self) -> None:
@@ -499,10 +443,3 @@ def _boxed(*widgets: QWidget | tuple[QWidget, int]) -> QWidget:
     row.setContentsMargins(0, 0, 0, 0)
     box.setLayout(row)
     return box
-
-
-def _stacked(box: QWidget, *widgets: QWidget) -> None:
-    layout = QVBoxLayout(box)
-    layout.setContentsMargins(0, 0, 0, 0)
-    for widget in widgets:
-        layout.addWidget(widget)

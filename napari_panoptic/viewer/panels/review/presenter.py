@@ -20,7 +20,7 @@ from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections, Presenter
-from napari_panoptic.viewer.panels.review.chosen import ChosenObjects, ReviewDetails
+from napari_panoptic.viewer.panels.review.chosen import ChosenObjects, ReviewDetails, UnderReview
 from napari_panoptic.viewer.panels.review.counting import ReviewCounting
 from napari_panoptic.viewer.panels.review.files import FileWatch, ReviewPlaces, ReviewWriting
 from napari_panoptic.viewer.panels.review.going_on import Adjudicating, GoingOn
@@ -77,26 +77,17 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             around.session, reviewer=state.reviewer, path=path, window=state.window
         )
         self.verdicts = CohortVerdicts(around.session, self.reviewing)
-        self.counting = ReviewCounting(around, panel, self.reviewing, self.verdicts, self._sight)
-        self.writing = ReviewWriting(around.session, self.reviewing, panel, self.say)
-        self.watch = FileWatch(self.reviewing, self._on_changed_elsewhere)
-        self._places = ReviewPlaces(root, self.reviewing, panel, self._on_other_file)
-        self._adjudicating = Adjudicating(self.reviewing, panel, self._on_adjudication)
         self._chosen = ChosenObjects(around)
-        self._details = ReviewDetails(root, panel, self.reviewing, self.verdicts, self._chosen)
-        self._going_on = GoingOn(
-            around, panel, self.reviewing, self.verdicts, self._adjudicating, self._chosen
-        )
+        review = UnderReview(around, panel, self.reviewing, self.verdicts, self._chosen)
+        self.counting = ReviewCounting(review, self._sight)
+        self.writing = ReviewWriting(review, self.say)
+        self.watch = FileWatch(self.reviewing, self._on_changed_elsewhere)
+        self._places = ReviewPlaces(review, self._on_other_file)
+        self._adjudicating = Adjudicating(review, self._on_adjudication)
+        self._details = ReviewDetails(review)
+        self._going_on = GoingOn(review, self._adjudicating)
+        self._showing = ReviewShowing(review, self._adjudicating, self._details)
         self._saved: ReviewRecord | None = None
-        self._showing = ReviewShowing(
-            around,
-            panel,
-            self.reviewing,
-            self.verdicts,
-            self._adjudicating,
-            self._chosen,
-            self._details,
-        )
         panel.goes_on.setChecked(PREFERENCES.goes_on)
         self.say("")
 
@@ -140,23 +131,23 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             (self.reviewing.failed, self._on_failed),
             (self.reviewing.noticed, self._on_noticed),
             (panel.named, self._on_named),
-            (panel.verdict_given, self.give),
+            (panel.verdicts.given, self.give),
             (panel.details_changed, self._on_details),
             (panel.details_typed, self._details.keep_typed),
             (panel.typing_ended, self.return_keys),
-            (panel.undo_wanted, self.undo),
-            (panel.withdrawal_wanted, self.withdraw),
-            (panel.next_wanted, self.go_on),
+            (panel.undo.pushed, self.undo),
+            (panel.withdrawal.pushed, self.withdraw),
+            (panel.following.pushed, self.go_on),
             (panel.goes_on_changed, self._on_goes_on),
-            (panel.place_wanted, self._places.choose),
-            (panel.suggestion_wanted, self._places.use_suggestion),
-            (panel.retry_wanted, self.reviewing.try_again),
-            (panel.record_chosen, go_to),
-            (panel.comparison_wanted, self._adjudicating.compare),
-            (panel.adjudication_ended, self._adjudicating.end),
+            (panel.place.pushed, self._places.choose),
+            (panel.suggestion.pushed, self._places.use_suggestion),
+            (panel.retry.pushed, self.reviewing.try_again),
+            (panel.history.record_chosen, go_to),
+            (panel.compare.pushed, self._adjudicating.compare),
+            (panel.end_adjudication.pushed, self._adjudicating.end),
             (panel.csv_wanted, self._on_csv),
             (panel.geojson_wanted, self.writing.write_region),
-            (panel.stop_wanted, self.counting.stop),
+            (panel.stop.pushed, self.counting.stop),
             (dialog.record_chosen, go_to),
             (dialog.adjudication_wanted, self._adjudicating.begin),
             (dialog.export_wanted, self.writing.write_agreement),
@@ -255,7 +246,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
     def say(self, text: str, *, saved: bool | None = None) -> None:
         """Show the state of a verdict in the panel; no verdict is then shown as saved."""
         self._saved = None
-        self.panel.show_state(text, saved=saved)
+        self.panel.state.show_state(text, saved=saved)
 
     def _on_details(self) -> None:
         """Save tags and note with the verdicts that the objects have."""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from napari_panoptic.nuclei.display.object_rows import GivenVerdicts
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.file import may_be_there
 from napari_panoptic.review.judged import Judged
-from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import ReviewRecord, Role
 from napari_panoptic.viewer.panels import slide_texts
-from napari_panoptic.viewer.panels.around import Surroundings
-from napari_panoptic.viewer.panels.review.chosen import ChosenObjects, ReviewDetails
+from napari_panoptic.viewer.panels.review.chosen import ReviewDetails, UnderReview
 from napari_panoptic.viewer.panels.review.going_on import Adjudicating
-from napari_panoptic.viewer.panels.review.panel import NOTHING_TO_JUDGE, ReviewPanel
+from napari_panoptic.viewer.panels.review.panel import NOTHING_TO_JUDGE
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -23,29 +20,21 @@ class ReviewShowing:
 
     Parameters
     ----------
-    around
-        The session and the desk.
-    panel
-        Where all but the table's verdicts are shown.
-    reviewing, verdicts, adjudicating
+    review
         The review.
-    chosen, details
-        What a verdict applies to, and its tags and note.
+    adjudicating
+        The disagreements, if the user decides between two reviewers.
+    details
+        Tags and note of the objects that a verdict applies to.
     """
 
     def __init__(
-        self,
-        around: Surroundings,
-        panel: ReviewPanel,
-        reviewing: Reviewing,
-        verdicts: CohortVerdicts,
-        adjudicating: Adjudicating,
-        chosen: ChosenObjects,
-        details: ReviewDetails,
+        self, review: UnderReview, adjudicating: Adjudicating, details: ReviewDetails
     ) -> None:
-        self._session, self._link, self._panel = around.session, around.link, panel
-        self._reviewing, self._verdicts = reviewing, verdicts
-        self._adjudicating, self._chosen, self._details = adjudicating, chosen, details
+        self._session, self._link = review.around.session, review.around.link
+        self._panel, self._reviewing = review.panel, review.reviewing
+        self._verdicts, self._chosen = review.verdicts, review.chosen
+        self._adjudicating, self._details = adjudicating, details
         self._shown: tuple[object, ...] = ()
 
     def show_place(self) -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
-    QFrame,
     QHBoxLayout,
-    QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
+from napari_panoptic.viewer.kit.layouts import ScrollPanel
 from napari_panoptic.viewer.kit.plot_view import PlotView
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
+from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.slices.panel import SliceLine, SliceList
 
@@ -43,21 +41,16 @@ NO_SCORES_AT_ALL = (
 _LEAST_LIST_PX, _LEAST_PLOT_PX = 110, 190
 
 
-class ScoresPanel(QScrollArea):
+class ScoresPanel(ScrollPanel):
     """A threshold for the region on the screen, and statistics of the scores over the cohort."""
-
-    reset_wanted = Signal()
-    gallery_wanted = Signal()
-    plot_chosen = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.slider = NumberSlider(0.0, 1.0, step=0.01, decimals=3)
         self.slider.setToolTip("Predictions with a lower score are left out of this region.")
         self.slider.setAccessibleName("Threshold of the score")
-        self.reset = QPushButton("Reset")
-        self.reset.setToolTip("Show all predictions again.")
-        self.state, self.headline = PlainLabel(), PlainLabel()
+        self.reset = PushButton("Reset", "Show all predictions again.")
+        self.state, self.headline = WrappedLabel(), WrappedLabel()
         self.work = WorkControls(
             "Evaluate",
             "Evaluate scores over the cohort, from the files on disk.",
@@ -70,12 +63,10 @@ class ScoresPanel(QScrollArea):
         self.failures = SliceList()
         self.failures.setAccessibleName("Sure and wrong predictions")
         self.failures.setMinimumHeight(_LEAST_LIST_PX)
-        self.listed = PlainLabel()
-        self.gallery = QPushButton("Gallery")
-        self.gallery.setToolTip("Show exactly these predictions in the gallery.")
+        self.listed = WrappedLabel()
+        self.gallery = PushButton("Gallery", "Show exactly these predictions in the gallery.")
         self._of_slider, self._of_result = QWidget(), QWidget()
         self._lay_out()
-        self._connect()
         self.show_nothing(HINT)
 
     def show_range(self, low: float, high: float) -> None:
@@ -133,22 +124,9 @@ class ScoresPanel(QScrollArea):
         self.failures.fill(lines)
         self.gallery.setEnabled(bool(lines))
 
-    def _connect(self) -> None:
-        self.reset.clicked.connect(lambda _=False: self.reset_wanted.emit())
-        self.gallery.clicked.connect(lambda _=False: self.gallery_wanted.emit())
-        self.plots.chosen.connect(self.plot_chosen.emit)
-
     def _lay_out(self) -> None:
-        for label in (self.state, self.headline, self.listed):
-            label.setWordWrap(True)
-        body = QWidget()
-        self.setWidget(body)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(4, 4, 4, 2)
-        layout.setSpacing(3)
+        layout = self._rows
         row = QHBoxLayout(self._of_slider)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(PlainLabel("Threshold"))

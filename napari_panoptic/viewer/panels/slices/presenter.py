@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from napari_panoptic.io.tables.metadata import metadata_beside
 from napari_panoptic.nuclei.explain.cohort_objects import CohortObjects
 from napari_panoptic.nuclei.explain.cohort_slices import CohortSlices, SliceRequest, cohort_slices
-from napari_panoptic.nuclei.explain.failure_curves import Curve
-from napari_panoptic.nuclei.explain.slice_conditions import slice_words
+from napari_panoptic.nuclei.explain.slice_conditions import Curve, slice_words
 from napari_panoptic.nuclei.explain.slices import Slice
 from napari_panoptic.viewer.jobs.jobs import Job, Latest
 from napari_panoptic.viewer.kit.inputs import Choice
@@ -34,7 +33,7 @@ class SlicesPresenter(Presenter[SlicesPanel]):
     """What the failures of the team that is shown have in common, over the whole cohort."""
 
     title = "Slices"
-    key = "Alt-s"
+    key = "Alt-k"  # S saves a screenshot in napari
     panel_type = SlicesPanel
 
     def __init__(self, around: Surroundings, panel: SlicesPanel) -> None:
@@ -61,15 +60,15 @@ class SlicesPresenter(Presenter[SlicesPanel]):
         return [
             (session.team_changed, self._on_change),
             (session.settings_changed, self._on_change),
-            (self.link.panels.settings.source_chosen, self._on_change),
+            (self.link.panels.settings.source.chosen, self._on_change),
             (session.edited, self._on_edit),
             (session.copies_changed, self._on_edit),
             (panel.what_changed, self._on_change),
-            (panel.work.start_wanted, self.search),
-            (panel.work.stop_wanted, self._run.stop),
+            (panel.work.start.pushed, self.search),
+            (panel.work.stop.pushed, self._run.stop),
             (panel.list.rested, self._on_rest),
             (panel.list.opened, self._on_opened),
-            (panel.covariate_chosen, self._draw),
+            (panel.covariate.chosen, self._draw),
         ]
 
     def refresh(self) -> None:

@@ -14,8 +14,8 @@ from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.choice_menus import FilterMenu
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
-from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import push_button
+from napari_panoptic.viewer.kit.shown import WrappedLabel
+from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 
 HINT = (
@@ -36,7 +36,6 @@ NOT_EDITED = "Unsaved edits are not included: the search reads the files."
 class SuspectsPanel(ListPanel):
     """The suspects of a cohort, which of them to list, and where to see them."""
 
-    export_wanted = Signal()
     gallery_wanted = Signal(list)  # of Suspect
     suspect_chosen = Signal(object)  # Suspect
     centre_wanted = Signal(object)  # Suspect
@@ -60,14 +59,14 @@ class SuspectsPanel(ListPanel):
             ],
             "Which scores to list.",
         )
-        self.gallery = push_button(
+        self.gallery = PushButton(
             "Show in gallery", "Show the listed suspects, or the selected ones if several are."
         )
-        self.export = push_button(
+        self.export = PushButton(
             "Export…", "Save all suspects, as the command “suspects” does, whatever is listed."
         )
-        self.headline, self.note = PlainLabel(), PlainLabel()
-        self.caution, self.reason = PlainLabel(CAUTION), PlainLabel()
+        self.headline, self.note = WrappedLabel(), WrappedLabel()
+        self.caution, self.reason = WrappedLabel(CAUTION), WrappedLabel()
         self._suspects: tuple[Suspect, ...] = ()
         self._about = ""
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -95,10 +94,10 @@ class SuspectsPanel(ListPanel):
         """Show a sentence and no suspects."""
         self._suspects = ()
         self.table.show_rows([])
-        self._hint.setText(hint)
+        self.hint.setText(hint)
         for widget in (self.headline, self.table, *self._of_list):
             widget.hide()
-        self._hint.show()
+        self.hint.show()
         self.show_note("")
         self.setFocusProxy(self.search)
 
@@ -121,9 +120,8 @@ class SuspectsPanel(ListPanel):
 
     def show_note(self, text: str, tooltip: str = "") -> None:
         """Show a note about the suspects; an empty text hides it."""
-        self.note.setText(text)
+        self.note.show_text(text)
         self.note.setToolTip(tooltip)
-        self.note.setVisible(bool(text))
 
     @property
     def _of_list(self) -> tuple[QWidget, ...]:
@@ -145,8 +143,8 @@ class SuspectsPanel(ListPanel):
         n = int(chosen.sum())
         self.table.show_rows(suspect_columns(suspects), chosen)
         self.table.setVisible(n > 0)
-        self._hint.setText(FILTERED if suspects else NONE)
-        self._hint.setVisible(n == 0)
+        self.hint.setText(FILTERED if suspects else NONE)
+        self.hint.setVisible(n == 0)
         self.gallery.setEnabled(n > 0)
         self.headline.setText(
             f"{count_text(n)} of {count_text(len(suspects))} suspects {self._about}"
@@ -154,7 +152,8 @@ class SuspectsPanel(ListPanel):
         self._show_reason(None)
 
     def _show_reason(self, row: int | None) -> None:
-        self.reason.setText("" if row is None else self._suspects[row].sentence)
+        sentence = "" if row is None else self._suspects[row].sentence
+        self.reason.setText(sentence[:1].upper() + sentence[1:])
         self.reason.setVisible(row is not None)
 
     def _on_row(self, row: int, _column: int) -> None:
@@ -169,19 +168,16 @@ class SuspectsPanel(ListPanel):
         for menu in (self.kind, self.class_name):
             menu.changed.connect(self._fill)
         self.least.chosen.connect(lambda _score: self._fill())
-        self.export.clicked.connect(lambda _=False: self.export_wanted.emit())
-        self.gallery.clicked.connect(lambda _=False: self._on_gallery())
+        self.gallery.pushed.connect(self._on_gallery)
         self.table.row_chosen.connect(self._on_row)
         self.table.cell_activated.connect(self._on_row)  # a click on the row that is current
         self.table.centre_wanted.connect(lambda row: self.centre_wanted.emit(self._suspects[row]))
 
     def _lay_out(self) -> None:
-        for label in (self.headline, self.note, self.caution, self.reason):
-            label.setWordWrap(True)
         filters = (self.kind, self.class_name, self.least)
         layout = self._rows
         layout.addWidget(FlowBar(self.search, self.stop, *filters, self.gallery, self.export))
-        for widget in (self.work.bar, self.headline, self.caution, self.note, self._hint):
+        for widget in (self.work.bar, self.headline, self.caution, self.note, self.hint):
             layout.addWidget(widget)
         layout.addWidget(self.table, 1)
         layout.addWidget(self.reason)
@@ -218,7 +214,7 @@ def suspect_columns(suspects: Sequence[Suspect]) -> list[Column]:
                 np.array(values, str),
                 tooltip=tooltip,
                 is_text=True,
-                stretch=title != "kind",
+                stretch=title not in ("kind", "class"),
             )
             for title, meaning, values in words
         ),

@@ -12,8 +12,7 @@ from qtpy.QtWidgets import QFileDialog
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.nuclei.display.styles import count_text
-from napari_panoptic.nuclei.explain.chosen_objects import chosen_objects
-from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet, chosen_objects
 from napari_panoptic.nuclei.explain.cohort_suspects import (
     SUSPECT_SETTINGS,
     CohortSuspects,
@@ -78,12 +77,12 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
         session, panel = self.session, self.panel
         return [
             (session.settings_changed, self._on_change),
-            (self.link.panels.settings.source_chosen, self._on_change),
+            (self.link.panels.settings.source.chosen, self._on_change),
             (session.edited, self._on_edit),
             (session.copies_changed, self._on_edit),
-            (panel.work.start_wanted, self.search),
-            (panel.work.stop_wanted, self._on_stop),
-            (panel.export_wanted, self._on_export),
+            (panel.work.start.pushed, self.search),
+            (panel.work.stop.pushed, self._on_stop),
+            (panel.export.pushed, self._on_export),
             (panel.gallery_wanted, self._on_gallery),
             (panel.suspect_chosen, self._on_chosen),
             (panel.centre_wanted, self._on_centre),

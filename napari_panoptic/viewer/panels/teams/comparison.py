@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.text import shortened
 from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.consensus_picture import (
+from napari_panoptic.nuclei.display.styles import count_text, ratio_text
+from napari_panoptic.nuclei.display.team_pictures import (
     FP_COLOUR,
+    CellPictures,
     ConsensusPicture,
+    cell_pictures,
     consensus_picture,
 )
-from napari_panoptic.nuclei.display.styles import count_text, ratio_text
-from napari_panoptic.nuclei.display.team_pictures import CellPictures, cell_pictures
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.consensus import Consensus, FpPlace, consensus
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot

@@ -11,7 +11,6 @@ from psygnal import Signal
 from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import (
     QButtonGroup,
-    QComboBox,
     QHBoxLayout,
     QPushButton,
     QToolButton,
@@ -20,22 +19,23 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.consensus_picture import (
+from napari_panoptic.nuclei.display.styles import count_text
+from napari_panoptic.nuclei.display.team_pictures import (
     FP_COLOUR,
     SEVERAL,
     Count,
     level_colours,
 )
-from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.consensus import FpPlace
 from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.choice_menus import TickMenu
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, opens_menu
+from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
+from napari_panoptic.viewer.kit.widgets import opens_menu
 from napari_panoptic.viewer.kit.work_controls import ThinBar
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS
 from napari_panoptic.viewer.panels.teams.comparison import (
@@ -94,10 +94,8 @@ class TeamsPanel(QWidget):
 
     mode_chosen = Signal(ViewMode)
     teams_chosen = Signal()
-    count_chosen = Signal(Count)
     object_chosen = Signal(int, object)  # row of the reference, team or None
     place_chosen = Signal(object, object)  # FpPlace, team or None
-    centre_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -106,18 +104,19 @@ class TeamsPanel(QWidget):
         self._lists: dict[Listed, QPushButton] = {}
         self._teams = QToolButton()
         self._menu = TickMenu(self._teams)
-        self._hint = PlainLabel(EMPTY)
-        self._hint.setWordWrap(True)
+        self.hint = WrappedLabel(EMPTY)
         self._legend = RichLabel()
         self._legend.setToolTip(
             "Colours go from light (no team) to dark (all teams). Outlines get thicker the fewer "
             "teams found the object; hatching gets denser the more teams have an FP there."
         )
         self._legend.setWordWrap(True)
-        self._sentence = PlainLabel()
-        self._sentence.setWordWrap(True)
-        self._count = QComboBox()
-        self._progress = ThinBar()
+        self.sentence = WrappedLabel()
+        self.count = ChoiceBox(
+            [Choice(count, _COUNT_WORDS[count]) for count in Count],
+            "What the colours of the consensus count.",
+        )
+        self.progress = ThinBar()
         self._listed = Listed.ALL
         self._comparison: Comparison | None = None
         self._empty = EMPTY
@@ -136,22 +135,6 @@ class TeamsPanel(QWidget):
     def button(self, which: ViewMode | Listed) -> QPushButton:
         """Return the button of a view or of a list."""
         return self._modes[which] if isinstance(which, ViewMode) else self._lists[which]
-
-    def hint_text(self) -> str:
-        """Return the hint; empty if there is something to see."""
-        return "" if self._hint.isHidden() else self._hint.text()
-
-    def sentence_text(self) -> str:
-        """Return the text about the selected row."""
-        return self._sentence.text()
-
-    def count(self) -> Count:
-        """Return what the colours of the consensus count."""
-        return Count(self._count.currentData())
-
-    def is_counting(self) -> bool:
-        """Return whether progress is shown."""
-        return not self._progress.isHidden()
 
     def legend_text(self) -> str:
         """Return the legend of the consensus; empty if it is not shown."""
@@ -180,13 +163,13 @@ class TeamsPanel(QWidget):
             with QSignalBlocker(button):
                 button.setChecked(name is mode)
         self._legend.setVisible(mode is ViewMode.CONSENSUS)
-        self._count.setVisible(mode is ViewMode.CONSENSUS)
+        self.count.setVisible(mode is ViewMode.CONSENSUS)
 
     def show_progress(self, done: int, total: int) -> None:
         """Show how much of a view is there; nothing if all is, or nothing is to come."""
-        self._progress.setVisible(done < total)
-        self._progress.setMaximum(total)
-        self._progress.setValue(done)
+        self.progress.setVisible(done < total)
+        self.progress.setMaximum(total)
+        self.progress.setValue(done)
 
     def show_comparison(self, comparison: Comparison | None, *, empty: str = EMPTY) -> None:
         """Show the teams of a region; a hint if there is nothing to compare."""
@@ -237,10 +220,10 @@ class TeamsPanel(QWidget):
         comparison = self._comparison
         if comparison is None:
             self.table.show_rows([])
-            self._hint.setText(self._empty)
-            self._hint.show()
+            self.hint.setText(self._empty)
+            self.hint.show()
             self.table.hide()
-            self._sentence.clear()
+            self.sentence.clear()
             return
         result = comparison.consensus
         if self._listed is Listed.FP:
@@ -259,23 +242,23 @@ class TeamsPanel(QWidget):
         is_empty = not self.table.rows()
         self.table.setVisible(not is_empty)
         none = NONE_ANNOTATED if self._listed is Listed.ALL else NONE_LISTED
-        self._hint.setText(none if is_empty else ONE_TEAM)
-        self._hint.setVisible(is_empty or len(result.teams) == 1)
-        self._sentence.clear()
+        self.hint.setText(none if is_empty else ONE_TEAM)
+        self.hint.setVisible(is_empty or len(result.teams) == 1)
+        self.sentence.clear()
 
     def _show_sentence(self, row: int | None) -> None:
         comparison = self._comparison
         if comparison is None or row is None:
-            self._sentence.clear()
+            self.sentence.clear()
         elif self._listed is Listed.FP:
-            self._sentence.setText(place_sentence(self._places[row]))
+            self.sentence.setText(place_sentence(self._places[row]))
         else:
-            self._sentence.setText(object_sentence(comparison.consensus, int(self._rows[row])))
+            self.sentence.setText(object_sentence(comparison.consensus, int(self._rows[row])))
 
     def _show_legend(self, teams: int) -> None:
         """Explain the colours of the consensus, from none to all teams."""
         colours = level_colours(teams)
-        count = self.count()
+        count = self.count.choice
         numbers = range(teams + 1) if count is Count.FOUND else range(teams, -1, -1)
         ladder = "".join(
             _chip(colour, str(number)) for colour, number in zip(colours, numbers, strict=True)
@@ -310,33 +293,27 @@ class TeamsPanel(QWidget):
             button.setToolTip(_LISTED_MEANINGS[listed])
             button.clicked.connect(lambda _=False, chosen=listed: self.choose_list(chosen))
             own.addButton(button)
-        for count in Count:
-            self._count.addItem(_COUNT_WORDS[count], count.value)
-        self._count.setStyleSheet(COMPACT_COMBO)
-        self._count.setToolTip("What the colours of the consensus count.")
-        self._count.currentIndexChanged.connect(lambda _index: self._on_count())
+        self.count.chosen.connect(lambda _count: self._on_count())
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)
         layout.addLayout(views)
-        self._progress.setToolTip("How many layers of the view are there.")
-        layout.addWidget(self._progress)
+        self.progress.setToolTip("How many layers of the view are there.")
+        layout.addWidget(self.progress)
         legend = QHBoxLayout()
-        legend.addWidget(self._count)
+        legend.addWidget(self.count)
         legend.addWidget(self._legend, 1)
         layout.addLayout(legend)
         layout.addWidget(FlowBar(*self._lists.values()))
-        layout.addWidget(self._hint)
+        layout.addWidget(self.hint)
         layout.addWidget(self.table, 1)
-        layout.addWidget(self._sentence)
+        layout.addWidget(self.sentence)
         layout.addStretch(0)
         self.table.row_chosen.connect(self._on_row)
-        self.table.centre_wanted.connect(lambda _row: self.centre_wanted.emit())
 
     def _on_count(self) -> None:
         if self._comparison is not None:
             self._show_legend(len(self._comparison.consensus.teams))
-        self.count_chosen.emit(self.count())
 
     def _on_teams(self) -> None:
         """Keep one team at least, and six at most."""

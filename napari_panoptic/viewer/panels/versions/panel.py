@@ -25,10 +25,10 @@ from napari_panoptic.nuclei.explain.version_diff import CHANGE_MEANINGS, Change
 from napari_panoptic.nuclei.explain.versions import VersionComparison
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer.kit.array_table import ArrayTable
+from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import Cell, FigureTable
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.versions.columns import (
     BEFORE,
@@ -94,7 +94,7 @@ class VersionsPanel(QWidget):
         self.changes = FigureTable(stretch_first=False)
         self.matrices = {side: FigureTable(stretch_first=False) for side in Side}
         self.table = ArrayTable()
-        self._headline, self._note, self._hint = PlainLabel(), PlainLabel(), PlainLabel()
+        self.headline, self.note, self.hint = (WrappedLabel() for _ in range(3))
         self._listed = PlainLabel()
         self._body = QSplitter(Qt.Orientation.Horizontal)
         self._comparison: VersionComparison | None = None
@@ -106,18 +106,6 @@ class VersionsPanel(QWidget):
         self.show_comparison(None)
 
     # Texts.
-
-    def headline_text(self) -> str:
-        """Return the result as text; empty if there is none."""
-        return "" if self._headline.isHidden() else self._headline.text()
-
-    def note_text(self) -> str:
-        """Return the note about the result; empty if there is none."""
-        return "" if self._note.isHidden() else self._note.text()
-
-    def hint_text(self) -> str:
-        """Return the hint in place of a result; empty if there is one."""
-        return "" if self._hint.isHidden() else self._hint.text()
 
     @property
     def choice(self) -> VersionChoice:
@@ -165,16 +153,16 @@ class VersionsPanel(QWidget):
             Shown with the comparison, for example if it is outdated.
         """
         is_new, self._comparison = comparison is not self._comparison, comparison
-        for widget in (self._headline, self._body):
+        for widget in (self.headline, self._body):
             widget.setVisible(comparison is not None)
-        self._hint.setText(hint)
-        self._hint.setVisible(comparison is None)
+        self.hint.setText(hint)
+        self.hint.setVisible(comparison is None)
         if comparison is not None:
             note = " ".join(text for text in (note, left_out(comparison)) if text)
-        self._note.setText(note)
-        self._note.setVisible(comparison is not None and bool(note))
+        self.note.setText(note)
+        self.note.setVisible(comparison is not None and bool(note))
         if comparison is not None and is_new:
-            self._headline.setText(headline(comparison))
+            self.headline.setText(headline(comparison))
             self._fit_headline()
             self._chosen = None
             self._fill_matrices(comparison)
@@ -297,20 +285,18 @@ class VersionsPanel(QWidget):
         """Use as many lines as this width needs; Qt's layout would use one."""
         layout = self.layout()
         margins = self.contentsMargins() if layout is None else layout.contentsMargins()
-        self._headline.setMinimumHeight(0)  # Qt returns no height below the last one set
+        self.headline.setMinimumHeight(0)  # Qt returns no height below the last one set
         width = self.width() - margins.left() - margins.right()
-        self._headline.setMinimumHeight(max(self._headline.heightForWidth(width), 0))
+        self.headline.setMinimumHeight(max(self.headline.heightForWidth(width), 0))
 
     def _lay_out(self) -> None:
         self.swap.setToolTip("Swap old and new")
         self.swap.setFixedWidth(30)
         self.gallery.setToolTip("Show crops of the listed failures in this order.")
         self.work.bar.setFixedWidth(120)
-        for label in (self._headline, self._note, self._hint):
-            label.setWordWrap(True)
-        font = self._headline.font()
+        font = self.headline.font()
         font.setBold(True)
-        self._headline.setFont(font)
+        self.headline.setFont(font)
         for box in (self.old, self.new, self.scope):
             box.setMinimumContentsLength(10)
         layout = QVBoxLayout(self)
@@ -318,7 +304,7 @@ class VersionsPanel(QWidget):
         layout.setSpacing(3)
         choices = (self.old, PlainLabel("→"), self.new, self.swap, self.scope)
         layout.addWidget(FlowBar(*choices, self.compare, self.stop, self.work.bar))
-        for label in (self._headline, self._note, self._hint):
+        for label in (self.headline, self.note, self.hint):
             layout.addWidget(label)
         self._body.addWidget(self._matrix_area())
         self._body.addWidget(self._list_area())

@@ -21,16 +21,18 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.polygons import annotation_store
 from napari_panoptic.io.formats.polygons.annotation_store import read_store, write_store
 from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects
-from napari_panoptic.io.formats.polygons.model import PolygonFile, ReadingStoppedError
+from napari_panoptic.io.formats.polygons.model import PolygonFile
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.support.contour_files import label_image, tiatoolbox_store
+from tests.support.outlines import stopped
 
 Rings = Sequence[Sequence[Sequence[float]]]
 SQUARE = [[(1, 1), (5, 1), (5, 5), (1, 5), (1, 1)]]
@@ -287,8 +289,8 @@ def test_batches_and_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for one, other in zip(whole.polygons.flat, file.polygons.flat, strict=True):
         assert np.array_equal(one, other)
     assert told[-1] == (28, 28)
-    with pytest.raises(ReadingStoppedError):
-        read_store(path, MONUSAC_CLASSES, is_wanted=lambda: False)
+    with pytest.raises(StoppedError):
+        read_store(path, MONUSAC_CLASSES, progress=stopped)
 
 
 def test_what_cannot_be_written_leaves_the_file_as_it_was(tmp_path: Path) -> None:

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons import geojson
 from napari_panoptic.io.formats.polygons.geojson import read_geojson
-from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, ReadingStoppedError
+from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile
 from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.nuclei.values.cohort import (
@@ -34,6 +35,7 @@ from napari_panoptic.nuclei.values.cohort import (
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.support.builders import square, two_objects
+from tests.support.outlines import stopped
 
 Json = Any
 
@@ -308,8 +310,8 @@ def test_reading_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     read_geojson(path, MONUSAC_CLASSES, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (path.stat().st_size, path.stat().st_size)
-    with pytest.raises(ReadingStoppedError):
-        read_geojson(path, MONUSAC_CLASSES, is_wanted=lambda: False)
+    with pytest.raises(StoppedError):
+        read_geojson(path, MONUSAC_CLASSES, progress=stopped)
 
 
 def test_it_is_loaded_like_any_other_form(tmp_path: Path) -> None:

@@ -17,15 +17,17 @@ from scipy.ndimage import binary_fill_holes, label
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.polygons import hovernet
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet, write_hovernet
-from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, ReadingStoppedError
+from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
 from tests.support.contour_files import HOVERNET, label_image
+from tests.support.outlines import stopped
 
 Json = Any
 ONE_CLASS = ClassScheme(names=("Nucleus",), colours=((255, 0, 0),), ambiguous=None)
@@ -233,8 +235,8 @@ def test_batches_and_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert np.array_equal(one, other)
     assert told == sorted(told)
     assert told[-1] == (path.stat().st_size, path.stat().st_size)
-    with pytest.raises(ReadingStoppedError):
-        read_hovernet(path, MONUSAC_CLASSES, is_wanted=lambda: False)
+    with pytest.raises(StoppedError):
+        read_hovernet(path, MONUSAC_CLASSES, progress=stopped)
 
 
 def test_a_table_of_names_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -17,15 +17,17 @@ from roifile import ROI_OPTIONS, ROI_SUBTYPE, ROI_TYPE, ImagejRoi
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.files.guard import VARIABLE
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.polygons import imagej_rois
 from napari_panoptic.io.formats.polygons.imagej_rois import read_rois, write_files
-from napari_panoptic.io.formats.polygons.model import PolygonFile, ReadingStoppedError
+from napari_panoptic.io.formats.polygons.model import PolygonFile
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
+from tests.support.outlines import stopped
 
 SHAPE = (12, 14)
 ONE_CLASS = ClassScheme(names=("Nucleus",), colours=((255, 0, 0),), ambiguous=None)
@@ -251,8 +253,8 @@ def test_nothing_unpacks_to_more_than_may_be_held(
 
 def test_reading_can_be_stopped(tmp_path: Path) -> None:
     path = archive(tmp_path, {"Epithelial.roi": polygon()})
-    with pytest.raises(ReadingStoppedError):
-        read_rois(path, MONUSAC_CLASSES, is_wanted=lambda: False)
+    with pytest.raises(StoppedError):
+        read_rois(path, MONUSAC_CLASSES, progress=stopped)
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)

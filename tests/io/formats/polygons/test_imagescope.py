@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.polygons import imagescope
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons, write_annotation
-from napari_panoptic.io.formats.polygons.model import ReadingStoppedError
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
 from tests.support.builders import annotation_xml, square, write_xml
-from tests.support.outlines import Annotation, read_annotation
+from tests.support.outlines import Annotation, read_annotation, stopped
 
 
 def read(tmp_path: Path, text: str | bytes) -> Annotation:
@@ -295,8 +295,8 @@ def test_reading_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     read_polygons(path, MONUSAC_CLASSES, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (path.stat().st_size, path.stat().st_size)
-    with pytest.raises(ReadingStoppedError):
-        read_polygons(path, MONUSAC_CLASSES, is_wanted=lambda: False)
+    with pytest.raises(StoppedError):
+        read_polygons(path, MONUSAC_CLASSES, progress=stopped)
 
 
 def test_a_layer_inside_a_region_is_damage(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from qtpy.QtWidgets import (
     QCheckBox,
     QDoubleSpinBox,
     QGridLayout,
-    QPushButton,
     QSpinBox,
     QVBoxLayout,
     QWidget,
@@ -23,7 +22,8 @@ from napari_panoptic.review.plan.goal import Goal
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
+from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.review.inputs import (
     BUTTON_PX,
@@ -45,8 +45,6 @@ class AskPage(QWidget):
     """The form of a plan, and the plan that results from it."""
 
     changed = Signal()  # anything that decides the plan
-    draw_wanted = Signal()
-    back_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,13 +59,13 @@ class AskPage(QWidget):
         self.is_blind = QCheckBox("Hide team and status")
         self.is_shared = QCheckBox("Share with other reviewers")
         self.has_suspects = QCheckBox("More suspects")
-        self.offer = PlainLabel()
+        self.offer = WrappedLabel()
         self.counting = WorkControls(
             "Count the items",
             "Evaluate the team in all regions to count the items.",
             stop_tooltip="",
         )
-        self.draw, self.back = QPushButton("Draw the plan"), QPushButton("Back to the plan")
+        self.draw, self.back = PushButton("Draw the plan"), PushButton("Back to the plan")
         self._set_numbers()
         self._explain()
         self._lay_out()
@@ -150,9 +148,6 @@ class AskPage(QWidget):
             widget.setToolTip(text)
 
     def _lay_out(self) -> None:
-        about = PlainLabel(words.ABOUT)
-        for label in (about, self.offer):
-            label.setWordWrap(True)
         self.offer.setStyleSheet("font-weight: bold")
         grid = QGridLayout()
         grid.setSpacing(4)
@@ -172,7 +167,7 @@ class AskPage(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(5)
-        layout.addWidget(about)
+        layout.addWidget(WrappedLabel(words.ABOUT))
         layout.addLayout(grid)
         layout.addWidget(FlowBar(self.is_shared, self.is_blind, self.has_suspects))
         layout.addWidget(self.offer)
@@ -186,11 +181,6 @@ class AskPage(QWidget):
         for number in (self.precision, self.minutes, self.seconds, self.seed):
             number.valueChanged.connect(self._on_change)
         self.has_suspects.toggled.connect(self._on_change)
-        for button, signal in (
-            (self.draw, self.draw_wanted),
-            (self.back, self.back_wanted),
-        ):
-            button.clicked.connect(lambda _=False, s=signal: s.emit())
 
 
 MOST_NUCLEI = 999
@@ -230,15 +220,15 @@ class ItemBox(QWidget):
         self.verdicts.show_reviewer("anyone")  # a plan is shown only to a named reviewer
         self.nuclei = CountBox()
         keys = {verdict: key_text(key) for verdict, key in VERDICT_KEYS.items()}
-        self.save = QPushButton(f"Save the number   {keys[Verdict.ANNOTATION_RIGHT]}")
+        self.save = PushButton(f"Save the number   {keys[Verdict.ANNOTATION_RIGHT]}")
         unclear = Verdict.CANNOT_TELL
-        self.unclear = QPushButton(f"{verdict_title(unclear)}   {keys[unclear]}")
-        self._title, self._tile = PlainLabel(), QWidget()
+        self.unclear = PushButton(f"{verdict_title(unclear)}   {keys[unclear]}")
+        self._title, self._tile = WrappedLabel(), QWidget()
         self._lay_out()
         self.verdicts.given.connect(self.verdict_given.emit)
         self.nuclei.entered.connect(self._on_count)
-        self.save.clicked.connect(lambda _=False: self._on_count())
-        self.unclear.clicked.connect(lambda _=False: self.verdict_given.emit(Verdict.CANNOT_TELL))
+        self.save.pushed.connect(self._on_count)
+        self.unclear.pushed.connect(lambda: self.verdict_given.emit(Verdict.CANNOT_TELL))
         self._tile.hide()
 
     def show_object(self, title: str, verdict: Verdict | None) -> None:
@@ -275,12 +265,10 @@ class ItemBox(QWidget):
 
     def _lay_out(self) -> None:
         self._title.setStyleSheet("font-weight: bold")
-        self._title.setWordWrap(True)
         self.unclear.setCheckable(True)
         for button in (self.save, self.unclear):
             button.setMinimumHeight(BUTTON_PX)
-        question = PlainLabel(TILE_QUESTION)
-        question.setWordWrap(True)
+        question = WrappedLabel(TILE_QUESTION)
         tile, layout = QGridLayout(self._tile), QVBoxLayout(self)
         tile.setContentsMargins(0, 0, 0, 0)
         tile.setSpacing(SPACING_PX)

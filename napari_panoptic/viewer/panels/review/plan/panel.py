@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from psygnal import Signal, SignalInstance
+from psygnal import Signal
 from qtpy.QtWidgets import (
-    QAbstractButton,
-    QFrame,
     QProgressBar,
-    QPushButton,
-    QScrollArea,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
 from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.verdicts import Share
+from napari_panoptic.viewer.kit.figures import FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import ElidedLabel, FigureTable, heading
+from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, stack
+from napari_panoptic.viewer.kit.shown import WrappedLabel
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
+from napari_panoptic.viewer.panels.review.inputs import StateLine
 from napari_panoptic.viewer.panels.review.panel import UNDO_KEY
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.pages import AskPage, ItemBox
@@ -31,39 +28,27 @@ MORE_ITEMS = 50
 """Default number of items to add to a plan."""
 
 
-class PlanPanel(QScrollArea):
+class PlanPanel(ScrollPanel):
     """Form, items and estimates of a planned review; a view without logic."""
 
-    name_wanted = Signal()
-    begin_wanted = Signal()
-    pause_wanted = Signal()
-    undo_wanted = Signal()
-    previous_wanted = Signal()
-    next_wanted = Signal()
-    again_wanted = Signal()
-    class_chosen = Signal(str)
-    export_wanted = Signal()
     extension_wanted = Signal(int)
-    new_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        super().__init__(parent, margins_px=(8, 4, 8, 4), spacing_px=5)
         self.ask, self.item = AskPage(), ItemBox()
-        self.enter_name = QPushButton("Enter your name…")
-        self.begin, self.pause = QPushButton("Begin the review"), QPushButton("Pause")
-        self.undo = QPushButton(f"Undo   {key_text(UNDO_KEY)}")
-        self.previous, self.following = QPushButton("Previous item"), QPushButton("Next open")
-        self.again = QPushButton("Show the item")
+        self.enter_name = PushButton("Enter your name…")
+        self.begin, self.pause = PushButton("Begin the review"), PushButton("Pause")
+        self.undo = PushButton(f"Undo   {key_text(UNDO_KEY)}")
+        self.previous, self.following = PushButton("Previous item"), PushButton("Next open")
+        self.again = PushButton("Show the item")
         self.of_class = ChoiceBox(meaning="Class of the figures.")
-        self.export, self.extension = QPushButton("Export estimates…"), QPushButton("Add items")
-        self.more, self.new = QSpinBox(), QPushButton("New plan…")
-        self.bar, self.headline = QProgressBar(), PlainLabel()
-        self._hint, self._problem = PlainLabel(), PlainLabel()
-        self._name, self._state, self._precision = ElidedLabel(""), PlainLabel(), PlainLabel()
-        self._sentences, self._design, self._notes = PlainLabel(), PlainLabel(), PlainLabel()
-        self._table, self._review, self._going = FigureTable(), QWidget(), QWidget()
+        self.export, self.extension = PushButton("Export estimates…"), PushButton("Add items")
+        self.more, self.new = QSpinBox(), PushButton("New plan…")
+        self.bar, self.headline = QProgressBar(), WrappedLabel()
+        self.hint, self._problem, self._precision = (WrappedLabel() for _ in range(3))
+        self._sentences, self._design, self._notes = (WrappedLabel() for _ in range(3))
+        self._name, self.state = ElidedLabel(""), StateLine()
+        self.table, self._review, self._going = FigureTable(), QWidget(), QWidget()
         self._explain()
         self._lay_out()
         self._wire()
@@ -72,8 +57,7 @@ class PlanPanel(QScrollArea):
 
     def show_hint(self, text: str, *, wants_name: bool = False) -> None:
         """Show only a sentence, with a button to enter the name if it is missing."""
-        self._hint.setText(text)
-        self._hint.setVisible(bool(text))
+        self.hint.show_text(text)
         self.enter_name.setVisible(wants_name)
         if text:
             self.ask.hide()
@@ -101,19 +85,11 @@ class PlanPanel(QScrollArea):
         self.bar.setRange(0, max(share.total, 1))
         self.bar.setValue(share.done)
         self.headline.setText(headline)
-        self._precision.setText(precision)
-        self._precision.setVisible(bool(precision))
-
-    def show_state(self, text: str, *, saved: bool | None = None) -> None:
-        """Show the outcome of the last action; pass `saved` only for a verdict on disk."""
-        sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
-        self._state.setText(f"{sign}{text}")
-        self._state.setVisible(bool(text))
+        self._precision.show_text(precision)
 
     def show_problem(self, text: str) -> None:
         """Show why there are no figures; nothing if there are."""
-        self._problem.setText(text[:1].upper() + text[1:])
-        self._problem.setVisible(bool(text))
+        self._problem.show_text(text[:1].upper() + text[1:])
 
     def show_results(
         self, sentences: str | None, rows: Sequence[words.Row], classes: Sequence[str]
@@ -125,26 +101,16 @@ class PlanPanel(QScrollArea):
         if choices and self.of_class.choice is None:
             self.of_class.show_choice(ALL)
         self.of_class.setVisible(len(choices) > 1)
-        self._table.fill(*words.cells(rows))
-        self._table.setVisible(bool(rows))
+        self.table.fill(*words.cells(rows))
+        self.table.setVisible(bool(rows))
         self.export.setEnabled(sentences is not None)
 
     def show_design(self, design: str, notes: str) -> None:
         """Show the design and the notes."""
-        self._design.setText(design)
-        self._notes.setText(notes)
-        self._design.setVisible(bool(design))
-        self._notes.setVisible(bool(notes))
+        self._design.show_text(design)
+        self._notes.show_text(notes)
 
     # Texts, for tests and screen readers.
-
-    def hint_text(self) -> str:
-        """Return the sentence shown in place of everything else; empty if there is none."""
-        return "" if self._hint.isHidden() else self._hint.text()
-
-    def state_text(self) -> str:
-        """Return the outcome of the last action."""
-        return self._state.text()
 
     def problem_text(self) -> str:
         """Return why there are no figures; empty if there are."""
@@ -153,10 +119,6 @@ class PlanPanel(QScrollArea):
     def result_text(self) -> str:
         """Return the estimates as sentences, the design, and the notes."""
         return "\n".join(at.text() for at in (self._sentences, self._design, self._notes))
-
-    def result_cells(self) -> list[list[str]]:
-        """Return the table of estimates."""
-        return self._table.texts()
 
     # Layout.
 
@@ -178,20 +140,17 @@ class PlanPanel(QScrollArea):
             widget.setToolTip(text)
 
     def _lay_out(self) -> None:
-        wrapped = (self._hint, self._problem, self._state, self._precision, self.headline)
-        for label in (*wrapped, self._sentences, self._design, self._notes):
-            label.setWordWrap(True)
         self.headline.setStyleSheet("font-weight: bold")
         self.bar.setTextVisible(False)
         self.bar.setFixedHeight(10)
         self.more.setRange(1, 10_000)
         self.more.setValue(MORE_ITEMS)
-        _stacked(
+        stack(
             self._going,
             self.item,
             FlowBar(self.undo, self.previous, self.following, self.again, self.pause),
         )
-        _stacked(
+        stack(
             self._review,
             self._name,
             self.bar,
@@ -199,48 +158,19 @@ class PlanPanel(QScrollArea):
             self._precision,
             FlowBar(self.begin),
             self._going,
-            self._state,
+            self.state,
             self._problem,
             heading("Results for the whole cohort"),
             self._sentences,
             self.of_class,
-            self._table,
+            self.table,
             self._design,
             self._notes,
             FlowBar(self.export, self.more, self.extension, self.new),
         )
-        body = QWidget()
-        layout = QVBoxLayout(body)
-        layout.setContentsMargins(8, 4, 8, 4)
-        layout.setSpacing(5)
-        for widget in (self._hint, FlowBar(self.enter_name), self.ask, self._review):
-            layout.addWidget(widget)
-        layout.addStretch(1)
-        self.setWidget(body)
+        for widget in (self.hint, FlowBar(self.enter_name), self.ask, self._review):
+            self._rows.addWidget(widget)
+        self._rows.addStretch(1)
 
     def _wire(self) -> None:
-        pushed: tuple[tuple[QAbstractButton, SignalInstance], ...] = (
-            (self.enter_name, self.name_wanted),
-            (self.begin, self.begin_wanted),
-            (self.pause, self.pause_wanted),
-            (self.undo, self.undo_wanted),
-            (self.previous, self.previous_wanted),
-            (self.following, self.next_wanted),
-            (self.again, self.again_wanted),
-            (self.export, self.export_wanted),
-            (self.new, self.new_wanted),
-        )
-        for button, signal in pushed:
-            button.clicked.connect(lambda _=False, s=signal: s.emit())
-        self.extension.clicked.connect(
-            lambda _=False: self.extension_wanted.emit(self.more.value())
-        )
-        self.of_class.chosen.connect(self.class_chosen.emit)
-
-
-def _stacked(box: QWidget, *widgets: QWidget) -> None:
-    layout = QVBoxLayout(box)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(5)
-    for widget in widgets:
-        layout.addWidget(widget)
+        self.extension.pushed.connect(lambda: self.extension_wanted.emit(self.more.value()))

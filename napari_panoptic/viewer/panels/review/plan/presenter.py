@@ -99,26 +99,26 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             (session.region_changed, self._on_region),
             (session.settings_changed, self.refresh),
             (session.copies_changed, self._show_notes),
-            (self.link.panels.settings.source_chosen, self.refresh),
+            (self.link.panels.settings.source.chosen, self.refresh),
             (self._reviewing.changed, self._on_review),
             (self._sight.changed, self._on_sight),
             (ask.changed, self.refresh),
-            (ask.draw_wanted, self.draw),
-            (ask.counting.start_wanted, self._on_count),
-            (ask.counting.stop_wanted, self._on_stop),
-            (ask.back_wanted, self._on_back),
-            (panel.name_wanted, self._on_name),
-            (panel.begin_wanted, self.begin_review),
-            (panel.pause_wanted, self.pause),
+            (ask.draw.pushed, self.draw),
+            (ask.counting.start.pushed, self._on_count),
+            (ask.counting.stop.pushed, self._on_stop),
+            (ask.back.pushed, self._on_back),
+            (panel.enter_name.pushed, self._on_name),
+            (panel.begin.pushed, self.begin_review),
+            (panel.pause.pushed, self.pause),
             (panel.item.verdict_given, self.give),
-            (panel.undo_wanted, self.undo),
-            (panel.previous_wanted, self._on_previous),
-            (panel.next_wanted, self._go_on),
-            (panel.again_wanted, self._go_again),
-            (panel.class_chosen, self._show_found),
-            (panel.export_wanted, self._on_export),
+            (panel.undo.pushed, self.undo),
+            (panel.previous.pushed, self._on_previous),
+            (panel.following.pushed, self._go_on),
+            (panel.again.pushed, self._go_again),
+            (panel.of_class.chosen, self._show_found),
+            (panel.export.pushed, self._on_export),
             (panel.extension_wanted, self.extend),
-            (panel.new_wanted, self._on_new),
+            (panel.new.pushed, self._on_new),
         ]
 
     def close(self) -> None:
@@ -309,7 +309,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             return None
 
     def _tell(self, error: PanopticError) -> None:
-        self.panel.show_state(str(error), saved=False)
+        self.panel.state.show_state(str(error), saved=False)
         show_error(str(error))
 
     # Results of workers.
@@ -367,7 +367,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._forget()
         self._asks_anew = False
         self.refresh()
-        self.panel.show_state(f"Plan saved in {store.path.name}.")
+        self.panel.state.show_state(f"Plan saved in {store.path.name}.")
 
     def begin_review(self) -> None:
         """Go to the first item without a verdict; verdicts apply to items from now on."""
@@ -389,7 +389,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         """Save a verdict on the item that is shown, and go to the next one without a verdict."""
         store, item = self._reviewing.store, self.item
         if store is None or item is None:
-            self.panel.show_state(words.WHAT_NEXT)
+            self.panel.state.show_state(words.WHAT_NEXT)
             return
         if not self._leading.is_shown(item, verdict):
             self._go(item)
@@ -406,7 +406,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         except ReviewError as error:
             self._tell(error)
             return
-        self.panel.show_state(f"Item {item.number} saved.", saved=True)
+        self.panel.state.show_state(f"Item {item.number} saved.", saved=True)
         self._after_verdict()
         self._go_on()
 
@@ -416,7 +416,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if undone is None:
             self._say(NOTHING_TO_UNDO)
             return
-        self.panel.show_state(f"Item {undone}: verdict withdrawn.")
+        self.panel.state.show_state(f"Item {undone}: verdict withdrawn.")
         self._after_verdict()
         self._go_to(undone)
 
@@ -444,7 +444,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         if self.is_on and self.item is None:
             self._go_on()
         why = f"{added} items added." if added else "This cohort has no more items."
-        self.panel.show_state(why)
+        self.panel.state.show_state(why)
 
     def _on_export(self) -> None:
         root = str(self.session.cohort.root)
@@ -473,7 +473,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
 
     def _on_exported(self, paths: Sequence[Path]) -> None:
         if not self._is_closed:
-            self.panel.show_state(f"{len(paths)} files written to {paths[0].parent}.")
+            self.panel.state.show_state(f"{len(paths)} files written to {paths[0].parent}.")
 
     def _on_new(self) -> None:
         self.pause()
@@ -562,14 +562,14 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             show_info("Settings changed to those of the plan.")
             settings.settings_chosen.emit(before.replaced(distances=now.distances))
         if self.session.source != setup.source:
-            settings.source_chosen.emit(setup.source)
+            settings.source.chosen.emit(setup.source)
 
     def _after_verdict(self) -> None:
         self._show_progress()
         self._compute_estimates()
 
     def _say(self, text: str) -> None:
-        self.panel.show_state(text)
+        self.panel.state.show_state(text)
         show_info(text)
 
     # Reactions to other panels.
@@ -591,7 +591,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         self._set_on(False)
         self._leading.leave()
         self.panel.show_problem("")
-        self.panel.show_state("")
+        self.panel.state.show_state("")
 
     def _key_taker(self) -> TakesVerdicts:
         """Return the target of the verdict keys: the item under review if in view, else None."""

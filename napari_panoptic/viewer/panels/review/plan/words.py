@@ -20,8 +20,8 @@ from napari_panoptic.review.plan.design import Level, Plan
 from napari_panoptic.review.plan.estimates import Estimates
 from napari_panoptic.review.plan.goal import Goal, Interval, Offer
 from napari_panoptic.review.verdicts import Share
+from napari_panoptic.viewer.kit.figures import Cell
 from napari_panoptic.viewer.kit.inputs import Choice
-from napari_panoptic.viewer.kit.widgets import Cell
 
 QUANTITY_WORDS: Mapping[Quantity, str] = {
     Quantity.ERROR_RATE: "Annotation errors",

@@ -1,0 +1,19 @@
+"""Buttons of the panels."""
+
+import pytest
+from qtpy.QtCore import Qt
+
+from napari_panoptic.viewer.kit.widgets import PushButton, ToolButton
+
+
+@pytest.mark.parametrize("kind", [PushButton, ToolButton])
+def test_a_click_and_the_space_key_push_a_button(kind, qtbot):
+    button, pushed = kind("Save…", "Save it."), []
+    qtbot.addWidget(button)
+    button.pushed.connect(lambda: pushed.append(button.text()))
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.keyClick(button, Qt.Key.Key_Space)
+    assert pushed == ["Save…", "Save…"]
+    button.setEnabled(False)
+    button.click()
+    assert len(pushed) == 2
