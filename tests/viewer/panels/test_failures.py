@@ -502,6 +502,22 @@ class TestView:
         failures.panel.sort.choose(WorstFirst.AREA)
         assert set(failures.selected_failures()) == names
 
+    def test_the_heading_of_a_section_stays_in_sight(self, failures, view, wait_until):
+        failures.panel.group_by.choose(GroupBy.CAUSE)
+        view.scrollToTop()
+        wait_until(lambda: view.kept_heading() is None)
+        bar = view.verticalScrollBar()
+        bar.setValue(40)
+        wait_until(lambda: view.kept_heading() == 0)
+        second = min(view.items.headings - {0})
+        top = view.visualRect(view.items.index(second)).top()
+        bar.setValue(bar.value() + top + 1)  # the next one takes its place
+        wait_until(lambda: view.kept_heading() == second)
+        view.select(int(view.items.rows[-1]))
+        view.select(int(view.items.row(second + 1)))
+        assert view.visualRect(view.items.index(second + 1)).top() >= 26  # the heading's height
+        view.scrollToTop()
+
     def test_a_heading_closes_its_section_and_opens_it_again(self, failures, view):
         everything, count = view.items.rowCount(), len(view.items.section(0).rows)
         view.verticalScrollBar().setValue(0)

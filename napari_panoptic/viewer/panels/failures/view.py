@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 
 from psygnal import Signal
@@ -70,9 +71,9 @@ class FailureView(QListView):
         self.items.setParent(self)
         self.crops = crops
         self.crop_points = USUAL_CROP
-        self._painter = _Painter(self)
+        self.painter = _Painter(self)
         self.setModel(self.items)
-        self.setItemDelegate(self._painter)
+        self.setItemDelegate(self.painter)
         self.setViewMode(QListView.ViewMode.IconMode)
         self.setMovement(QListView.Movement.Static)
         self.setResizeMode(QListView.ResizeMode.Adjust)
@@ -88,6 +89,8 @@ class FailureView(QListView):
         self._wanted_names: list[FailureName] = []
         self._modifiers = Qt.KeyboardModifier.NoModifier
         self._look = single_shot(REST_MS, self._want_crops, self)
+        self._kept_heading = _KeptHeading(self)
+        self.items.modelReset.connect(self._kept_heading.hide)  # until it is painted
         crops.changed.connect(self._repaint)
         self.clicked.connect(self._on_clicked)
         self.chosen_items().selectionChanged.connect(lambda *_: self.selection_moved.emit())
@@ -117,7 +120,7 @@ class FailureView(QListView):
         current = self.currentIndex()
         held = self.items.name(current.row()) if self._is_crop(current) else None
         fill()
-        self._painter.measure()
+        self.painter.measure()
         self._select_names(chosen, held)
         self._return_to(anchor)
         self._look.start()
@@ -224,6 +227,7 @@ class FailureView(QListView):
     def paintEvent(self, event: QPaintEvent | None) -> None:  # noqa: N802
         """Draw the items, and have the missing crops cut."""
         super().paintEvent(event)
+        self._keep_heading()
         # A panel that comes from behind others in tabs is painted, and gets no other event.
         if not self._look.isActive() and self._has_news():
             self._look.start()
@@ -249,8 +253,41 @@ class FailureView(QListView):
             self._cell_of, self._cell = key, QSize(width, height)
         return self._cell
 
+    def kept_heading(self) -> int | None:
+        """Return the heading that is kept in sight at the top; None while it is there itself."""
+        return self._kept_heading.item if self._kept_heading.isVisible() else None
+
+    def scrollTo(  # noqa: N802
+        self,
+        index: QModelIndex,
+        hint: QAbstractItemView.ScrollHint = QAbstractItemView.ScrollHint.EnsureVisible,
+    ) -> None:
+        """Scroll to an item, so that it is not below the heading that is kept in sight."""
+        super().scrollTo(index, hint)
+        hidden = HEADING_HEIGHT - self.visualRect(index).top()
+        bar = self.verticalScrollBar()
+        if bar is not None and self._is_crop(index) and hidden > 0:
+            bar.setValue(bar.value() - hidden)
+
+    def _keep_heading(self) -> None:
+        """Keep the heading of the first section in sight at the top; the next one pushes it out."""
+        first, last = self._items_in_sight()
+        item = None if last < first else self.painter.heading_of(first)
+        if item is None or self.visualRect(self.items.index(item)).top() >= 0:
+            self._kept_heading.hide()
+            return
+        following = self.painter.heading_after(item)
+        top = HEADING_HEIGHT
+        if following is not None:
+            top = min(self.visualRect(self.items.index(following)).top(), HEADING_HEIGHT)
+        self._kept_heading.put(item, top - HEADING_HEIGHT)
+
+    def press_heading(self, item: int) -> None:
+        """Close or open the section of a heading."""
+        self.refill(lambda: self.items.toggle(item))
+
     def _lay_out(self) -> None:
-        self._painter.measure()
+        self.painter.measure()
         self.scheduleDelayedItemsLayout()
 
     def item_sizes(self) -> tuple[QSize, QSize]:
@@ -299,7 +336,7 @@ class FailureView(QListView):
     def _on_clicked(self, index: QModelIndex) -> None:
         """Close or open a section, or go to an object; not while several are being selected."""
         if self.items.is_heading(index.row()):
-            self.refill(lambda: self.items.toggle(index.row()))
+            self.press_heading(index.row())
         elif not self._modifiers & _EXTENDING:
             self.wanted.emit(self.items.row(index.row()))
 
@@ -372,6 +409,45 @@ class FailureView(QListView):
                     selection.setCurrentIndex(index, QItemSelectionModel.SelectionFlag.NoUpdate)
 
 
+class _KeptHeading(QWidget):
+    """The heading of a section whose beginning has been scrolled out of sight."""
+
+    def __init__(self, view: FailureView) -> None:
+        super().__init__(view)
+        self._view = view
+        self.item = 0
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.hide()
+
+    def put(self, item: int, top: int) -> None:
+        """Show the heading of an item at a height in the view."""
+        place = QRect(0, top, viewport_of(self._view).width(), HEADING_HEIGHT)
+        if (item, place, True) != (self.item, self.geometry(), self.isVisible()):
+            self.item = item
+            self.setGeometry(place)
+            self.show()
+            self.update()
+
+    def paintEvent(self, event: QPaintEvent | None) -> None:  # noqa: N802, ARG002
+        """Draw the heading as the view does."""
+        items = self._view.items
+        if self.item >= items.rowCount() or not items.is_heading(self.item):
+            return  # other failures, and the view has not been painted yet
+        painter = QPainter(self)
+        view = viewport_of(self._view)
+        painter.fillRect(self.rect(), view.palette().color(view.backgroundRole()))
+        self._view.painter.paint_heading(painter, self.rect(), self.item)
+        painter.end()
+
+    def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Close the section."""
+        if event is not None and self.rect().contains(event.position().toPoint()):
+            self._view.press_heading(self.item)
+
+    def mousePressEvent(self, event: QMouseEvent | None) -> None:  # noqa: N802
+        """Keep the mouse from the crop below."""
+
+
 class _Painter(QStyledItemDelegate):
     """Draws crops with their captions, and headings."""
 
@@ -380,6 +456,7 @@ class _Painter(QStyledItemDelegate):
         self._view = view
         self._sizes = (QSize(), QSize())
         self._headings: frozenset[int] = frozenset()
+        self._in_order: list[int] = []
 
     def sizeHint(self, _option: QStyleOptionViewItem, index: QModelIndex) -> QSize:  # noqa: N802
         """Return the size of an item."""
@@ -388,6 +465,17 @@ class _Painter(QStyledItemDelegate):
     def measure(self) -> None:
         """Note the sizes of items; Qt asks for each of them."""
         self._sizes, self._headings = self._view.item_sizes(), self._view.items.headings
+        self._in_order = sorted(self._headings)
+
+    def heading_of(self, item: int) -> int | None:
+        """Return the heading of the section of an item; None without sections."""
+        place = bisect_right(self._in_order, item)
+        return self._in_order[place - 1] if place else None
+
+    def heading_after(self, heading: int) -> int | None:
+        """Return the heading of the next section, or None."""
+        place = bisect_right(self._in_order, heading)
+        return self._in_order[place] if place < len(self._in_order) else None
 
     def paint(
         self, painter: QPainter | None, option: QStyleOptionViewItem, index: QModelIndex
@@ -398,13 +486,14 @@ class _Painter(QStyledItemDelegate):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         if self._view.items.is_heading(index.row()):
-            self._paint_heading(painter, option.rect, index.row())
+            self.paint_heading(painter, option.rect, index.row())
         else:
             is_selected = self._view.chosen_items().isSelected(index)
             self._paint_crop(painter, option.rect, index.row(), is_selected=is_selected)
         painter.restore()
 
-    def _paint_heading(self, painter: QPainter, rect: QRect, item: int) -> None:
+    def paint_heading(self, painter: QPainter, rect: QRect, item: int) -> None:
+        """Draw the heading of a section."""
         items = self._view.items
         font = QFont(self._view.font())
         font.setBold(True)
