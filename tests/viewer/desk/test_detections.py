@@ -161,7 +161,7 @@ def test_the_annotation_is_edited_alike(desk, layers, viewer):
 def test_the_outcome_below_the_threshold_is_not_cut(desk, wait_until):
     table = desk.points.table
     desk.settings.slider.setValue(600)
-    column = table.titles().index("status")
+    column = table.titles().index("Status")
     wait_until(lambda: "ignored" in [row[column] for row in table.texts()])
     row = [row[column] for row in table.texts()].index("ignored")
     place = table.visualRect(table.model().index(row, column))

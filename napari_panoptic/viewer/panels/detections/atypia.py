@@ -119,16 +119,16 @@ class AtypiaPanel(QWidget):
         points = [row.loaded.points(row.team) for row in rows]
         return (
             Column(
-                "frame",
+                "Frame",
                 "The frame whose atypia was scored; click to show it.",
                 _words([row.loaded.frame.name for row in rows]),
                 width=80,
                 is_text=True,
                 tooltip=lambda row: self._where(rows[row].loaded),
             ),
-            Column("team", "Whose score.", _words([r.team for r in rows]), width=70, is_text=True),
+            Column("Team", "Whose score.", _words([r.team for r in rows]), width=70, is_text=True),
             Column(
-                "true",
+                "True",
                 ATYPIA_MEANINGS["true score"],
                 _words([_said(row.loaded.reference) for row in rows]),
                 width=40,
@@ -136,7 +136,7 @@ class AtypiaPanel(QWidget):
                 tooltip=lambda row: rows[row].loaded.reference.why,
             ),
             Column(
-                "score",
+                "Score",
                 ATYPIA_MEANINGS["score"],
                 _words([_said(row.answer) for row in rows]),
                 width=98,
@@ -146,14 +146,14 @@ class AtypiaPanel(QWidget):
                 ),
             ),
             Column(
-                "conf",
+                "Conf",
                 "The team's confidence in its score.",
                 np.array([row.answer.given.confidence for row in rows], float),
                 text=ratio_text,
                 width=44,
             ),
             Column(
-                "points",
+                "Points",
                 ATYPIA_MEANINGS["points"],
                 np.array([math.nan if value is None else value for value in points], float),
                 text=points_text,

@@ -172,15 +172,15 @@ class PointTable(QWidget):
         xy = np.concatenate([reference.xy_px, prediction.xy_px])
         self.table.show_rows(
             (
-                Column("side", "Annotated, or detected by the team.", side, width=70, is_text=True),
+                Column("Side", "Annotated, or detected by the team.", side, width=70, is_text=True),
                 Column(
-                    "id",
+                    "Id",
                     "Line in the file.",
                     np.concatenate([reference.ids, prediction.ids]),
                     width=34,
                 ),
                 Column(
-                    "status",
+                    "Status",
                     "Its outcome.",
                     words,
                     is_text=True,
@@ -189,7 +189,7 @@ class PointTable(QWidget):
                     colour=lambda row: _colour(str(words[row])),
                 ),
                 Column(
-                    "conf",
+                    "Conf",
                     DETECTION_MEANINGS["confidence"],
                     np.concatenate([reference.confidence, prediction.confidence]),
                     text=ratio_text,

@@ -238,10 +238,10 @@ class LevelsPanel(ScrollPanel):
         self.stands.set_text(STANDING_WORDS[standing(own, spread)], reason=reason)
         blues = level_colours(REFERENCE_COLOURS, n)
         header = [
-            Cell("level", "The compared pixels are those whose probability reaches it."),
+            Cell("Level", "The compared pixels are those whose probability reaches it."),
             Cell("Dice", "2 both / (mean + prediction)"),
-            Cell("raters' mean", "Pixels that reach the level."),
-            Cell("prediction", "Pixels that reach the level."),
+            Cell("Raters' mean", "Pixels that reach the level."),
+            Cell("Prediction", "Pixels that reach the level."),
         ]
         rows = []
         for place, value in enumerate(settings.levels):
@@ -397,7 +397,7 @@ class RatersPanel(ScrollPanel):
         averages = found.left_out_mean.tolist()
         self.strip.show_spread(list(zip(found.raters, averages, colours, strict=True)), team)
         self.note.setText(_said(found, team))
-        header = [Cell("rater"), *(Cell(name) for name in found.raters), Cell("others")]
+        header = [Cell("Rater"), *(Cell(name) for name in found.raters), Cell("others")]
         rows = [
             [
                 Cell(
@@ -420,7 +420,7 @@ class RatersPanel(ScrollPanel):
         if objects is not None:
             pq, f1 = objects.of_class(structure)
             table = np.where(np.triu(np.ones(pq.shape, bool)), pq, f1)
-            names = [Cell("rater"), *(Cell(name) for name in found.raters)]
+            names = [Cell("Rater"), *(Cell(name) for name in found.raters)]
             cells = [
                 [
                     Cell(name, colour=colours[i]),

@@ -69,13 +69,13 @@ def _object_columns(comparison: VersionComparison) -> list[Column]:
     meanings = {str(change): meaning for change, meaning in CHANGE_MEANINGS.items()}
     changes = rows["change"].to_numpy(str)
     columns = [
-        _words("change", "Change by the new version.", changes, width=86),
-        _words("region", "Click to go to the object.", rows["region"].to_numpy(str), width=172),
-        _words("side", "Annotated nucleus or FP.", rows["side"].to_numpy(str), width=74),
+        _words("Change", "Change by the new version.", changes, width=86),
+        _words("Region", "Click to go to the object.", rows["region"].to_numpy(str), width=172),
+        _words("Side", "Annotated nucleus or FP.", rows["side"].to_numpy(str), width=74),
         Column(
-            "id", "For a gone FP, that of the old version.", rows["id"].to_numpy(np.int64), width=46
+            "Id", "For a gone FP, that of the old version.", rows["id"].to_numpy(np.int64), width=46
         ),
-        _words("class", "Class of the object.", rows["class"].to_numpy(str), width=86),
+        _words("Class", "Class of the object.", rows["class"].to_numpy(str), width=86),
     ]
     columns[0] = _with_tooltip(columns[0], lambda row: meanings[changes[row]])
     for when, name in ((BEFORE, diff.old), ("after", diff.new)):
@@ -83,7 +83,7 @@ def _object_columns(comparison: VersionComparison) -> list[Column]:
         partner = rows[f"partner_class_{when}"].to_numpy(str)
         columns.append(
             Column(
-                when,
+                when.capitalize(),
                 f"Outcome in {name}; click to see it there.",
                 outcome,
                 text=lambda text: "–" if text == NO_OBJECT else str(text),
@@ -109,11 +109,11 @@ def _difference_columns(key: str, found: Sequence[PairedDifference]) -> list[Col
     p, holm = (np.array([getattr(one, name) for one in found]) for name in ("p", "holm_p"))
     notes = [one.note for one in found]
     return [
-        _words(key, f"The {key}.", np.array(names, str), width=150),
-        _ratios("old", "Mean over patients in the old version.", [one.old for one in found]),
-        _ratios("new", "Mean over patients in the new version.", [one.new for one in found]),
+        _words(key.capitalize(), f"The {key}.", np.array(names, str), width=150),
+        _ratios("Old", "Mean over patients in the old version.", [one.old for one in found]),
+        _ratios("New", "Mean over patients in the new version.", [one.new for one in found]),
         Column(
-            "difference",
+            "Difference",
             "New minus old, mean over patients.",
             np.array([one.interval.mean for one in found], np.float64),
             text=signed_text,
@@ -129,7 +129,7 @@ def _difference_columns(key: str, found: Sequence[PairedDifference]) -> list[Col
         Column("p", "Two-sided sign-flip test over patients.", p, text=p_text, width=64),
         Column("Holm p", f"Corrected over every {key}.", holm, text=p_text, width=64),
         Column(
-            "patients",
+            "Patients",
             "Patients with a figure in both versions.",
             np.array([one.patients for one in found], np.int64),
             tooltip=lambda row: notes[row] or None,
@@ -155,7 +155,12 @@ def _group_columns(comparison: VersionComparison, *keys: str) -> list[Column]:
     last = keys[-1]
     parts = comparison.change.grouped(comparison.diff.rows[last])
     named = [
-        _words(key, f"The {key}.", found[key].to_numpy(str), width=190 if key == "region" else 120)
+        _words(
+            key.capitalize(),
+            f"The {key}.",
+            found[key].to_numpy(str),
+            width=190 if key == "region" else 120,
+        )
         for key in keys
     ]
     values = np.array([parts.get(str(name), 0.0) for name in found[last]], np.float64)
@@ -168,8 +173,8 @@ def _part_columns(comparison: VersionComparison) -> list[Column]:
     largest = max(np.abs(values).max(initial=0.0), 1e-12)
     bars = np.array([_bar(value / largest) for value in values], str)
     return [
-        _words("split by", "Each split adds up to ΔPQ.", rows["by"].to_numpy(str), width=84),
-        _words("part", "Quality, change, cause or class.", rows["part"].to_numpy(str), width=150),
+        _words("Split by", "Each split adds up to ΔPQ.", rows["by"].to_numpy(str), width=84),
+        _words("Part", "Quality, change, cause or class.", rows["part"].to_numpy(str), width=150),
         _part_column(values),
         _words("", "Length: size of the part. ◀ lowers PQ, ▶ raises it.", bars, width=150),
     ]
@@ -185,7 +190,7 @@ def _bar(share: float) -> str:
 def _change_columns(found: pd.DataFrame) -> list[Column]:
     return [
         Column(
-            str(change).replace("-", " "),
+            str(change).replace("-", " ").capitalize(),
             CHANGE_MEANINGS[change],
             found[str(change)].to_numpy(np.int64),
             text=lambda n: count_text(int(n)),
