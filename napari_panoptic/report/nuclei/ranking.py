@@ -10,7 +10,8 @@ import pandas as pd
 from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, ClassMean, Unit
-from napari_panoptic.nuclei.cohort_report import RADII, THRESHOLDS, CohortReport, Varied
+from napari_panoptic.nuclei.cohort_report import CohortReport, Varied
+from napari_panoptic.nuclei.regions.conditions import RADII, THRESHOLDS
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.nuclei.values.settings import Correction, Scoring, protocol
 from napari_panoptic.report import plots
