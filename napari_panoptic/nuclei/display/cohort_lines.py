@@ -10,6 +10,7 @@ from operator import add
 
 import numpy as np
 
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.nuclei.display.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING
 from napari_panoptic.nuclei.display.styles import UNDEFINED
 from napari_panoptic.nuclei.live.summary import RegionSummary
@@ -17,7 +18,8 @@ from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.values.cohort import Cohort
 
 Summaries = Mapping[tuple[str, str], RegionSummary]
-MISSING = "missing"
+MISSING, UNREADABLE = "missing", "unreadable"
+"""In the place of a figure, where a file is not there or cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,9 @@ class CohortLines:
         if summary.region in self._unannotated:
             return Line(lacking=NO_ANNOTATION, reason=NO_ANNOTATION_MEANING)
         reason = summary.findings[0].message if summary.findings else "It cannot be evaluated."
-        return Line(lacking=MISSING, reason=reason)
+        is_unreadable = any(at.kind is FindingKind.UNREADABLE for at in summary.findings[:1])
+        lacking = UNREADABLE if is_unreadable and not summary.is_slide else MISSING
+        return Line(lacking=lacking, reason=reason)
 
     def _known(self, names: Sequence[str], team: str) -> list[RegionSummary] | None:
         found = [self._summaries.get((name, team)) for name in names]

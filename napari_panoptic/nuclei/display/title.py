@@ -44,6 +44,8 @@ def title_parts(session: Session, edited: Edited, listed: Listed | None) -> list
     if (Side.PREDICTION, session.team) in edited:
         team += " (edited)"
     parts = [snapshot.region.name, team, _rule(settings), f"ambiguous: {settings.ambiguous}"]
+    if snapshot.region.image is not None and snapshot.image is None:
+        parts.insert(2, "image unreadable")
     if (Side.REFERENCE, None) in edited:
         parts.insert(1, "annotation (edited)")
     if session.is_flattened:
@@ -55,6 +57,29 @@ def title_parts(session: Session, edited: Edited, listed: Listed | None) -> list
     if listed is not None:
         parts.append(f"other objects: {listed.others.short}")
     return parts
+
+
+def why_no_figures(session: Session) -> str | None:
+    """Return why the region and team have no figures; None if they have, or soon will.
+
+    A slide has reasons of its own, such as being stopped.
+    """
+    snapshot = session.snapshot
+    if snapshot is None or snapshot.is_slide or session.shown is not None:
+        return None
+    if session.team is None or session.team in snapshot.pending:
+        return None
+    if snapshot.region.reference is None:
+        return "This region has no annotation: it can be viewed but not evaluated."
+    if snapshot.reference is None:
+        return "The annotation of this region cannot be read. The notes (⚠) say why."
+    is_unreadable = any(
+        finding.kind is FindingKind.UNREADABLE and finding.team == session.team
+        for finding in snapshot.findings
+    )
+    if is_unreadable:
+        return "The prediction of this team cannot be read here. The notes (⚠) say why."
+    return "This team has no prediction for this region. Choose another team or region."
 
 
 def threshold_text(count: int, threshold: float) -> str:

@@ -25,6 +25,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from numpy.typing import NDArray
@@ -41,6 +42,8 @@ _LONGEST_NAME = 26
 _writing = threading.Lock()
 SMALL, NORMAL = 7.5, 8.5
 INK, PALE = "#222222", "#b8b8b8"
+MOST_COLUMNS = 4
+"""Of a legend."""
 LEVELS = (0.2, 0.4, 0.6, 0.8)
 """Values for which curves of equal F1, or of equal products, are drawn."""
 
@@ -155,13 +158,7 @@ class Drawing:
         ]
         handles += others
         if handles:
-            self.figure.legend(
-                handles=handles,
-                loc="outside upper center",
-                ncols=min(len(handles), 4),
-                frameon=False,
-                fontsize=SMALL,
-            )
+            _legend(self.figure, handles, min(len(handles), MOST_COLUMNS))
 
     def done(self) -> Plot:
         """Return the plot. A ``$`` in a text does not start a formula."""
@@ -169,6 +166,33 @@ class Drawing:
             if isinstance(text, Text):
                 text.set_parse_math(False)
         return Plot(self.figure, self.points)
+
+
+def fit_legend(figure: Figure) -> None:
+    """Give the legend above the panels as many columns as the figure has room for.
+
+    A figure in a window may be narrower than it was designed.
+    """
+    for shown in figure.legends:
+        legend, handles = shown, [handle for handle in shown.legend_handles if handle is not None]
+        for columns in range(min(len(handles), MOST_COLUMNS), 0, -1):
+            legend.remove()
+            legend = _legend(figure, handles, columns)
+            if legend.get_window_extent().width <= figure.bbox.width:
+                break
+
+
+def _legend(figure: Figure, handles: Sequence[Artist], columns: int) -> Legend:
+    legend = figure.legend(
+        handles=handles,
+        loc="outside upper center",
+        ncols=columns,
+        frameon=False,
+        fontsize=SMALL,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return legend
 
 
 def save(plot: Plot | Figure, path: Path) -> Path:

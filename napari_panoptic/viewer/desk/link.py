@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
 from napari_panoptic.nuclei.display.styles import ColourBy, Look, count_text
-from napari_panoptic.nuclei.display.title import region_notes, title_parts
+from napari_panoptic.nuclei.display.title import region_notes, title_parts, why_no_figures
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
 from napari_panoptic.nuclei.live.read_ahead import ReadAhead
 from napari_panoptic.nuclei.live.session import EditedEvaluation, Selection, Session
@@ -396,7 +396,7 @@ class Link:
             "h": self._cycle_display,
             "q": self._toggle_colours,
             "w": self._centre_selected,
-            "Alt-c": lambda: self._reveal("Regions"),
+            "Alt-x": lambda: self._reveal("Regions"),
             "Alt-m": lambda: self._reveal("Metrics"),
             "Alt-o": lambda: self._reveal("Objects"),
         }
@@ -550,7 +550,7 @@ class Link:
         snapshot, team = session.snapshot, session.team
         if snapshot is None or not snapshot.is_slide:
             bar.show_nothing()
-            self._say_when_empty(None)
+            self._say_when_empty(why_no_figures(session))
             return
         evaluation = snapshot.slides.get(team or "")
         if evaluation is not None and team is not None:
@@ -695,7 +695,12 @@ class Link:
         self._panels.objects.select(None if selection is None else (selection.side, selection.row))
         if selection is not None:
             self.scene.show_object(selection, only_if_hidden=not self.slides.is_far)
-        self._panels.title.show_selected(self._facts())
+        facts = self._facts()
+        why = None if facts is not None else why_no_figures(self._session)
+        if why is None:
+            self._panels.title.show_selected(facts)
+        else:
+            self._panels.title.show_message(why)
 
     def _show_busy(self, busy: bool) -> None:
         self._panels.title.show_busy(busy)

@@ -19,7 +19,9 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import Normal, Stroke
 from matplotlib.text import Text
 from qtpy.QtCore import QEvent
-from qtpy.QtGui import QColor
+from qtpy.QtGui import QColor, QResizeEvent
+
+from napari_panoptic.report.plots.theme import fit_legend
 
 GREY_RANGE = 0.02
 """Colours whose channels differ by no more than this are ink or paper, not a team's."""
@@ -44,6 +46,11 @@ class PlotCanvas(FigureCanvasQTAgg):
         ink = palette.color(self.foregroundRole())
         with _in_colours(self.figure, ground, ink):
             super().draw()  # type: ignore[no-untyped-call]
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Keep the legend within the figure."""
+        super().resizeEvent(event)  # type: ignore[no-untyped-call]
+        fit_legend(self.figure)
 
     def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
         """Follow the theme."""

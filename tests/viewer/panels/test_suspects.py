@@ -175,7 +175,11 @@ def test_a_click_goes_to_an_overlooked_nucleus_with_all_teams_that_agree(
     assert own[tuple(pixels.T)].mean() > 0.5
     visible = set(names_of_visible(open_desk._viewer))
     assert visible & {"reference", *session.cohort.team_names} == {"reference", *suspect.teams}
-    assert part.panel.reason.text() == suspect.sentence
+    table, sentence = part.panel.table, suspect.sentence
+    classes = [row[table.titles().index("class")] for row in table.texts()]
+    longest = max(map(table.fontMetrics().horizontalAdvance, classes))
+    assert table.columnWidth(table.titles().index("class")) > longest
+    assert part.panel.reason.text() == sentence[0].upper() + sentence[1:]
     shown = np.argwhere(own)
     middle = nearest_view_middle(open_desk._viewer, (*shown.min(axis=0), *(shown.max(axis=0) + 1)))
     np.testing.assert_allclose(open_desk._viewer.scene.camera.center[-2:], middle)
