@@ -114,7 +114,7 @@ def _switch(desk: Desk, name: str) -> float:
 
     session.region_changed.connect(note)
     began = time.process_time()
-    desk.panels.navigator.region_chosen.emit(name)
+    desk.panels.navigator.place_chosen.emit(name)
     while not answers or desk.link.loader.is_busy:
         QApplication.processEvents()
         time.sleep(0.0005)  # leaves the interpreter to the worker

@@ -145,7 +145,7 @@ def take_raters() -> None:
             settle(desk, at_least_s=2.0)
             save(viewer, "raters")
             desk.cases.structures.setCurrentText("prostate/task02")
-            desk.cases.structure_chosen.emit("prostate/task02")
+            desk.cases.structures.choose("prostate/task02")
             desk.cases.teams.choose("shifted")
             desk.levels.only.setChecked(False)
             settle(desk, at_least_s=2.0)

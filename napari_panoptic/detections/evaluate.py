@@ -26,7 +26,7 @@ from napari_panoptic.detections.pairing import (
 from napari_panoptic.io.formats.points.point_files import read_points
 from napari_panoptic.io.images.slides import probe_image
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
-from napari_panoptic.statistics.friedman import TeamComparison, compare_teams
+from napari_panoptic.statistics.friedman import TeamComparison, TeamFigures, compare_teams
 from napari_panoptic.statistics.ranks import ranked_teams
 
 JUDGING_ERRORS = (ValueError, MemoryError)
@@ -295,7 +295,7 @@ class DetectionEvaluation:
             ]
             for team, counts in per_team.items()
         }
-        return compare_teams(figures, patients=self.cohort.patients)
+        return compare_teams(TeamFigures(figures, patients=self.cohort.patients))
 
 
 def evaluate_detections(

@@ -62,8 +62,6 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps,
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.statistics.teams import TeamStatistics
 
-RADII = tuple(range(-3, 6))
-THRESHOLDS = tuple(k / 100 for k in range(5, 100, 5))
 OWN_GROUP = "organ"
 """The column of the metadata by which patients are grouped if there is one of this name."""
 
@@ -321,11 +319,25 @@ def cohort_report(
         cannot be reached or keep dying.
     """
     watch = InputWatch(request.cohort, request.team_names)
-    run = _Run(request.cohort, jobs, scheduler, store, on_result, is_wanted)
+
+    def go(number: int, work: Experiment, add: Callable[[RegionResults], None]) -> bool:
+        """Evaluate all regions, and return whether the pass was not cancelled."""
+        for region in run_regions(
+            request.cohort,
+            work,
+            jobs=jobs,
+            scheduler=scheduler,
+            store=None if store is None else store / _PASSES[number],
+            on_result=on_result,
+            is_wanted=is_wanted,
+        ):
+            add(region)
+        return is_wanted()
+
     own, detailed = _own_conditions(request)
     first: list[RegionResults] = []
     work = Experiment(request.team_names, own, held_up_to_px=request.held_up_to_px)
-    if not run.go(0, work, first.append):
+    if not go(0, work, first.append):
         return None
     evaluation = _evaluation(request, own[0], [results for results, *_ in first])
     if not evaluation.evaluated:
@@ -335,7 +347,7 @@ def cohort_report(
     place = own.index(detailed)
     in_detail = _evaluation(request, detailed, [results[place] for results in first])
     second = _Second(request)
-    if not run.go(1, second.work, second.add):
+    if not go(1, second.work, second.add):
         return None
     try:
         slices = _slices(request, Progress(is_wanted))
@@ -382,32 +394,6 @@ def _scores(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """How a pass over all regions is run."""
-
-    cohort: Cohort
-    jobs: int | None
-    scheduler: str
-    store: Path | None
-    on_result: Callable[[RegionDone], None] | None
-    is_wanted: Callable[[], bool]
-
-    def go(self, number: int, work: Experiment, add: Callable[[RegionResults], None]) -> bool:
-        """Evaluate all regions, and return whether the pass was not cancelled."""
-        for region in run_regions(
-            self.cohort,
-            work,
-            jobs=self.jobs,
-            scheduler=self.scheduler,
-            store=None if self.store is None else self.store / _PASSES[number],
-            on_result=self.on_result,
-            is_wanted=self.is_wanted,
-        ):
-            add(region)
-        return self.is_wanted()
-
-
 def _own_conditions(request: ReportRequest) -> tuple[tuple[Condition, ...], Condition]:
     own = Condition(request.protocol, request.settings, request.source)
     if request.settings.scoring is Scoring.DISENTANGLED:
@@ -425,9 +411,9 @@ def _families(request: ReportRequest) -> tuple[tuple[Condition, ...], ...]:
             challenge,
         ),
         lessons_conditions(base, source=source),
-        radius_conditions(RADII, base, source=source),
-        threshold_conditions(THRESHOLDS, base, source=source),
-        shift_conditions(SHIFTS, base, source=source),
+        radius_conditions(base=base, source=source),
+        threshold_conditions(base=base, source=source),
+        shift_conditions(base=base, source=source),
         tuple(Condition(str(o), base.replaced(overlaps=o), source) for o in _BOTH_WAYS),
     )
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.io.cohorts.layouts import ANNOTATIONS, TEAMS
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.format import LoadRequest, Objects
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.formats.saving import write_objects
@@ -252,11 +252,11 @@ def save_something(folder: Path) -> None:
     polygons = MaskFiles(Source.GEOJSON, {"": (folder / "objects.geojson",)})
     load_masks(polygons, MONUSAC_CLASSES, shape=labels.shape)
     image = MaskFiles(Source.LABELS, {"": (folder / "objects.tif",)})
-    read_labels(image, MONUSAC_CLASSES, shape=labels.shape)
+    read_labels(image, MONUSAC_CLASSES, LoadRequest(shape=labels.shape))
     # Masks of submissions are binary, and column by column in memory.
     np.save(folder / "binary.npy", np.asfortranarray(drawn > 0))
     binary = MaskFiles(Source.LABELS, {MONUSAC_CLASSES.names[0]: (folder / "binary.npy",)})
-    read_labels(binary, MONUSAC_CLASSES, shape=labels.shape)
+    read_labels(binary, MONUSAC_CLASSES, LoadRequest(shape=labels.shape))
 
 
 def has_compiled() -> bool:

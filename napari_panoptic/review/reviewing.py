@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 from uuid import uuid4
 
 from psygnal import Signal
@@ -31,6 +32,9 @@ from napari_panoptic.review.verdicts import (
     ReviewRecord,
 )
 from napari_panoptic.review.watch import Looked, Place, Watch, look_for_file
+
+_Found = TypeVar("_Found")
+_Default = TypeVar("_Default")
 
 LONGEST_WAIT_S = 0.4
 """How long the window waits at most while another one writes."""
@@ -272,22 +276,12 @@ class Reviewing:
 
     def may_undo(self) -> bool:
         """Return whether a verdict of this window stands that `undo` would withdraw."""
-        if self._store is None:
-            return False
-        try:
-            return self._store.may_undo()
-        except ReviewError as error:
-            self._tell(error)
-            return False
+        return self._ask(lambda store: store.may_undo(), default=False)
 
     def undo(self) -> list[ReviewRecord]:
         """Withdraw this window's newest verdicts; empty if there are none or it was not done."""
-        if self._store is None:
-            return []
-        try:
-            records = self._store.undo()
-        except ReviewError as error:
-            self._tell(error)
+        records = self._ask(lambda store: store.undo(), default=None)
+        if records is None:
             return []
         self._problem = None
         self._read_again(records)
@@ -303,12 +297,10 @@ class Reviewing:
     def withdraw(self, side: Side, row: int) -> ReviewRecord | None:
         """Withdraw the verdict on an object that is shown; None if none was withdrawn."""
         record = self.record(side, row)
-        if self._store is None or record is None:
+        if record is None:
             return None
-        try:
-            was_there = self._store.withdraw(record)
-        except ReviewError as error:
-            self._tell(error)
+        was_there = self._ask(lambda store: store.withdraw(record), default=None)
+        if was_there is None:
             return None
         self._problem = None
         self._forget()
@@ -318,33 +310,22 @@ class Reviewing:
     def history(self, side: Side, row: int) -> list[HistoryEntry]:
         """Return every verdict that the reviewer ever gave on an object that is shown."""
         subjects = self._current_subjects()
-        if self._store is None or subjects is None:
+        if subjects is None:
             return []
-        try:
-            return self._store.history(subjects.of(*judged_as_one(subjects.evaluation, side, row)))
-        except ReviewError as error:
-            self._tell(error)
-            return []
+        return self._ask(
+            lambda store: store.history(
+                subjects.of(*judged_as_one(subjects.evaluation, side, row))
+            ),
+            default=[],
+        )
 
     def recent(self, count: int) -> list[ReviewRecord]:
         """Return the reviewer's newest verdicts in the whole cohort, newest first."""
-        if self._store is None:
-            return []
-        try:
-            return self._store.recent(count)
-        except ReviewError as error:
-            self._tell(error)
-            return []
+        return self._ask(lambda store: store.recent(count), default=[])
 
     def agreement(self, first: str, second: str) -> ReviewerAgreement | None:
         """Compare two reviewers over the whole cohort; None if that failed."""
-        if self._store is None:
-            return None
-        try:
-            return self._store.agreement(first, second)
-        except ReviewError as error:
-            self._tell(error)
-            return None
+        return self._ask(lambda store: store.agreement(first, second), default=None)
 
     def subject(self, side: Side, row: int) -> Subject | None:
         """Describe the object that a verdict on an object that is shown is kept with."""
@@ -371,11 +352,10 @@ class Reviewing:
         if self._store is None or team is None:
             return []
         if team not in self._reviewed:
-            try:
-                self._reviewed[team] = set(self._store.regions(team=team))
-            except ReviewError as error:
-                self._tell(error)
+            regions = self._ask(lambda store: store.regions(team=team), default=None)
+            if regions is None:
                 return []
+            self._reviewed[team] = set(regions)
         return sorted(self._reviewed[team])
 
     def question(self) -> Callable[[], Looked] | None:
@@ -469,13 +449,22 @@ class Reviewing:
 
     def _read(self, region: str) -> list[ReviewRecord] | None:
         """Read the reviewer's verdicts in a region; None if that failed, which is reported."""
+        return self._ask(lambda store: store.current(region=region), default=None)
+
+    def _ask(
+        self, question: Callable[[PlannedReview], _Found], *, default: _Default
+    ) -> _Found | _Default:
+        """Return the answer of the open file, or the default.
+
+        The default is for no open file, and for a failure, which is reported.
+        """
         if self._store is None:
-            return None
+            return default
         try:
-            return self._store.current(region=region)
+            return question(self._store)
         except ReviewError as error:
             self._tell(error)
-            return None
+            return default
 
     def _take(self, place: Object, record: ReviewRecord) -> None:
         """Show a verdict that was saved: it alone has changed what is shown."""

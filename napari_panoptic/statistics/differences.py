@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, Interval, mean_interval
-from napari_panoptic.statistics.friedman import SIGNIFICANCE, PairedFigures, paired_figures
+from napari_panoptic.statistics.friedman import (
+    SIGNIFICANCE,
+    PairedFigures,
+    TeamFigures,
+    paired_figures,
+)
 from napari_panoptic.statistics.pairwise import holm
 from napari_panoptic.statistics.sign_flip import (
     LEAST_PATIENTS,
@@ -159,7 +164,7 @@ def paired_differences(
     """
     found = []
     for name, (old, new) in figures.items():
-        paired = paired_figures({_OLD: old, _NEW: new}, patients=patients)
+        paired = paired_figures(TeamFigures({_OLD: old, _NEW: new}, patients=patients))
         differences = paired.values[1] - paired.values[0]
         is_up = name not in lower_is_better
         flips = sign_flips(differences if is_up else -differences)

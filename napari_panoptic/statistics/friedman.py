@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -21,6 +21,41 @@ class MissingRule(StrEnum):
 
     COMPLETE_CASES = "complete-cases"  # left out for all teams that are compared
     WORST = "worst"  # a missing figure counts as 0
+
+
+@dataclass(frozen=True, eq=False)
+class TeamFigures:
+    """Figures of teams by one metric, and how they are compared over patients.
+
+    Parameters
+    ----------
+    by_team
+        Team -> one figure per patient, in the same order of patients for all;
+        NaN if undefined.
+    patients
+        Their names; "1", "2", ... where None.
+    missing
+        Whether patients with a gap are left out, or the gap counts as the worst.
+    worst
+        The values of gaps in that case, in the form of `by_team`; 0 if None. If a part
+        of a mean is missing, it is the mean with 0 for that part.
+    higher_is_better
+        False for distances.
+    unit
+        The word for a patient in reasons, such as ``case``.
+    """
+
+    by_team: Mapping[str, Sequence[float]]
+    patients: Sequence[str] | None = None
+    missing: MissingRule = MissingRule.COMPLETE_CASES
+    worst: Mapping[str, Sequence[float]] | None = None
+    higher_is_better: bool = True
+    unit: str = "patient"
+
+    def of(self, *teams: str) -> TeamFigures:
+        """Return the figures of some of the teams."""
+        worst = None if self.worst is None else {team: self.worst[team] for team in teams}
+        return replace(self, by_team={team: self.by_team[team] for team in teams}, worst=worst)
 
 
 @dataclass(frozen=True)
@@ -163,36 +198,11 @@ class CriticalDifference:
     why_undefined: str
 
 
-def paired_figures(
-    figures: Mapping[str, Sequence[float]],
-    *,
-    patients: Sequence[str] | None = None,
-    missing: MissingRule = MissingRule.COMPLETE_CASES,
-    worst: Mapping[str, Sequence[float]] | None = None,
-    higher_is_better: bool = True,
-    unit: str = "patient",
-) -> PairedFigures:
+def paired_figures(figures: TeamFigures) -> PairedFigures:
     """Find the patients over whom teams can be compared.
 
     A patient for whom no team has a figure is left out under either rule: there
     is nothing to compare.
-
-    Parameters
-    ----------
-    figures
-        Team -> one figure per patient, in the same order of patients for all;
-        NaN if undefined.
-    patients
-        Their names; "1", "2", ... where None.
-    missing
-        Whether patients with a gap are left out, or the gap counts as the worst.
-    worst
-        The values of gaps in that case, in the form of `figures`; 0 if None. If a part
-        of a mean is missing, it is the mean with 0 for that part.
-    higher_is_better
-        False for distances.
-    unit
-        The word for a patient in reasons, such as ``case``.
 
     Raises
     ------
@@ -201,34 +211,37 @@ def paired_figures(
     SettingsError
         If a gap should count as 0 and 0 is the best.
     """
-    if missing is MissingRule.WORST and not higher_is_better:
+    fills_gaps = figures.missing is MissingRule.WORST
+    if fills_gaps and not figures.higher_is_better:
         raise SettingsError(
             "missing figures can count as 0 only where 0 is the worst, "
             "found a metric for which lower is better; use complete-cases"
         )
-    teams = tuple(figures)
-    names, values = _as_matrix(figures, patients)
+    teams = tuple(figures.by_team)
+    names, values = _as_matrix(figures.by_team, figures.patients)
     gaps = np.isnan(values)
     filled = np.zeros_like(gaps)
-    if missing is MissingRule.WORST:
+    if fills_gaps:
         at_worst = np.where(gaps.all(axis=0), np.nan, np.zeros_like(values))
-        if worst is not None:
-            at_worst = _as_matrix(worst, patients)[1]
+        if figures.worst is not None:
+            at_worst = _as_matrix(figures.worst, figures.patients)[1]
         filled = gaps & ~np.isnan(at_worst)
         values = np.where(filled, at_worst, values)
     left_out = np.isnan(values).any(axis=0)
     omitted = tuple(
-        Omission(names[p], tuple(teams[t] for t in np.flatnonzero(gaps[:, p])), len(teams), unit)
+        Omission(
+            names[p], tuple(teams[t] for t in np.flatnonzero(gaps[:, p])), len(teams), figures.unit
+        )
         for p in np.flatnonzero(left_out)
     )
     return PairedFigures(
         teams=teams,
         patients=tuple(names[p] for p in np.flatnonzero(~left_out)),
         values=values[:, ~left_out],
-        missing=missing,
+        missing=figures.missing,
         omitted=omitted,
         counted_as_worst=tuple((teams[t], names[p]) for t, p in np.argwhere(filled)),
-        unit=unit,
+        unit=figures.unit,
     )
 
 
@@ -250,25 +263,12 @@ def _as_matrix(
     return names, values
 
 
-def compare_teams(
-    figures: Mapping[str, Sequence[float]],
-    *,
-    patients: Sequence[str] | None = None,
-    missing: MissingRule = MissingRule.COMPLETE_CASES,
-    worst: Mapping[str, Sequence[float]] | None = None,
-    higher_is_better: bool = True,
-    unit: str = "patient",
-) -> TeamComparison:
+def compare_teams(figures: TeamFigures) -> TeamComparison:
     """Compare teams by one metric over the same patients.
 
     The Friedman test decides whether there is any difference; only if so
     (p < 0.05), the Nemenyi test decides between which teams (Demsar, JMLR 2006).
     Figures that differ by no more than a rounding error are tied, see `with_ties`.
-
-    Parameters
-    ----------
-    figures, patients, missing, worst, higher_is_better, unit
-        As in ``paired_figures``.
 
     Returns
     -------
@@ -283,19 +283,12 @@ def compare_teams(
     """
     from scipy import stats  # takes longer than a window to open
 
-    paired = paired_figures(
-        figures,
-        patients=patients,
-        missing=missing,
-        worst=worst,
-        higher_is_better=higher_is_better,
-        unit=unit,
-    )
+    paired = paired_figures(figures)
     values = with_ties(paired.values)
     n_teams, n_patients = values.shape
-    ranked = stats.rankdata(-values if higher_is_better else values, axis=0)
+    ranked = stats.rankdata(-values if figures.higher_is_better else values, axis=0)
     mean_ranks = ranked.mean(axis=1) if n_patients else np.full(n_teams, np.nan)
-    why_undefined = _why_undefined(values, unit)
+    why_undefined = _why_undefined(values, figures.unit)
     chi2 = p = w = float("nan")
     if not why_undefined:
         test = stats.friedmanchisquare(*values)

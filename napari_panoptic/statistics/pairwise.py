@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED, Interval, mean_interval
 from napari_panoptic.statistics.friedman import (
-    MissingRule,
     PairedFigures,
+    TeamFigures,
     paired_figures,
 )
 from napari_panoptic.statistics.ranks import with_ties
@@ -62,13 +62,8 @@ class PairComparison:
 
 
 def compare_pairs(
-    figures: Mapping[str, Sequence[float]],
+    figures: TeamFigures,
     *,
-    patients: Sequence[str] | None = None,
-    missing: MissingRule = MissingRule.COMPLETE_CASES,
-    worst: Mapping[str, Sequence[float]] | None = None,
-    higher_is_better: bool = True,
-    unit: str = "patient",
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[PairComparison, ...]:
@@ -79,8 +74,8 @@ def compare_pairs(
 
     Parameters
     ----------
-    figures, patients, missing, worst, higher_is_better, unit
-        As in `paired_figures`.
+    figures
+        The figures of the teams.
     resamples, seed
         As in `mean_interval`.
 
@@ -94,17 +89,10 @@ def compare_pairs(
     ValueError, SettingsError
         As in `paired_figures`.
     """
-    pairs = []
-    for first, second in itertools.combinations(figures, 2):
-        paired = paired_figures(
-            {first: figures[first], second: figures[second]},
-            patients=patients,
-            missing=missing,
-            worst=None if worst is None else {first: worst[first], second: worst[second]},
-            higher_is_better=higher_is_better,
-            unit=unit,
-        )
-        pairs.append(_compare(paired, resamples, seed))
+    pairs = [
+        _compare(paired_figures(figures.of(first, second)), resamples, seed)
+        for first, second in itertools.combinations(figures.by_team, 2)
+    ]
     corrected = holm([pair.wilcoxon_p for pair in pairs])
     return tuple(replace(pair, holm_p=p) for pair, p in zip(pairs, corrected, strict=True))
 

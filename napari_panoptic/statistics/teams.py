@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,9 +15,9 @@ from napari_panoptic.statistics.bootstrap import (
 )
 from napari_panoptic.statistics.friedman import (
     CriticalDifference,
-    MissingRule,
     PairedFigures,
     TeamComparison,
+    TeamFigures,
     compare_teams,
     critical_difference,
 )
@@ -46,13 +46,8 @@ class TeamStatistics:
 
 
 def team_statistics(
-    figures: Mapping[str, Sequence[float]],
-    patients: Sequence[str],
+    figures: TeamFigures,
     *,
-    missing: MissingRule = MissingRule.COMPLETE_CASES,
-    worst: Mapping[str, Sequence[float]] | None = None,
-    higher_is_better: bool = True,
-    unit: str = "patient",
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> TeamStatistics:
@@ -60,8 +55,8 @@ def team_statistics(
 
     Parameters
     ----------
-    figures, patients, missing, worst, higher_is_better, unit
-        As in `napari_panoptic.statistics.friedman.paired_figures`.
+    figures
+        The figures of the teams.
     resamples, seed
         As in `napari_panoptic.statistics.bootstrap.mean_interval`.
 
@@ -70,31 +65,15 @@ def team_statistics(
     ValueError, SettingsError
         As `napari_panoptic.statistics.friedman.paired_figures`.
     """
-    comparison = compare_teams(
-        figures,
-        patients=patients,
-        missing=missing,
-        worst=worst,
-        higher_is_better=higher_is_better,
-        unit=unit,
-    )
+    comparison = compare_teams(figures)
     return TeamStatistics(
         comparison=comparison,
         critical=critical_difference(comparison),
         means={
-            team: mean_interval(values, resamples=resamples, seed=seed, unit=unit)
-            for team, values in figures.items()
+            team: mean_interval(values, resamples=resamples, seed=seed, unit=figures.unit)
+            for team, values in figures.by_team.items()
         },
-        pairs=compare_pairs(
-            figures,
-            patients=patients,
-            missing=missing,
-            worst=worst,
-            higher_is_better=higher_is_better,
-            unit=unit,
-            resamples=resamples,
-            seed=seed,
-        ),
+        pairs=compare_pairs(figures, resamples=resamples, seed=seed),
     )
 
 

@@ -18,6 +18,7 @@ from PIL import Image
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files import guard
+from napari_panoptic.io.formats.format import LoadRequest
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.report.plots import svg_text
@@ -89,7 +90,7 @@ def test_defect_22_two_workers_that_write_figures_leave_no_parameter_behind() ->
 
 def _read(path: Path) -> list[int]:
     files = label_files(Lymphocyte=path)
-    loaded = read_labels(files, MONUSAC_CLASSES, shape=(20, 30), region="R", team="T")
+    loaded = read_labels(files, MONUSAC_CLASSES, LoadRequest(shape=(20, 30), region="R", team="T"))
     return loaded.labels.class_index.tolist()
 
 

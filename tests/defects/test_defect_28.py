@@ -10,7 +10,7 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.raters.ranking import by_structure, by_team
-from napari_panoptic.statistics.friedman import compare_teams
+from napari_panoptic.statistics.friedman import TeamFigures, compare_teams
 from napari_panoptic.statistics.pairwise import compare_pairs
 
 
@@ -78,22 +78,22 @@ def test_defect_28_neighbouring_numbers_tie(pair: tuple[float, float]) -> None:
     low, high = pair
     assert low < high
     figures = {"a": [high, low, high], "b": [low, high, low], "c": [low / 2, low / 3, low / 4]}
-    found = compare_teams(figures)
+    found = compare_teams(TeamFigures(figures))
     assert found.mean_ranks.tolist() == [1.5, 1.5, 3.0]
-    first = compare_pairs(figures)[0]
+    first = compare_pairs(TeamFigures(figures))[0]
     assert first.why_undefined == "both teams have equal figures for each of the 3 patients"
 
 
 def test_defect_28_small_figures_keep_their_order() -> None:
     """Twelve digits of the largest, however small: not fifteen decimals."""
     figures = {"a": [3e-7, 3e-7], "b": [2.9999999e-7, 2.9999999e-7], "c": [1e-7, 1e-7]}
-    assert compare_teams(figures).mean_ranks.tolist() == [1.0, 2.0, 3.0]
+    assert compare_teams(TeamFigures(figures)).mean_ranks.tolist() == [1.0, 2.0, 3.0]
     tiny = {team: [value * 1e-9 for value in values] for team, values in figures.items()}
-    assert compare_teams(tiny).mean_ranks.tolist() == [1.0, 2.0, 3.0]
+    assert compare_teams(TeamFigures(tiny)).mean_ranks.tolist() == [1.0, 2.0, 3.0]
 
 
 def test_defect_28_equal_differences_tie() -> None:
     """0.3 - 0.2 and 0.2 - 0.1 differ in their last digit, but are one difference."""
-    (pair,) = compare_pairs({"a": [0.3, 0.1, 0.5], "b": [0.2, 0.2, 0.2]})
+    (pair,) = compare_pairs(TeamFigures({"a": [0.3, 0.1, 0.5], "b": [0.2, 0.2, 0.2]}))
     # Sizes 0.1, 0.1, 0.3 have the ranks 1.5, 1.5, 3, the second with a minus.
     assert pair.rank_biserial == pytest.approx((4.5 - 1.5) / 6)

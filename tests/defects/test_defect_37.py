@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.format import LoadRequest, Objects
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.ome_zarr import write_ome_zarr
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
@@ -77,7 +77,7 @@ def test_defect_37_ids_that_come_twice_are_listed(name: str, text: str, tmp_path
     objects = two_objects()
     files = label_files(write_tiff(tmp_path / "m.tif", objects.astype(np.uint16)))
     (tmp_path / name).write_text(text)
-    whole = read_labels(files, SCHEME, shape=objects.shape)
+    whole = read_labels(files, SCHEME, LoadRequest(shape=objects.shape))
     tiled = open_label_tiles(files, SCHEME, objects.shape)
     assert whole.labels.class_names_of_objects().tolist() == ["a", "b"]
     assert tiled.labels.class_index.tolist() == [1, 2]
@@ -97,7 +97,7 @@ def test_defect_37_tables_without_such_ids_have_no_finding(
     objects = two_objects()
     files = label_files(write_tiff(tmp_path / "m.tif", objects.astype(np.uint16)))
     (tmp_path / name).write_text(text)
-    assert read_labels(files, SCHEME, shape=objects.shape).findings == ()
+    assert read_labels(files, SCHEME, LoadRequest(shape=objects.shape)).findings == ()
     assert open_label_tiles(files, SCHEME, objects.shape).findings == ()
 
 
@@ -118,7 +118,7 @@ def test_defect_37_chunks_that_are_not_there_are_counted(zarr_format: int, tmp_p
         findings = [
             f
             for found in (
-                read_labels(label_files(path), one, shape=objects.shape).findings,
+                read_labels(label_files(path), one, LoadRequest(shape=objects.shape)).findings,
                 open_label_tiles(label_files(path), one, objects.shape).findings,
             )
             for f in found
@@ -136,4 +136,4 @@ def test_defect_37_what_is_written_here_has_all_its_chunks(tmp_path: Path) -> No
     labels = LabelImage.from_array(index, "a", SCHEME.names)
     path = tmp_path / "m.ome.zarr"
     write_ome_zarr(path, Objects(labels, Side.PREDICTION, "r", "t", None, SCHEME, None))
-    assert read_labels(label_files(path), SCHEME, shape=index.shape).findings == ()
+    assert read_labels(label_files(path), SCHEME, LoadRequest(shape=index.shape)).findings == ()

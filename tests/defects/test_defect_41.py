@@ -12,6 +12,7 @@ from PIL import Image
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files.fingerprints import file_fingerprints
+from napari_panoptic.io.formats.format import LoadRequest
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.nuclei.values.cohort import ClassScheme
@@ -36,7 +37,7 @@ def test_defect_41_a_pipe_as_metadata_of_a_zarr_image(
     files = label_files(path)
     with not_waited_for(pipe):
         with pytest.raises(UnreadableFileError):
-            read_labels(files, ONE_CLASS, shape=objects.shape)
+            read_labels(files, ONE_CLASS, LoadRequest(shape=objects.shape))
         with pytest.raises(UnreadableFileError):
             open_label_tiles(files, ONE_CLASS, objects.shape)
         assert file_fingerprints([path], tmp_path)

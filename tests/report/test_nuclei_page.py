@@ -42,8 +42,7 @@ from napari_panoptic.nuclei.values.settings import (
 )
 from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
-from napari_panoptic.report.nuclei.methods import methods_values
-from napari_panoptic.report.nuclei.page import report_page, write_report
+from napari_panoptic.report.nuclei.page import methods_values, report_page, write_report
 from napari_panoptic.report.nuclei.tables import (
     confusion_table,
     patients_by_class_table,

@@ -26,7 +26,7 @@ from napari_panoptic.nuclei.regions.conditions import Robustness
 from napari_panoptic.report import plots
 from napari_panoptic.report.plots import Plot, Point
 from napari_panoptic.report.plots.theme import fit_legend
-from napari_panoptic.statistics.friedman import compare_teams, critical_difference
+from napari_panoptic.statistics.friedman import TeamFigures, compare_teams, critical_difference
 from napari_panoptic.statistics.ranks import competition_ranks
 from tests.support.reports import HOSTILE_TEAMS
 from tests.support.vision import VISIONS, difference
@@ -92,7 +92,9 @@ def every_plot(patients: pd.DataFrame, names: tuple[str, ...] = TEAMS) -> list[P
         plots.detection_scatter({"a": renamed, "b": renamed}, names),
         plots.confusion_matrices(pd.DataFrame(counts), ["E"], names),
         plots.confusion_matrices(pd.DataFrame(counts), ["E"], names, normalised=True),
-        plots.critical_difference_diagram(critical_difference(compare_teams(figures)), names),
+        plots.critical_difference_diagram(
+            critical_difference(compare_teams(TeamFigures(figures))), names
+        ),
         plots.rank_lines(protocols, names),
         plots.robustness_curves(varied, [0, 1], names, x_label="x"),
         plots.shift_maps(varied, [(0, 0), (0, 1)], names),
@@ -229,7 +231,7 @@ def test_a_critical_difference_diagram_places_mean_ranks_and_joins_groups() -> N
         "beta": [0.5, 0.4, 0.5, 0.4],
         "gamma": [0.4, 0.3, 0.4, 0.5],
     }
-    critical = critical_difference(compare_teams(figures))
+    critical = critical_difference(compare_teams(TeamFigures(figures)))
 
     plot = plots.critical_difference_diagram(critical, TEAMS)
 
@@ -242,7 +244,7 @@ def test_a_critical_difference_diagram_places_mean_ranks_and_joins_groups() -> N
 
 
 def test_an_undefined_diagram_says_why() -> None:
-    equal = critical_difference(compare_teams({team: [0.5, 0.5] for team in TEAMS}))
+    equal = critical_difference(compare_teams(TeamFigures({team: [0.5, 0.5] for team in TEAMS})))
 
     plot = plots.critical_difference_diagram(equal, TEAMS)
 

@@ -9,7 +9,7 @@ import scipy
 from scipy import stats
 
 from napari_panoptic.statistics.bootstrap import mean_interval
-from napari_panoptic.statistics.friedman import MissingRule
+from napari_panoptic.statistics.friedman import MissingRule, TeamFigures
 from napari_panoptic.statistics.pairwise import compare_pairs, holm, signed_ranks
 
 NAN = float("nan")
@@ -29,7 +29,7 @@ def test_p_values_against_scikit_posthocs(n_teams: int, n_patients: int) -> None
     values = np.array(list(given.values()))
     plain = scikit_posthocs.posthoc_wilcoxon(values, method="exact").to_numpy()
     corrected = scikit_posthocs.posthoc_wilcoxon(values, method="exact", p_adjust="holm").to_numpy()
-    found = compare_pairs(given)
+    found = compare_pairs(TeamFigures(given))
     places = list(itertools.combinations(range(n_teams), 2))
     assert [(p.first, p.second) for p in found] == [(f"team {a}", f"team {b}") for a, b in places]
     for pair, (a, b) in zip(found, places, strict=True):
@@ -82,9 +82,9 @@ def test_up_to_two_hundred_differences_are_counted_exactly(count: int, method: s
 
 def test_rounding_errors_are_ties() -> None:
     # 0.3 - 0.1 and 0.4 - 0.6 differ in size by a rounding error.
-    (pair,) = compare_pairs({"a": [0.3, 0.4], "b": [0.1, 0.6]})
+    (pair,) = compare_pairs(TeamFigures({"a": [0.3, 0.4], "b": [0.1, 0.6]}))
     assert pair.rank_biserial == 0.0
-    (same,) = compare_pairs({"a": [0.1 + 0.2, 0.5], "b": [0.3, 0.5]})
+    (same,) = compare_pairs(TeamFigures({"a": [0.1 + 0.2, 0.5], "b": [0.3, 0.5]}))
     assert same.why_undefined == "both teams have equal figures for each of the 2 patients"
 
 
@@ -100,31 +100,33 @@ def test_holm() -> None:
 
 def test_a_gap_of_a_third_team_leaves_nobody_out() -> None:
     given = {"a": [0.9, 0.8, 0.7], "b": [0.5, NAN, 0.3], "c": [NAN, 0.1, 0.2]}
-    found = {(p.first, p.second): p for p in compare_pairs(given, patients=["P", "Q", "R"])}
+    found = {
+        (p.first, p.second): p for p in compare_pairs(TeamFigures(given, patients=["P", "Q", "R"]))
+    }
     assert [p.figures.patients for p in found.values()] == [("P", "R"), ("Q", "R"), ("R",)]
     assert [o.reason for o in found["b", "c"].figures.omitted] == [
         "c has no figure for patient P",
         "b has no figure for patient Q",
     ]
-    worst = compare_pairs(given, missing=MissingRule.WORST)
+    worst = compare_pairs(TeamFigures(given, missing=MissingRule.WORST))
     assert [p.n_patients for p in worst] == [3, 3, 3]
     assert worst[0].difference.mean == pytest.approx((0.4 + 0.8 + 0.4) / 3)
 
 
 def test_undefined_pairs_say_why() -> None:
-    (alike,) = compare_pairs({"a": [0.5, 0.6], "b": [0.5, 0.6]})
+    (alike,) = compare_pairs(TeamFigures({"a": [0.5, 0.6], "b": [0.5, 0.6]}))
     assert np.isnan([alike.rank_biserial, alike.wilcoxon_p, alike.holm_p]).all()
     assert alike.why_undefined == "both teams have equal figures for each of the 2 patients"
     assert alike.difference.mean == 0.0
-    (apart,) = compare_pairs({"a": [0.5, NAN], "b": [NAN, 0.6]})
+    (apart,) = compare_pairs(TeamFigures({"a": [0.5, NAN], "b": [NAN, 0.6]}))
     assert apart.n_patients == 0
     assert apart.why_undefined == "no patient has a figure of both teams"
     assert np.isnan(apart.difference.mean)
-    assert compare_pairs({"a": [0.5]}) == ()
+    assert compare_pairs(TeamFigures({"a": [0.5]})) == ()
 
 
 def test_one_patient_has_no_interval_and_no_evidence() -> None:
-    (pair,) = compare_pairs({"a": [0.7], "b": [0.5]})
+    (pair,) = compare_pairs(TeamFigures({"a": [0.7], "b": [0.5]}))
     assert pair.difference.mean == pytest.approx(0.2)
     assert np.isnan(pair.difference.low)
     assert (pair.rank_biserial, pair.wilcoxon_p) == (1.0, 1.0)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.io.formats.labels.label_images import write_labels
+from napari_panoptic.io.formats.labels.label_tiff import write_labels
 from napari_panoptic.nuclei.display.decoded_windows import DecodedWindows
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair

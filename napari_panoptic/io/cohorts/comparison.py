@@ -17,7 +17,8 @@ from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.cohorts.folder_scan import description_text
 from napari_panoptic.io.cohorts.pair import PAIR, scheme_of
-from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, write_labels
+from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX
+from napari_panoptic.io.formats.labels.label_tiff import write_labels
 from napari_panoptic.io.formats.scores import SCORE_NAMES
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme
 

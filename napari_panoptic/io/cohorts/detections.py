@@ -26,10 +26,14 @@ from napari_panoptic.io.cohorts.description import (
     text_at,
 )
 from napari_panoptic.io.cohorts.discovery import (
+    Key,
+    Place,
+    Shelf,
     TeamNames,
     cohort_name,
     missing_by_team,
     opened_folder,
+    places_on,
     unread,
 )
 from napari_panoptic.io.cohorts.layouts import TEAMS, Patterns, patterns_of
@@ -40,7 +44,6 @@ from napari_panoptic.io.cohorts.patterns import (
     missing,
     natural_key,
 )
-from napari_panoptic.io.cohorts.shelves import Key, Place, Shelf, places_on
 from napari_panoptic.io.formats.points import boxes
 from napari_panoptic.nuclei.values.cohort import Team
 

@@ -1,9 +1,12 @@
-"""What is the same for cohorts of all tasks when their files are sought in a folder."""
+"""What cohorts of all tasks share when their files are sought: folders, teams and regions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from napari_panoptic.common.findings import Finding
@@ -18,6 +21,7 @@ from napari_panoptic.io.cohorts.patterns import (
     natural_key,
     outside_findings,
 )
+from napari_panoptic.nuclei.values.cohort import SlidePatch
 
 
 @contextmanager
@@ -95,3 +99,110 @@ def missing_by_team(
         lacking = [name for name in names if (team, name) not in there]
         if lacking:
             yield missing(what, lacking, why(team), team=team)
+
+
+# --- files by region and patient ------------------------------------------------------------------
+
+Key = tuple[str, str | None]
+"""The name of a region in its files, and its patient if a folder names one."""
+
+
+@dataclass
+class Found:
+    """The files of one region, of one team or of the annotation.
+
+    Parameters
+    ----------
+    region, patient
+        Of the files; the patient is None if no folder names one.
+    paths
+        By class; under ``""`` files of all classes.
+    item
+        The region's key in a file that holds many.
+    patch
+        Where the region lies in the slide of a file of outlines.
+    probability
+        A probability map, or None.
+    """
+
+    region: str
+    patient: str | None
+    paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
+    item: str | None = None
+    patch: SlidePatch | None = None
+    probability: Path | None = None
+
+    @property
+    def key(self) -> Key:
+        """By which the files are found again."""
+        return self.region, self.patient
+
+
+class Shelf:
+    """What was found, by region and patient; spelling is compared without case."""
+
+    def __init__(self) -> None:
+        self._by_region: dict[str, list[Found]] = defaultdict(list)
+
+    def __iter__(self) -> Iterator[Found]:
+        return chain.from_iterable(self._by_region.values())
+
+    def repeats(self, region: str) -> bool:
+        """Return whether several patients have a region of this name."""
+        return len(self._by_region[region.casefold()]) > 1
+
+    def get(self, region: str, patient: str | None) -> Found | None:
+        """Return the files of a region, or None; an unknown patient fits any."""
+        for found in self._by_region.get(region.casefold(), []):
+            own = found.patient
+            if own is None or patient is None or own.casefold() == patient.casefold():
+                return found
+        return None
+
+    def need(self, region: str, patient: str | None) -> Found:
+        """Return the files of a region, with none yet if the region is new."""
+        if (found := self.get(region, patient)) is None:
+            found = Found(region, patient)
+            self._by_region[region.casefold()].append(found)
+        found.patient = found.patient or patient
+        return found
+
+
+@dataclass(frozen=True)
+class Place:
+    """A region of a cohort.
+
+    Parameters
+    ----------
+    name
+        Unique in the cohort: if folders repeat a name, the patient precedes it.
+    patient
+        Its patient.
+    key
+        By which its files are found on shelves.
+    """
+
+    name: str
+    patient: str
+    key: Key
+
+
+def places_on(shelves: Iterable[Shelf], patient_of: Callable[[str], str]) -> list[Place]:
+    """Return every region on some shelves, by patient and name in natural order.
+
+    Parameters
+    ----------
+    shelves
+        Of images and annotations.
+    patient_of
+        Returns the patient in the name of a region, if no folder names one.
+    """
+    known = Shelf()
+    for found in chain.from_iterable(shelves):
+        known.need(*found.key)
+    places = []
+    for found in known:
+        patient = found.patient or patient_of(found.region)
+        name = f"{patient}_{found.region}" if known.repeats(found.region) else found.region
+        places.append(Place(name, patient, found.key))
+    return sorted(places, key=lambda place: (natural_key(place.patient), natural_key(place.name)))

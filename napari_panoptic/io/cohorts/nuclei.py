@@ -16,7 +16,16 @@ from napari_panoptic.io.cohorts.description import (
     description_in,
     read_description,
 )
-from napari_panoptic.io.cohorts.discovery import TeamNames, cohort_name, opened_folder, unread
+from napari_panoptic.io.cohorts.discovery import (
+    Found,
+    Key,
+    Shelf,
+    TeamNames,
+    cohort_name,
+    opened_folder,
+    places_on,
+    unread,
+)
 from napari_panoptic.io.cohorts.layouts import (
     ANNOTATIONS,
     COCO_NAMES,
@@ -40,7 +49,6 @@ from napari_panoptic.io.cohorts.patterns import (
     missing,
     natural_key,
 )
-from napari_panoptic.io.cohorts.shelves import Found, Key, Shelf, places_on
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO
 from napari_panoptic.io.formats.format import Item, ListItems
 from napari_panoptic.io.formats.labels.arrays import array_items

@@ -103,6 +103,10 @@ class LoadRequest:
     team: str | None = None
 
 
+NOTHING_STATED = LoadRequest()
+"""The request for a file of which nothing else is known."""
+
+
 @dataclass(frozen=True, eq=False)
 class Objects:
     """The objects of one side of a region, ready to be written.

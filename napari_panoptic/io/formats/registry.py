@@ -66,7 +66,7 @@ BUILT_IN = (
     Format(
         name=Source.LABELS,
         title="Label image with a table of classes",
-        load=label_images.load_files,
+        load=label_images.read_labels,
         shape=label_images.files_shape,
         open_tiles=open_label_tiles,
         per_class=PerClass.EITHER,
@@ -77,7 +77,7 @@ BUILT_IN = (
     Format(
         name=Source.SUBMISSION,
         title="N-ary masks of MATLAB",
-        load=submissions.load_files,
+        load=submissions.read_submission,
         shape=submissions.files_shape,
         per_class=PerClass.ALWAYS,
     ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +24,6 @@ from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching
 from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
 from napari_panoptic.statistics.graphs import connected_components
-
-if TYPE_CHECKING:
-    pass
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]

@@ -401,15 +401,17 @@ def find_suspects(regions: Sequence[Agreement]) -> tuple[Suspect, ...]:
     """
     if not regions:
         return ()
-    reliability = _reliabilities(regions)
-    located = _reliabilities(regions, only_counterparts=True)
-    classes = _class_reliabilities(regions)
-    trust = map(_Trust, reliability, located, classes)
+    trust = zip(
+        _reliabilities(regions),
+        _reliabilities(regions, only_counterparts=True),
+        _class_reliabilities(regions),
+        strict=True,
+    )
     typical_iou = _typical_iou(regions)
     found = [
         suspect
         for region, own in zip(regions, trust, strict=True)
-        for suspect in _RegionSuspects(region, own, typical_iou).all()
+        for suspect in _RegionSuspects(region, *own, typical_iou).all()
         if suspect.score > 0
     ]
     kinds = list(SuspectKind)
@@ -537,36 +539,33 @@ def _likelihood(suspect: Suspect) -> float:
     return suspect.score * (1.0 if suspect.kind is SuspectKind.BADLY_LOCATED else _SAYS_MORE)
 
 
-@dataclass(frozen=True, eq=False)
-class _Trust:
-    """The reliability of the teams in one region.
+class _RegionSuspects:
+    """Finds the suspects of one region.
 
     Parameters
     ----------
+    own
+        The proposals of the region.
     reliability
-        float64 (g,): reliability of each proposal as an object.
+        float64 (g,): reliability of the teams of each proposal, of it as an object.
     located
-        float64 (g,): reliability of each proposal as the outline of an annotated object.
+        float64 (g,): the same, of it as the outline of an annotated object.
     classes
         float64 (n, C): reliability of each class for each reference object.
+    typical_iou
+        Median IoU of reference objects with their proposals, over all regions.
     """
-
-    reliability: FloatArray
-    located: FloatArray
-    classes: FloatArray
-
-
-class _RegionSuspects:
-    """Finds the suspects of one region."""
 
     def __init__(
         self,
         own: Agreement,
-        trust: _Trust,
+        reliability: FloatArray,
+        located: FloatArray,
+        classes: FloatArray,
         typical_iou: float,
     ) -> None:
-        self._own, self._trusted, self._typical_iou = own, trust, typical_iou
-        self._reliability = trust.reliability
+        self._own, self._typical_iou = own, typical_iou
+        self._reliability, self._located, self._classes = reliability, located, classes
         n = len(own.reference)
         self._reference_confirmed = np.zeros(n, bool)
         self._reference_confirmed[own.touching[1, own.touching_iou > AGREEMENT_IOU]] = True
@@ -591,7 +590,7 @@ class _RegionSuspects:
         rows = np.flatnonzero(own.counterpart >= 0)
         groups, iou = own.counterpart[rows], own.counterpart_iou[rows]
         loss = np.clip(2 * (1 - iou / max(typical, _LEAST_IOU)), 0, 1)
-        trust = self._trusted.located[groups] * np.where(own.is_shared[groups], 1, _ALONE)
+        trust = self._located[groups] * np.where(own.is_shared[groups], 1, _ALONE)
         score = trust * loss
         found = []
         for k in np.flatnonzero((score > 0) & ~own.ambiguous[groups]).tolist():
@@ -611,7 +610,7 @@ class _RegionSuspects:
     def _wrong_class(self) -> list[Suspect]:
         own = self._own
         n = len(own.reference)
-        others = self._trusted.classes.copy()
+        others = self._classes.copy()
         others[np.arange(n), own.reference.class_index - 1] = 0
         found = []
         for row in np.flatnonzero(others.any(axis=1)).tolist():

@@ -16,7 +16,7 @@ from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.edits import Edit, EditedPair, IdWindow
-from napari_panoptic.nuclei.evaluate import Evaluation
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.live.working_copies import Area, Originals, WorkingCopies
@@ -548,7 +548,7 @@ class Session:
         originals, team = self._editable()
         asked = (self._loaded, team, self._settings_of_edits)
         if self._original is None or self._original[0] != asked:
-            found = self._copies.original_evaluation(originals, team, self._settings_of_edits)
+            found = evaluate(originals.pair(team), self._settings_of_edits)
             self._original = (asked, found)
         return self._original[1]
 
@@ -663,9 +663,7 @@ class Session:
         predictions = self.snapshot.predictions
         if is_as_on_disk and loaded is not None:
             # Every edit was undone: workers may read what is shown again.
-            evaluation = known.get(team) or self._copies.original_evaluation(
-                originals, team, self._settings_of_edits
-            )
+            evaluation = known.get(team) or evaluate(originals.pair(team), self._settings_of_edits)
             predictions = loaded.predictions
         elif self.snapshot.keeps_overlaps:
             predictions = originals.predictions

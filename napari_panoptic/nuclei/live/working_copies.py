@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.edits import EditedPair
-from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -200,12 +200,6 @@ class WorkingCopies:
             return None
         self._refresh(copies, originals)
         return self._live(copies, team).evaluate(settings)
-
-    def original_evaluation(
-        self, originals: Originals, team: str, settings: EvaluationSettings
-    ) -> Evaluation:
-        """Evaluate a team on the files as they are, for comparison with the copies."""
-        return evaluate(originals.pair(team), settings)
 
     def is_affected(self, region: str, team: str) -> bool:
         """Return whether edits concern a team's figures."""

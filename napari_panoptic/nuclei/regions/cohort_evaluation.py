@@ -15,6 +15,7 @@ from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
+from napari_panoptic.statistics.friedman import TeamFigures
 from napari_panoptic.statistics.teams import TeamStatistics, team_statistics
 
 LOWER_IS_BETTER = ("mean_hausdorff_px",)
@@ -135,7 +136,9 @@ def statistics_of(evaluation: CohortEvaluation) -> dict[str, TeamStatistics]:
             for team in teams
         }
         compared[name] = team_statistics(
-            figures, evaluation.cohort.patients, higher_is_better=name not in LOWER_IS_BETTER
+            TeamFigures(
+                figures, evaluation.cohort.patients, higher_is_better=name not in LOWER_IS_BETTER
+            )
         )
     return compared
 

@@ -32,6 +32,8 @@ from napari_panoptic.nuclei.values.settings import (
 )
 from napari_panoptic.statistics.ranks import competition_ranks
 
+RADII = tuple(range(-3, 6))
+"""Px by which objects grow, or shrink where negative."""
 THRESHOLDS: tuple[float, ...] = tuple(percent / 100 for percent in range(5, 100, 5))
 """From 0.05 to 0.95 in steps of 0.05."""
 LESSONS_NEIGHBOURS = ((0, 1), (2, 3), (0, 2), (1, 3))
@@ -102,7 +104,7 @@ def lessons_conditions(
 
 
 def radius_conditions(
-    radii: Iterable[int] = range(-3, 6),
+    radii: Iterable[int] = RADII,
     base: EvaluationSettings | None = None,
     *,
     source: Source | None = None,

@@ -16,7 +16,7 @@ from napari_panoptic import __version__
 from napari_panoptic.io.tables.challenge_dump import Dump, organ_of
 from napari_panoptic.report.writing import write_set
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED, Interval, mean_interval
-from napari_panoptic.statistics.friedman import MissingRule
+from napari_panoptic.statistics.friedman import MissingRule, TeamFigures
 from napari_panoptic.statistics.means import mean_defined
 from napari_panoptic.statistics.ranks import ranked_teams
 from napari_panoptic.statistics.teams import (
@@ -169,10 +169,12 @@ class DumpEvaluation:
         for name, own in self.patients_as_dumped.items():
             at_worst = self.patients[name]
             found[name] = team_statistics(
-                {team: own[team].tolist() for team in self.dump.teams},
-                own.index.tolist(),
-                missing=self.missing,
-                worst={team: at_worst[team].tolist() for team in self.dump.teams},
+                TeamFigures(
+                    {team: own[team].tolist() for team in self.dump.teams},
+                    own.index.tolist(),
+                    missing=self.missing,
+                    worst={team: at_worst[team].tolist() for team in self.dump.teams},
+                ),
                 resamples=self.resamples,
                 seed=self.seed,
             )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -14,7 +15,17 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.explain.versions import VersionComparison
-from napari_panoptic.nuclei.values.settings import PROTOCOLS, Scoring
+from napari_panoptic.nuclei.values.settings import (
+    PROTOCOLS,
+    AmbiguousPolicy,
+    Correction,
+    EvaluationSettings,
+    Matching,
+    Outlines,
+    Overlaps,
+    Restoration,
+    Scoring,
+)
 from napari_panoptic.report.columns import bounds, number, table, team_column, whole
 from napari_panoptic.report.nuclei.failures import (
     causes_section,
@@ -23,8 +34,6 @@ from napari_panoptic.report.nuclei.failures import (
     slices_section,
 )
 from napari_panoptic.report.nuclei.gallery import Picture, pictures, worst_failures
-from napari_panoptic.report.nuclei.methods import methods_values
-from napari_panoptic.report.nuclei.overlaps import overlaps_section
 from napari_panoptic.report.nuclei.ranking import (
     aggregation_section,
     protocols_section,
@@ -32,13 +41,14 @@ from napari_panoptic.report.nuclei.ranking import (
     statistics_section,
 )
 from napari_panoptic.report.nuclei.review import ReviewedPlan, review_section
-from napari_panoptic.report.nuclei.scored_teams import scores_section
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.teams import (
     all_teams,
     classes_section,
     confusion_section,
+    overlaps_section,
     patients_section,
+    scores_section,
     teams_section,
 )
 from napari_panoptic.report.nuclei.versions import versions_section
@@ -64,6 +74,31 @@ from napari_panoptic.report.sections import (
 from napari_panoptic.report.statistics import friedman_sentence, rank_of
 from napari_panoptic.report.text import counted, two_places
 from napari_panoptic.statistics.bootstrap import LEVEL
+
+_AMBIGUOUS: Mapping[AmbiguousPolicy, str] = {
+    AmbiguousPolicy.CLIP: "Pixels in areas that the annotation marks as ambiguous were removed "
+    "from annotation and predictions; objects without remaining pixels were ignored.",
+    AmbiguousPolicy.CLIP_PREDICTIONS: "Pixels in areas that the annotation marks as ambiguous "
+    "were removed from the predictions; predictions without remaining pixels were ignored.",
+    AmbiguousPolicy.MAJORITY: "Pixels in areas that the annotation marks as ambiguous did not "
+    "count in any intersection or union; unmatched objects with more than half of their area in "
+    "one were ignored.",
+    AmbiguousPolicy.KEEP: "Areas that the annotation marks as ambiguous were treated like any "
+    "other area.",
+}
+_OUTLINES: Mapping[Outlines, str] = {
+    Outlines.AS_PUBLISHED: "the whole predicted object and the part of the annotated object that "
+    "the ambiguous policy leaves",
+    Outlines.BOTH_CLIPPED: "the parts of both objects that the ambiguous policy leaves",
+    Outlines.BOTH_WHOLE: "the whole objects",
+}
+_CORRECTIONS: Mapping[Correction, str] = {
+    Correction.MATCHING: "unmatched predictions were counted as such, whatever their ids",
+    Correction.ABSENT_CLASS_FP: "false positives of classes without an annotated nucleus in the "
+    "region were counted",
+    Correction.PER_PATIENT: "counts were summed over the regions of a patient before PQ was "
+    "computed",
+}
 
 
 def write_report(
@@ -182,6 +217,20 @@ def _data(report: CohortReport) -> Sequence[Child]:
 
 def _methods(report: CohortReport) -> Sequence[Child]:
     return methods_section("methods_nuclei.html.j2", **methods_values(report.request.settings))
+
+
+def methods_values(settings: EvaluationSettings) -> dict[str, Any]:
+    """Return the variables of the template ``methods_nuclei.html.j2``."""
+    return {
+        "settings": settings,
+        "is_dilated": settings.restoration is Restoration.BORDER_DILATED,
+        "is_centroid": settings.matching is Matching.CENTROID,
+        "is_kept": settings.overlaps is Overlaps.KEEP,
+        "is_challenge": settings.scoring is Scoring.CHALLENGE,
+        "ambiguous": _AMBIGUOUS[settings.ambiguous],
+        "outlines": _OUTLINES[settings.outlines],
+        "corrections": [_CORRECTIONS[c] for c in Correction if c in settings.corrections],
+    }
 
 
 def _summary(report: CohortReport) -> list[Child]:

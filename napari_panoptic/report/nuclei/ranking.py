@@ -1,14 +1,17 @@
-"""Sections on the ranking: effect of protocol, average and settings, and certainty."""
+"""Sections on the ranking: effect of protocol, average and settings, and certainty; its tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pandas as pd
 
+from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, ClassMean, Unit
-from napari_panoptic.nuclei.cohort_report import RADII, THRESHOLDS, CohortReport, Varied
+from napari_panoptic.nuclei.cohort_report import CohortReport, Varied
+from napari_panoptic.nuclei.regions.conditions import RADII, THRESHOLDS
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.nuclei.values.settings import Correction, Scoring, protocol
 from napari_panoptic.report import plots
@@ -23,6 +26,7 @@ from napari_panoptic.report.columns import (
     table,
     words,
 )
+from napari_panoptic.report.nuclei.tables import patients_table
 from napari_panoptic.report.nuclei.teams import all_teams
 from napari_panoptic.report.page import (
     Child,
@@ -39,6 +43,7 @@ from napari_panoptic.report.page import (
 from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.statistics import StatisticsTables
 from napari_panoptic.report.text import FIGURE_NAMES, count
+from napari_panoptic.report.writing import check_writable, write_bytes
 from napari_panoptic.statistics.friedman import PairedFigures
 
 _UNIT_WORDS: Mapping[Unit, str] = {
@@ -306,3 +311,78 @@ def _rank_changes(report: CohortReport, varied: Varied) -> Html:
         )
         for c in changes
     )
+
+
+# --- tables as files -------------------------------------------------------------------------
+
+
+def ranking_tables(report: CohortReport) -> Mapping[str, pd.DataFrame]:
+    """Return file name -> table, with full precision; undefined is NaN.
+
+    Parameters
+    ----------
+    report
+        The evaluated cohort.
+    """
+    return {
+        "ranking-protocols.csv": _protocols_frame(report),
+        "ranking-averages.csv": _averages_frame(report),
+        "ranking-statistics.csv": _statistics_frame(report),
+        "ranking-patients.csv": patients_table(report.evaluation),
+    }
+
+
+def write_ranking_tables(report: CohortReport, folder: Path) -> list[Path]:
+    """Write the tables as CSV files into a folder; existing files are replaced.
+
+    Raises
+    ------
+    PanopticError
+        If a file cannot be written.
+    """
+    tables = {folder / name: table for name, table in ranking_tables(report).items()}
+    for path in tables:
+        check_writable(path)
+    return [write_bytes(path, csv_bytes(table)) for path, table in tables.items()]
+
+
+def _protocols_frame(report: CohortReport) -> pd.DataFrame:
+    table = report.protocols
+    rows = [
+        {
+            "team": team,
+            "protocol": protocol,
+            "score": table.scores[row, column],
+            "rank": table.ranks[row, column] or None,
+            "units": table.n_units[row, column],
+        }
+        for row, team in enumerate(table.teams)
+        for column, protocol in enumerate(table.protocols)
+    ]
+    names = ["team", "protocol", "score", "rank", "units"]
+    return pd.DataFrame(rows, columns=names).astype({"rank": "Int64"})
+
+
+def _averages_frame(report: CohortReport) -> pd.DataFrame:
+    table = report.aggregation
+    rows = []
+    for team in table.teams:
+        for unit, mean in table.ways:
+            found = table.aggregates[team, unit, mean]
+            rank = table.ranks[team, unit, mean] or None
+            row = (team, unit.value, mean.value, found.spread.mean, rank, found.spread.n)
+            rows.append((*row, found.n_units))
+    names = ["team", "unit", "class_mean", "pq", "rank", "defined_units", "units"]
+    return pd.DataFrame(rows, columns=names).astype({"rank": "Int64"})
+
+
+def _statistics_frame(report: CohortReport) -> pd.DataFrame:
+    rows = []
+    for metric, found in report.statistics.items():
+        comparison = found.comparison
+        for team, rank in zip(comparison.teams, comparison.ranks, strict=True):
+            mean = found.means[team]
+            row = (metric, team, mean.mean, mean.low, mean.high, rank)
+            rows.append((*row, comparison.n_patients, comparison.friedman_p))
+    names = ["metric", "team", "mean", "low", "high", "rank", "patients", "friedman_p"]
+    return pd.DataFrame(rows, columns=names)

@@ -1,6 +1,9 @@
-"""Sections on the figures of teams, patients and classes."""
+"""Sections on the figures of teams: over patients and classes, of shared pixels, and of scores."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -8,14 +11,29 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, class_metrics
+from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
+from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (
+    Cell,
     Column,
+    Record,
     across,
     name_column,
+    number,
     number_cell,
     table,
     team_column,
+    whole,
+    words,
+)
+from napari_panoptic.report.nuclei.scores import (
+    AVERAGE,
+    FAILURES,
+    average_table,
+    best_thresholds,
+    failures_table,
+    score_sentences,
 )
 from napari_panoptic.report.nuclei.tables import (
     CLASS_FIGURES,
@@ -29,17 +47,29 @@ from napari_panoptic.report.nuclei.tables import (
 from napari_panoptic.report.page import (
     Child,
     bullets,
+    element,
     folded,
     fragment,
     named,
     note,
+    paragraph,
     team_label,
 )
 from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.text import (
     UNDEFINED,
     count,
+    ratio,
+    signed,
 )
+
+_OVERLAP_FIGURES = ("objects", "tp", "fp", "fn", "pq")
+_OVERLAPS_USED: Mapping[Overlaps, str] = {
+    Overlaps.FLATTEN: "every pixel goes to one object, the one drawn last (flatten)",
+    Overlaps.KEEP: "every object keeps all of its pixels (keep)",
+}
+_SHOWN_FAILURES = 20
+_SHOWN_IOUS = (0.5, 0.75)
 
 
 def all_teams(report: CohortReport) -> list[str]:
@@ -178,3 +208,155 @@ def confusion_section(report: CohortReport) -> list[Child]:
 def _counts(prediction: str) -> Column:
     key = "prediction", prediction
     return Column(prediction, lambda row: number_cell(row[key]["count"], count))
+
+
+# --- objects that share pixels ----------------------------------------------------------------
+
+
+def overlaps_table(kept: CohortEvaluation) -> pd.DataFrame:
+    """Return the figures of teams with overlaps flattened and kept.
+
+    Parameters
+    ----------
+    kept
+        The evaluation with overlaps kept; it contains the one without, of the same regions.
+
+    Returns
+    -------
+    DataFrame
+        A row per team for which predicted or annotated objects share pixels: ``team``,
+        ``predicted_sharing``, ``annotated_sharing``, then ``<figure>_flatten``,
+        ``<figure>_keep`` and ``<figure>_difference`` (keep - flatten) for ``objects``
+        (predicted, those that count), ``tp``, ``fp``, ``fn`` (summed over classes) and
+        ``pq`` (mean over patients).
+    """
+    flat = kept.without_overlaps
+    rows = []
+    for team in kept.team_names:
+        predicted, annotated = kept.overlapping_objects(team), kept.overlapping_references(team)
+        if not predicted + annotated:
+            continue
+        row: dict[str, Any] = {
+            "team": team,
+            "predicted_sharing": predicted,
+            "annotated_sharing": annotated,
+        }
+        both = _overlap_figures(flat, team), _overlap_figures(kept, team)
+        for name in _OVERLAP_FIGURES:
+            one, other = (figures[name] for figures in both)
+            row |= {
+                f"{name}_flatten": one,
+                f"{name}_keep": other,
+                f"{name}_difference": other - one,
+            }
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _overlap_figures(evaluation: CohortEvaluation, team: str) -> dict[str, float]:
+    summary = evaluation.summaries[team]
+    total = summed(summary.patients.values(), evaluation.cohort.scheme.names)
+    tp, fp, fn = (int(counts.sum()) for counts in (total.tp, total.fp, total.fn))
+    pq = summary.averaged["pq"].mean
+    return {"objects": tp + fp, "tp": tp, "fp": fp, "fn": fn, "pq": pq}
+
+
+def overlaps_section(report: CohortReport) -> list[Child]:
+    """Describe the setting for shared pixels, and the effect of the other setting."""
+    used = paragraph(
+        "In this report, if objects of one side claim the same pixel, ",
+        element("b", _OVERLAPS_USED[report.request.settings.overlaps]),
+        ".",
+    )
+    frame = overlaps_table(report.overlaps)
+    if frame.empty:
+        return [used, note("No two objects of one side share a pixel: both settings agree.")]
+    columns = [
+        team_column(all_teams(report)),
+        whole("predicted_sharing", "predicted objects that share pixels"),
+        whole("annotated_sharing", "annotated objects that share pixels"),
+        *(_both_ways(name) for name in _OVERLAP_FIGURES),
+    ]
+    caption = (
+        "Teams with overlapping objects: flattened \N{RIGHTWARDS ARROW} kept, with the difference "
+        "below. Objects are the predicted ones that count; TP, FP and FN are summed over "
+        "classes and regions; PQ is the mean over patients, with disentangled scoring. Regions "
+        "read in windows cannot keep overlaps, and are excluded from both."
+    )
+    return [used, table("overlaps", caption, columns, frame)]
+
+
+def _both_ways(name: str) -> Column:
+    """Return a column of a figure flattened and kept, with the difference below."""
+    write, places = (ratio, 3) if name == "pq" else (count, 0)
+
+    def cell(row: Record) -> Cell:
+        flat, kept, change = (row[f"{name}_{key}"] for key in ("flatten", "keep", "difference"))
+        below = element("span", signed(change, places), class_="rank")
+        both = f"{write(flat)} \N{RIGHTWARDS ARROW} {write(kept)}"
+        return Cell(element("span", both, element("br"), below), change)
+
+    return Column("objects" if name == "objects" else name.upper(), cell)
+
+
+# --- scores ---------------------------------------------------------------------------------
+
+
+def scores_section(report: CohortReport) -> list[Child]:
+    """Show precision, calibration and thresholds of each team with scores."""
+    teams, iou = all_teams(report), report.request.detailed.iou_threshold
+    parts: list[Child] = []
+    averages, failures = [], []
+    for place, (team, found) in enumerate(report.scores.items(), start=1):
+        sentences: list[Child] = [named(f"{text}.") for text in score_sentences(found)]
+        drawn = plots.score_plots(found, teams, iou=iou, best=best_thresholds(found))
+        parts += [
+            element("h3", team_label(team, teams)),
+            bullets(sentences),
+            plot_figure(drawn, f"scores-{place}", _scores_caption(iou)),
+        ]
+        frame = average_table(found, iou)
+        frame.insert(0, "team", team)
+        averages.append(frame)
+        failures.append(failures_table(found))
+    average = pd.concat(averages, ignore_index=True)
+    listed = pd.concat(failures, ignore_index=True)
+    listed = listed.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+    shown = average[average["iou"].isin(_SHOWN_IOUS)].to_dict("records")
+    return [
+        *parts,
+        table(
+            "average_precision",
+            "Average precision per class, as COCO computes it, at an IoU of 0.5 and 0.75; the file "
+            "has all from 0.5 to 0.95.",
+            [team_column(teams), *AVERAGE.shown(teams)],
+            average,
+            shown,
+        ),
+        table(
+            FAILURES.file.removesuffix(".csv"),
+            f"Sure and wrong: FP and misclassified predictions, the highest score first "
+            f"(the first {_SHOWN_FAILURES}; the file has all).",
+            [
+                number("score"),
+                team_column(teams),
+                name_column("region"),
+                whole("id"),
+                name_column("class"),
+                words("status"),
+                words("cause"),
+            ],
+            listed,
+            listed.head(_SHOWN_FAILURES).to_dict("records"),
+        ),
+    ]
+
+
+def _scores_caption(iou: float) -> str:
+    return (
+        f"Left: precision over recall at an IoU of {iou:g}, all classes (thick) and each class. "
+        "Middle: share of right predictions (TP) over their scores, with 95 % bands (bootstrap "
+        "over patients, or with fewer than six Wilson's interval over objects); on the diagonal, "
+        "scores are probabilities. Right: PQ and F1 without predictions below each threshold, "
+        "mean over patients; vertical lines: thresholds with the best values."
+    )

@@ -17,6 +17,7 @@ import pandas as pd
 from napari_panoptic.raters.evaluate import RatedEvaluation
 from napari_panoptic.report.statistics import friedman_sentence
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
+from napari_panoptic.statistics.friedman import TeamFigures
 from napari_panoptic.statistics.means import mean_defined
 from napari_panoptic.statistics.teams import (
     TeamStatistics,
@@ -64,7 +65,7 @@ def _compared(evaluation: RatedEvaluation, cases: pd.DataFrame) -> TeamStatistic
     by_case = cases.groupby(["case", "team"], sort=False)["dice"]
     means = by_case.agg(mean_defined).unstack("team")
     figures = {team: means[team].tolist() if team in means else [] for team in evaluation.teams}
-    return team_statistics(figures, [str(case) for case in means.index], unit=UNIT)
+    return team_statistics(TeamFigures(figures, [str(case) for case in means.index], unit=UNIT))
 
 
 def ranking_table(evaluation: RatedEvaluation) -> pd.DataFrame:

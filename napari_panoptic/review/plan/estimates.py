@@ -412,8 +412,8 @@ def estimate(plan: Plan, units: Units, answers: Sequence[Answer]) -> Estimates:
     PanopticError
         If no item has a verdict that decides it.
     """
-    rows = rows_of(plan, units)
-    plan = replace(plan, units=units[rows])  # names as the cohort spells them
+    teams = _Teams(plan, units)
+    plan = teams.plan
     by_item = {answer.item: answer for answer in answers}
     decided = {k: a for k, a in by_item.items() if a.verdict is not Verdict.CANNOT_TELL}
     if not decided:
@@ -422,8 +422,6 @@ def estimate(plan: Plan, units: Units, answers: Sequence[Answer]) -> Estimates:
             f"an item; review some items first"
         )
     findings = _missing(plan, by_item, decided)
-    strata = stratified(units, plan.level)
-    teams = _Teams(plan, units, strata, rows)
     result: list[Estimate] = []
     causes: list[CauseEstimate] = []
     for team in plan.teams:
@@ -445,8 +443,10 @@ def estimate(plan: Plan, units: Units, answers: Sequence[Answer]) -> Estimates:
 class _Teams:
     """The items of each team, and its strata."""
 
-    def __init__(self, plan: Plan, units: Units, strata: Strata, rows: IntArray) -> None:
-        self._plan, self._units, self._strata, self._rows = plan, units, strata, rows
+    def __init__(self, plan: Plan, units: Units) -> None:
+        self._units, self._rows = units, rows_of(plan, units)
+        self._strata = stratified(units, plan.level)
+        self.plan = replace(plan, units=units[self._rows])  # names as the cohort spells them
 
     def sample(self, team: str, answers: Mapping[int, Answer]) -> tuple[_Sample, tuple[Kind, ...]]:
         """Return a team's reviewed items, and the outcomes of which none was reviewed."""
@@ -454,7 +454,7 @@ class _Teams:
         position = np.cumsum(own) - 1
         units, of_unit = self._units[own], self._strata.of_unit[own]
         strata = replace(self._strata, of_unit=of_unit)
-        items = [k for k in sorted(answers) if self._plan.units.team[k - 1] == team]
+        items = [k for k in sorted(answers) if self.plan.units.team[k - 1] == team]
         rows = position[self._rows[np.array(items, np.int64) - 1]]
         given = [answers[item] for item in items]
         verdict = [DECIDED.index(answer.verdict) for answer in given]
@@ -529,7 +529,7 @@ def _rows(
         [figures, low, high, error, *of_patients, unclear.min(axis=0), unclear.max(axis=0)]
     )
     columns[:, undefined] = np.nan
-    names = [(q, name) for q in QUANTITIES for name in (*class_names, ALL)]
+    names = _figure_names(class_names)
     rows = [
         Estimate(q, team, name, own[0], own[1], own[2], n, own[3], own[4], own[5], (own[6], own[7]))
         for (q, name), own, n in zip(names, columns.T.tolist(), items.tolist(), strict=True)
@@ -541,6 +541,11 @@ def _rows(
         f"depend on them are left empty; review more items"
     )
     return rows, [Finding(FindingKind.MISSING, message, team=team)]
+
+
+def _figure_names(class_names: Sequence[str]) -> list[tuple[Quantity, str]]:
+    """Return the quantity and class of each figure, in the order of the arrays."""
+    return [(quantity, name) for quantity in QUANTITIES for name in (*class_names, ALL)]
 
 
 def _is_estimable(absent: Sequence[Kind], shape: tuple[int, int]) -> BoolArray:
@@ -601,13 +606,11 @@ def expected(plan: Plan, units: Units, answers: Sequence[Answer] = ()) -> tuple[
     answers
         The verdicts so far. They replace `ASSUMED_ERRORS` the more, the more there are.
     """
-    rows = rows_of(plan, units)
-    plan = replace(plan, units=units[rows])
-    teams = _Teams(plan, units, stratified(units, plan.level), rows)
+    teams = _Teams(plan, units)
     blank = {item: Answer(item, DECIDED[0]) for item in range(1, len(plan) + 1)}
     decided = {a.item: a for a in answers if a.verdict is not Verdict.CANNOT_TELL}
     result: list[Expected] = []
-    for team in plan.teams:
+    for team in teams.plan.teams:
         sample, _ = teams.sample(team, blank)
         shares = _expected_shares(teams.sample(team, decided)[0])
         totals = sample.weight @ _expected_values(sample, shares)
@@ -615,7 +618,7 @@ def expected(plan: Plan, units: Units, answers: Sequence[Answer] = ()) -> tuple[
         spread = _stratum_variances(sample, _directions(sample, totals), shares, is_observed=False)
         parts = _stratum_parts(sample, spread)
         low, high = _intervals(figures, parts, sample.drawn, _items(sample).reshape(-1))
-        names = [(q, name) for q in QUANTITIES for name in (*units.class_names, ALL)]
+        names = _figure_names(units.class_names)
         result += [
             Expected(q, team, name, width)
             for (q, name), width in zip(names, ((high - low) / 2).tolist(), strict=True)

@@ -396,7 +396,7 @@ class Link:
             "h": self._cycle_display,
             "q": self._toggle_colours,
             "w": self._centre_selected,
-            "Alt-c": lambda: self._reveal("Regions"),
+            "Alt-x": lambda: self._reveal("Regions"),
             "Alt-m": lambda: self._reveal("Metrics"),
             "Alt-o": lambda: self._reveal("Objects"),
         }

@@ -135,7 +135,7 @@ class RatedDesk(DeskShell):
             structure = self.cohort.region(case).structures[0]
         names = [own.name for own in self.cohort.cases_with(structure)]
         team = self.cohort.teams[0] if self.cohort.teams else None
-        self.cases.structures.setCurrentIndex(self.cases.structures.findData(structure))
+        self.cases.structures.show_choice(structure)
         self._list_cases(structure, team)
         self.want(Wanted(case or names[0], structure, team))
         self.scene.prepare()
@@ -154,7 +154,7 @@ class RatedDesk(DeskShell):
         self.cases.open.pushed.connect(self.ask_for_cohort)
         self.title.keys_clicked.connect(self._on_keys)
         self.title.notes_clicked.connect(self._on_notes)
-        self.cases.structure_chosen.connect(self._on_structure)
+        self.cases.structures.chosen.connect(self._on_structure)
         self.cases.teams.chosen.connect(self._on_team)
         self.cases.following.pushed.connect(lambda: self.step_case(1))
         self.cases.previous.pushed.connect(lambda: self.step_case(-1))

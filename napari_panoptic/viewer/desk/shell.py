@@ -18,6 +18,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
 
+from napari_panoptic.viewer.desk.dock_fonts import DockFonts
 from napari_panoptic.viewer.desk.docks import (
     DockedWidget,
     add_docks,
@@ -136,6 +137,7 @@ class DeskShell(ABC):
         self._standing = Arrangement()
         self._arranger: Arranger | None = None
         self._guard: CloseGuard | None = None
+        self._fonts: DockFonts | None = None
         self._shown: Workspace | None = None
         self._unbind_workspaces: Callable[[], None] = lambda: None
         self._is_closed = False
@@ -225,6 +227,8 @@ class DeskShell(ABC):
                 action.triggered.connect(partial(self._on_menu, title))
         for title in self.extras:
             movable[title].visibilityChanged.connect(self._show_extras)
+        # The legend's letters stay small, or it would make the columns beside the image narrow.
+        self._fonts = DockFonts([*movable.values(), *([] if own is None else [own])])
         self._arranger = Arranger(window, movable, found[legend])
         self._bind_keys()
         if self.empty is None:
@@ -355,10 +359,10 @@ class DeskShell(ABC):
         if self._is_closed:
             return
         self._is_closed = True
-        for helper in (self._arranger, self._guard):
+        for helper in (self._arranger, self._guard, self._fonts):
             if helper is not None:
                 helper.release()
-        self._arranger = self._guard = None
+        self._arranger = self._guard = self._fonts = None
         self._unbind_workspaces()
         self.leave_cohort()
         self.closed.emit()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
-from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
+from qtpy.QtCore import QAbstractTableModel, QEvent, QModelIndex, Qt
 from qtpy.QtGui import QKeyEvent, QResizeEvent
 from qtpy.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
@@ -303,6 +303,12 @@ class ArrayTable(SortableView):
         """Share out the room again."""
         super().resizeEvent(event)
         self._fit_columns()
+
+    def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
+        """Fit the columns to other letters."""
+        super().changeEvent(event)
+        if event is not None and event.type() == QEvent.Type.FontChange:
+            self._fit_columns()
 
     def _fit_columns(self) -> None:
         """Fit columns to their texts; stretched ones share the room.

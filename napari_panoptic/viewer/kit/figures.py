@@ -73,6 +73,8 @@ class Figure(QWidget):
         # Relative to the theme's own size, which style sheets would overrule.
         self._style = "font-size: x-large" if large else ""
         self._value = RichLabel()
+        for label in (caption, self._value):
+            label.setIndent(0)  # many figures stand beside each other
         self.set_text("–")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -80,7 +82,7 @@ class Figure(QWidget):
         layout.addWidget(caption)
         layout.addWidget(self._value)
         if is_link:
-            layout.setContentsMargins(3, 1, 3, 1)  # room for the frame of the chosen one
+            layout.setContentsMargins(2, 1, 2, 1)  # room for the frame of the chosen one
         self.setToolTip(shown(self._meaning))
         self.setAccessibleName(name)
 
@@ -195,6 +197,10 @@ class Cell:
     target: object = None
 
 
+_TINT: Rgb = (90, 150, 210)
+"""Colour of shaded cells."""
+_LEAST_ROW_PX, _ROW_MARGIN_PX = 22, 6
+"""Height of a row in small letters, and what it has beside larger ones."""
 _CELL_ROLE = Qt.ItemDataRole.UserRole
 """Of the whole cell: PySide returns a target that is a string or a tuple as another type."""
 
@@ -241,16 +247,13 @@ class FigureTable(QTableWidget):
         Whether the first column takes the room that is left; otherwise all are
         as wide as their contents. If there is not enough room, headings are
         cut first, and then the table scrolls.
-    tint
-        RGB colour of shaded cells.
     """
 
     chosen = Signal(object)
 
-    def __init__(self, *, stretch_first: bool = True, tint: Rgb = (90, 150, 210)) -> None:
+    def __init__(self, *, stretch_first: bool = True) -> None:
         super().__init__()
         self._stretch_first = stretch_first
-        self._tint = tint
         self._chosen_target: object = None
         self._shown: tuple[tuple[Cell | None, ...], ...] = ()
         self._under_mouse = QModelIndex()
@@ -269,7 +272,7 @@ class FigureTable(QTableWidget):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         _header(self.verticalHeader()).setVisible(False)
-        _header(self.verticalHeader()).setDefaultSectionSize(22)
+        _header(self.verticalHeader()).setDefaultSectionSize(self._row_px)
         _header(self.horizontalHeader()).setMinimumSectionSize(24)
         _header(self.horizontalHeader()).setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -286,11 +289,7 @@ class FigureTable(QTableWidget):
         if wanted != shown:
             self._put(wanted, shown)
         if is_new:
-            height = _header(self.horizontalHeader()).sizeHint().height() + 22 * len(rows) + 4
-            bar = self.horizontalScrollBar()
-            if not self._stretch_first and bar is not None:
-                height += bar.sizeHint().height()
-            self.setFixedHeight(height)
+            self._fit_height()
         has_links = any(cell.target is not None for cells in rows for cell in cells)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if has_links else Qt.FocusPolicy.NoFocus)
         self._under_mouse = QModelIndex()
@@ -317,6 +316,30 @@ class FigureTable(QTableWidget):
             horizontal.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         else:
             self._fit_columns()
+
+    @property
+    def _row_px(self) -> int:
+        return max(_LEAST_ROW_PX, self.fontMetrics().height() + _ROW_MARGIN_PX)
+
+    def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
+        """Fit rows and columns to other letters."""
+        super().changeEvent(event)
+        if event is None or event.type() != QEvent.Type.FontChange:
+            return
+        _header(self.verticalHeader()).setDefaultSectionSize(self._row_px)
+        if self._shown:
+            self._fit_height()
+            if not self._stretch_first:
+                self._fit_columns()
+
+    def _fit_height(self) -> None:
+        """Be as high as the heading and all rows."""
+        heading = _header(self.horizontalHeader()).sizeHint().height()
+        height = heading + self._row_px * self.rowCount() + 4
+        bar = self.horizontalScrollBar()
+        if not self._stretch_first and bar is not None:
+            height += bar.sizeHint().height()
+        self.setFixedHeight(height)
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Fit the columns to the room."""
@@ -392,7 +415,7 @@ class FigureTable(QTableWidget):
     def _shaded(self, cell: Cell, column: int) -> QTableWidgetItem:
         item = _item(cell, column)
         if cell.shade > 0:
-            colour = qcolor(self._tint)
+            colour = qcolor(_TINT)
             colour.setAlphaF(min(0.15 + 0.7 * cell.shade, 1.0))
             item.setBackground(colour)
         return item

@@ -12,7 +12,9 @@ from qtpy.QtWidgets import QComboBox, QLineEdit, QSizePolicy, QWidget
 from superqt import QLabeledDoubleSlider
 
 from napari_panoptic.viewer.kit.shown import shown
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO
+
+_COMPACT_COMBO = "QComboBox { padding: 1px 0px 1px 4px } QComboBox::drop-down { width: 16px }"
+"""Style of menus that have to fit into narrow strips."""
 
 
 class Choice(NamedTuple):
@@ -61,7 +63,7 @@ class ChoiceBox(QComboBox):
         super().__init__(parent)
         self._choices: tuple[Choice, ...] = ()
         self.setToolTip(meaning)
-        self.setStyleSheet(COMPACT_COMBO)
+        self.setStyleSheet(_COMPACT_COMBO)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keys with the desk
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.offer(choices)

@@ -46,7 +46,7 @@ DESK_KEYS: tuple[Shortcut, ...] = (
     Shortcut("h", "objects as outlines, filled, hidden", "cycle_display"),
     Shortcut("q", "colours by status or by class", "toggle_colours"),
     Shortcut("w", "centre the selected object", "centre_selected"),
-    Shortcut("Alt-c", "bring the Regions panel forward", "show_regions"),
+    Shortcut("Alt-x", "bring the Regions panel forward", "show_regions"),
     Shortcut("Alt-m", "bring the Metrics panel forward", "show_metrics"),
     Shortcut("Alt-o", "bring the Objects panel forward", "show_objects"),
 )

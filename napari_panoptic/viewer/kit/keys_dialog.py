@@ -15,7 +15,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.viewer.kit.keys import Shortcut
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import heading
 
 INTRO = "Keys work wherever the mouse is; in a text field, letters are letters."
@@ -42,8 +42,7 @@ class KeysDialog(QDialog):
         self.tour_button.setToolTip("Explain the panels in sight, one after the other.")
         buttons.addButton(self.tour_button, QDialogButtonBox.ButtonRole.ActionRole)
         self.tour_button.hide()
-        intro = PlainLabel(INTRO)
-        intro.setWordWrap(True)
+        intro = WrappedLabel(INTRO)
         layout = QVBoxLayout(self)
         layout.addWidget(intro)
         layout.addWidget(self._area, 1)
@@ -71,8 +70,7 @@ class KeysDialog(QDialog):
             for shortcut in keys:
                 row = grid.rowCount()
                 grid.addWidget(PlainLabel(shortcut.text), row, 0)
-                meaning = PlainLabel(shortcut.meaning)
-                meaning.setWordWrap(True)
+                meaning = WrappedLabel(shortcut.meaning)
                 grid.addWidget(meaning, row, 1)
                 self._lines.append((shortcut.text, shortcut.meaning))
         grid.setRowStretch(grid.rowCount(), 1)

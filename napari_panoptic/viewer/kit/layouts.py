@@ -8,7 +8,7 @@ from qtpy.QtWidgets import QFrame, QScrollArea, QToolButton, QVBoxLayout, QWidge
 from superqt import QFlowLayout
 
 from napari_panoptic.viewer.kit.array_table import ArrayTable
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
 
 SPACING_PX = 3
 
@@ -136,9 +136,8 @@ class Curtain(QWidget):
         super().__init__(covered)
         # Else a widget of a class of one's own has no background in napari's themes.
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        label = PlainLabel(text)
+        label = WrappedLabel(text)
         label.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        label.setWordWrap(True)
         QVBoxLayout(self).addWidget(label)
         self.setGeometry(covered.rect())
         covered.installEventFilter(self)
@@ -206,5 +205,4 @@ class ListPanel(ScrollPanel):
         super().__init__(parent)
         self.table = ArrayTable()
         self.table.setMinimumHeight(MIN_LIST_PX)
-        self.hint = PlainLabel()
-        self.hint.setWordWrap(True)
+        self.hint = WrappedLabel()

@@ -13,10 +13,11 @@ from qtpy.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.keys import FILTER_KEYS
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import WrappedLabel
 
-LEAST_TABLE_PX = 52
+LEAST_TABLE_PX = 46
 """The header and a row: a low dock must not make the window higher than a small screen."""
+SPACING_PX = 3
 NOTHING_MATCHES = "No name contains this text. Press Esc to list all."
 
 
@@ -43,8 +44,7 @@ class NameTable(QWidget):
         self.filter = _FilterField(hint)
         self.filter_row = QHBoxLayout()
         self.filter_row.addWidget(self.filter, 1)
-        self._nothing = PlainLabel(NOTHING_MATCHES)
-        self._nothing.setWordWrap(True)
+        self._nothing = WrappedLabel(NOTHING_MATCHES)
         self._nothing.hide()
         self._names: tuple[str, ...] = ()
         self._columns: tuple[Column, ...] = ()
@@ -59,7 +59,7 @@ class NameTable(QWidget):
         self.table.centre_wanted.connect(self._on_row)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(3)
+        layout.setSpacing(SPACING_PX)
         layout.addLayout(self.filter_row)
         layout.addWidget(self._nothing)
         layout.addWidget(self.table, 1)
@@ -85,6 +85,13 @@ class NameTable(QWidget):
         if not is_same:
             self.table.show_rows(self._columns, self._listed())
         self._show()
+
+    def height_for(self, rows: int) -> int:
+        """Return the height in px with the field and a number of rows in sight."""
+        horizontal, table = self.table.horizontalHeader(), self.table
+        heading = 0 if horizontal is None else horizontal.sizeHint().height()
+        field = 0 if self.filter.isHidden() else self.filter_row.sizeHint().height() + SPACING_PX
+        return field + heading + rows * table.row_height + 2 * table.frameWidth()
 
     def mark(self, name: str | None) -> None:
         """Select a row without choosing it; it stays so while it is filtered out."""

@@ -79,6 +79,19 @@ class PlainLabel(QLabel):
         super().setToolTip(shown(text or ""))
 
 
+class WrappedLabel(PlainLabel):
+    """A plain label in as many lines as its text needs."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self.setWordWrap(True)
+
+    def show_text(self, text: str) -> None:
+        """Show a text; an empty one hides the label."""
+        self.setText(text)
+        self.setVisible(bool(text))
+
+
 class OpeningReport(Protocol):
     """Where the user sees what is being opened, and why something cannot be."""
 

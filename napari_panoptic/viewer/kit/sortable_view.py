@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from qtpy.QtCore import QAbstractTableModel, QItemSelectionModel, QModelIndex, Qt
+from qtpy.QtCore import QAbstractTableModel, QEvent, QItemSelectionModel, QModelIndex, Qt
 from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
-ROW_HEIGHT = 20
+_LEAST_ROW_PX, _ROW_MARGIN_PX = 20, 4
+"""Height of a row in small letters, and what it has beside larger ones."""
 CENTRE_KEYS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 """Keys that bring what a row stands for into view."""
 _NARROWEST_COLUMN = 24
@@ -37,7 +38,7 @@ class SortableView(QTableView):
         vertical, horizontal = self.verticalHeader(), self.horizontalHeader()
         if vertical is not None:
             vertical.setVisible(False)
-            vertical.setDefaultSectionSize(ROW_HEIGHT)
+            vertical.setDefaultSectionSize(self.row_height)
             vertical.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         if horizontal is not None:
             horizontal.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
@@ -48,6 +49,18 @@ class SortableView(QTableView):
         self.setSortingEnabled(True)
         if horizontal is not None:  # once it is sorted
             horizontal.sortIndicatorChanged.connect(lambda _column, _order: self._show_current())
+
+    @property
+    def row_height(self) -> int:
+        """Height of a row in px, also of larger letters."""
+        return max(_LEAST_ROW_PX, self.fontMetrics().height() + _ROW_MARGIN_PX)
+
+    def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
+        """Make rows as high as other letters need."""
+        super().changeEvent(event)
+        vertical = self.verticalHeader()
+        if event is not None and event.type() == QEvent.Type.FontChange and vertical is not None:
+            vertical.setDefaultSectionSize(self.row_height)
 
     @property
     def sorted_by(self) -> int:

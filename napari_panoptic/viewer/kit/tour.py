@@ -10,7 +10,7 @@ from qtpy.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from qtpy.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPen
 from qtpy.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import heading, is_in_sight
 
 CARD_PX = 330
@@ -58,8 +58,7 @@ class Tour(QFrame):
         self.setAutoFillBackground(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setFixedWidth(CARD_PX)
-        self._title, self._text, self._count = heading(""), PlainLabel(), PlainLabel()
-        self._text.setWordWrap(True)
+        self._title, self._text, self._count = heading(""), WrappedLabel(), PlainLabel()
         self.back, self.following, end = (QPushButton(t) for t in ("Back", "Next", "End"))
         self.back.clicked.connect(lambda _=False: self._step(-1))
         self.following.clicked.connect(lambda _=False: self._step(1))

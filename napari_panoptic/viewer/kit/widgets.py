@@ -33,9 +33,6 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 TISSUE: Rgb = (214, 178, 205)
 """Ground on which sample outlines are drawn, alike to stained tissue."""
 
-COMPACT_COMBO = "QComboBox { padding: 1px 0px 1px 4px } QComboBox::drop-down { width: 16px }"
-"""Style of menus that have to fit into narrow strips."""
-
 
 def opens_menu(button: QToolButton) -> None:
     """Let a button open its menu at once, with the arrow beside its text and not upon it."""

@@ -29,7 +29,7 @@ from napari_panoptic.report.nuclei.inspection_picture import (
     REFERENCE_COLOUR,
     InspectionPicture,
 )
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton, heading, separator, swatch_icon
 
 TITLE = "Open cohort"
@@ -67,8 +67,7 @@ class InspectionDialog(QDialog):
         self._bar.setRange(0, 0)
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(6)
-        self.note = PlainLabel()
-        self.note.setWordWrap(True)
+        self.note = WrappedLabel()
         self.doubts: list[DoubtRow] = []
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         buttons.rejected.connect(self.reject)
@@ -111,13 +110,13 @@ class InspectionDialog(QDialog):
         count = len(self.doubts)
         layout.addSpacing(6)
         title = f"{count} doubt{'' if count == 1 else 's'}"
-        layout.addWidget(heading(title) if count else _wrapped(NO_DOUBTS))
+        layout.addWidget(heading(title) if count else WrappedLabel(NO_DOUBTS))
         for row in self.doubts:
             layout.addWidget(row)
         layout.addWidget(separator())
-        layout.addWidget(_wrapped(_objects(inspection)))
+        layout.addWidget(WrappedLabel(_objects(inspection)))
         if inspection.notes:
-            layout.addWidget(_wrapped("\n".join(["Also noticed:", *inspection.notes])))
+            layout.addWidget(WrappedLabel("\n".join(["Also noticed:", *inspection.notes])))
         layout.addStretch(1)
         self._area.setWidget(body)
         self.picture.show_picture(picture)
@@ -165,12 +164,12 @@ class DoubtRow(QWidget):
         self.doubt = doubt
         self.choices = QComboBox()
         self.apply_button = QPushButton("Apply")
-        self.line = _wrapped("")
+        self.line = WrappedLabel()
         self.line.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 2, 0, 6)
         layout.setSpacing(3)
-        layout.addWidget(_wrapped(doubt.message))
+        layout.addWidget(WrappedLabel(doubt.message))
         self._apply = apply
         if not doubt.fixes:
             for widget in (self.choices, self.apply_button, self.line):
@@ -215,7 +214,7 @@ class _Picture(QWidget):
         self.image.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignHCenter)
         self.image.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         self.image.setMinimumSize(_LEAST_PICTURE_PX, _LEAST_PICTURE_PX)
-        self.region = _wrapped("")
+        self.region = WrappedLabel()
         self._team = PlainLabel()
         self._legend = QWidget()
         legend = QHBoxLayout(self._legend)
@@ -289,9 +288,3 @@ def _objects(inspection: Inspection) -> str:
     read, regions = len(inspection.looked_at), len(inspection.cohort.regions)
     lines = [f"Objects in the {read} of {regions} regions that were read:"]
     return "\n".join([*lines, *(f"{row[0]}: {row[-1]}" for row in rows if row[-1])])
-
-
-def _wrapped(text: str) -> PlainLabel:
-    label = PlainLabel(text)
-    label.setWordWrap(True)
-    return label

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from psygnal import Signal
 from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
+    QHBoxLayout,
     QVBoxLayout,
     QWidget,
 )
@@ -34,8 +36,8 @@ from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS, detection
 from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
-from napari_panoptic.viewer.kit.layouts import FlowBar, FoldButton, ScrollPanel
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.layouts import SPACING_PX, FlowBar, FoldButton, ScrollPanel
+from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import give_height, heading
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
@@ -81,13 +83,11 @@ class MetricsPanel(ScrollPanel):
         self.confusion = FigureTable()
         for table in (self.by_class, self.confusion):
             table.chosen.connect(self.behind_wanted.emit)
-        self.definitions = PlainLabel()
-        self.definitions.setWordWrap(True)
-        self.message = PlainLabel(EMPTY)
-        self.message.setWordWrap(True)
+        self.definitions = WrappedLabel()
+        self.message = WrappedLabel(EMPTY)
         self.content, self._details = QWidget(), QWidget()
         self.fold = FoldButton("", "Show or hide all metrics.", self._details)
-        self._line = FlowBar(self.fold, *map(self._figure, (*_HEADLINES, *_COUNTS)))
+        self._line = FlowBar(self.fold, self._group(_HEADLINES), self._group(_COUNTS))
         self._lay_out()
         self.show_evaluation(None)
         self.fold.setChecked(PREFERENCES.is_unfolded("metrics"))
@@ -165,6 +165,16 @@ class MetricsPanel(ScrollPanel):
     def _on_fold(self, unfolded: bool) -> None:
         PREFERENCES.set_unfolded("metrics", unfolded)
         give_height(self, self.wanted_height())
+
+    def _group(self, names: Sequence[str]) -> QWidget:
+        """Make figures that stay in one line."""
+        group = QWidget()
+        row = QHBoxLayout(group)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(SPACING_PX)
+        for name in names:
+            row.addWidget(self._figure(name))
+        return group
 
     def _figure(self, name: str) -> Figure:
         if name in METRIC_TEXTS:

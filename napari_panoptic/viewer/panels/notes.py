@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.display.glossary import FINDING_WORDS
 from napari_panoptic.nuclei.display.styles import count_text
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
 
 _HEADER = ("What", "How many", "Team", "Details")
 _OF_NEITHER = (
@@ -87,8 +87,7 @@ class NotesDialog(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Notes on the files")
-        self.intro = PlainLabel()
-        self.intro.setWordWrap(True)
+        self.intro = WrappedLabel()
         self._list = QTreeWidget()
         self._list.setHeaderLabels(list(_HEADER))
         self._list.setRootIsDecorated(False)

@@ -27,13 +27,16 @@ from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.layouts import ScrollPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
+from napari_panoptic.viewer.kit.widgets import viewport_of
 from napari_panoptic.viewer.panels.failures.crops import crop_picture
 from napari_panoptic.viewer.panels.part import Connections
 from napari_panoptic.viewer.panels.seen_part import SeenPresenter
 
 EMPTY = "Click a nucleus, or press N for the next failure."
-CROP_PX, SMALLEST_CROP_PX = 200, 120
+CROP_PX, SMALLEST_CROP_PX = 200, 100
 """Width of the picture on the screen."""
+_MARGINS_PX = 24
+"""Around picture and text, and between them."""
 ROOM = 1.5
 """Least width of the picture in the image, in widths of the object."""
 WIDE_PX, LOW_PX = 460, 360
@@ -128,10 +131,17 @@ class ObjectCard(ScrollPanel):
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Put the picture beside the text, and make it smaller, where there is less room."""
         super().resizeEvent(event)
+        self._fit_picture()
+
+    def _fit_picture(self) -> None:
+        """Leave the text the width of its longest word."""
         is_beside = self.width() >= WIDE_PX or self.height() < LOW_PX
         directions = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
         self._columns.setDirection(directions[is_beside])
-        room = min(self.height() - 10, 2 * self.width() // 5) if is_beside else CROP_PX
+        texts = (self._head, self._sentence, self._figures)
+        words = max(label.minimumSizeHint().width() for label in texts)
+        left = viewport_of(self).width() - words - _MARGINS_PX
+        room = min(self.height() - 10, 2 * self.width() // 5, left) if is_beside else CROP_PX
         size = min(max(room, SMALLEST_CROP_PX), CROP_PX)
         self._picture.setFixedSize(size, size)
 
@@ -183,6 +193,7 @@ class ObjectCard(ScrollPanel):
         self._sentence.set_rich(self._linked(card.sentence))
         self._sentence.setToolTip(facts.explanation)
         self._figures.set_rich(_table([(name, self._linked(v)) for name, v in card.lines]))
+        self._fit_picture()
 
     def _linked(self, sentence: Sentence) -> str:
         """Write a sentence with links in the colour of the text."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import Qt
+from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
@@ -23,8 +24,11 @@ from qtpy.QtWidgets import (
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.name_table import NameTable
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import PushButton
+
+_PLACE_ROWS, _TEAM_ROWS = 3, 4
+"""How many rows of places remain in sight while that many teams get the room they need."""
 
 
 class PlaceNavigator(QWidget):
@@ -57,8 +61,8 @@ class PlaceNavigator(QWidget):
         self.by_patient.toggled.connect(lambda _: self.fill_places())
         self.by_patient.setVisible(with_patients)
         self.places.filter_row.addWidget(self.by_patient)
-        self.hint = PlainLabel()
-        self.hint.setWordWrap(True)
+        self.hint = WrappedLabel()
+        self._splitter = _Tables(self.places, self.teams)
         self._progress, self.stop = QProgressBar(), PushButton("Stop")
         self.previous = PushButton("◀ Previous", f"Previous {place}, in the order of the table (K)")
         self.following = PushButton("Next ▶", f"Next {place}, in the order of the table (J)")
@@ -138,8 +142,7 @@ class PlaceNavigator(QWidget):
 
     def show_hint(self, text: str) -> None:
         """Show a text above the tables; none if empty."""
-        self.hint.setText(text)
-        self.hint.setVisible(bool(text))
+        self.hint.show_text(text)
 
     def _mark(self) -> None:
         """Mark the place, or its patient."""
@@ -178,7 +181,6 @@ class PlaceNavigator(QWidget):
         ]
 
     def _lay_out(self) -> None:
-        self.hint.setWordWrap(True)
         self.hint.hide()
         self._progress_row.hide()
         buttons, row = QHBoxLayout(), QHBoxLayout(self._progress_row)
@@ -187,16 +189,11 @@ class PlaceNavigator(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self._progress, 1)
         row.addWidget(self.stop)
-        splitter = QSplitter(Qt.Orientation.Vertical)
-        for number, table in enumerate((self.places, self.teams)):
-            splitter.addWidget(table)
-            splitter.setStretchFactor(number, (2, 1)[number])
-        splitter.setChildrenCollapsible(False)
         body = QVBoxLayout(self.body)
         body.setContentsMargins(0, 0, 0, 0)
         body.setSpacing(3)
         body.addLayout(buttons)
-        body.addWidget(splitter, 1)
+        body.addWidget(self._splitter, 1)
         body.addWidget(self._progress_row)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
@@ -204,6 +201,33 @@ class PlaceNavigator(QWidget):
         layout.addWidget(self.hint)
         layout.addWidget(self.body, 1)
         layout.addStretch(0)
+
+
+class _Tables(QSplitter):
+    """The places above the teams, which get the height they need until the user divides it."""
+
+    def __init__(self, places: NameTable, teams: NameTable) -> None:
+        super().__init__(Qt.Orientation.Vertical)
+        self._places, self._teams = places, teams
+        self._is_users = False
+        for number, table in enumerate((places, teams)):
+            self.addWidget(table)
+            self.setStretchFactor(number, (2, 1)[number])
+        self.setChildrenCollapsible(False)
+        self.splitterMoved.connect(self._on_moved)
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Give the teams a third, and more if they need it."""
+        super().resizeEvent(event)
+        if self._is_users:
+            return
+        total = sum(self.sizes())
+        left = total - self._places.height_for(_PLACE_ROWS)
+        teams = max(total // 3, min(self._teams.height_for(_TEAM_ROWS), left))
+        self.setSizes([total - teams, teams])
+
+    def _on_moved(self, _place: int, _number: int) -> None:
+        self._is_users = True
 
 
 def name_column(

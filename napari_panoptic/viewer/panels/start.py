@@ -9,7 +9,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QDragEnterEvent, QDropEvent, QResizeEvent
 from qtpy.QtWidgets import QProgressBar, QSizePolicy, QVBoxLayout, QWidget
 
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
 
 TITLE = "Compare predicted nuclei with an annotation"
@@ -43,11 +43,9 @@ class StartPanel(QWidget):
         self._bar.setRange(0, 0)
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(8)
-        self.failure = PlainLabel()
-        self.failure.setWordWrap(True)
+        self.failure = WrappedLabel()
         self.failure.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        hint = PlainLabel(DROP_HINT)
-        hint.setWordWrap(True)
+        hint = WrappedLabel(DROP_HINT)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(12, 10, 12, 10)
         layout.setSpacing(8)

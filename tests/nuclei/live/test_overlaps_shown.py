@@ -24,7 +24,7 @@ from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.report.nuclei.overlaps import overlaps_section, overlaps_table
+from napari_panoptic.report.nuclei.teams import overlaps_section, overlaps_table
 from napari_panoptic.report.page import fragment
 from tests.support.overlapping_cohort import TEAM, nucleus, write_overlapping
 

@@ -11,11 +11,11 @@ import pytest
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.progress import Progress, StoppedError
+from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.values.cohort import Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Verdict
-from napari_panoptic.report.writing import inert_cells
 from napari_panoptic.review.plan.conclusions import difference, difference_sentence
 from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw

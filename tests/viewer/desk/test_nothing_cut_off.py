@@ -13,8 +13,10 @@ from qtpy.QtWidgets import (
     QAbstractItemView,
     QAbstractScrollArea,
     QComboBox,
+    QHeaderView,
     QLabel,
-    QScrollArea,
+    QLineEdit,
+    QToolButton,
     QWidget,
 )
 
@@ -106,14 +108,12 @@ def overlapping(panel):
 
 
 def scrolled_sideways(panel):
-    """List the scroll areas with a horizontal bar; tables of many columns may have one."""
-    areas = [panel, *panel.findChildren(QScrollArea)]
+    """List the scroll areas and tables with a horizontal bar."""
+    areas = [panel, *panel.findChildren(QAbstractScrollArea)]
     return [
         type(area).__name__
         for area in areas
-        if isinstance(area, QAbstractScrollArea)
-        and not isinstance(area, QAbstractItemView)
-        and area.horizontalScrollBar().isVisible()
+        if isinstance(area, QAbstractScrollArea) and area.horizontalScrollBar().isVisible()
     ]
 
 
@@ -140,6 +140,44 @@ def problems_of(panels, workspace, seen):
     return problems
 
 
+def small_letters(panel):
+    """List the fields, tables and buttons in sight whose letters are smaller than chosen."""
+    kinds = (QAbstractButton, QAbstractItemView, QHeaderView, QLabel, QLineEdit)
+    found = [widget for kind in kinds for widget in visible(panel, kind)]
+    return [
+        f"{type(widget).__name__} {widget.accessibleName()}: {widget.font().pointSizeF()}"
+        for widget in found
+        if widget.font().pointSizeF() < FONT_PT
+    ]
+
+
+def cut_titles(desk):
+    """List the titles of docks that are lower than their letters."""
+    labels = [
+        label
+        for title in desk.docked()
+        for label in desk.dock(title).titleBarWidget().findChildren(QLabel)
+        if is_in_sight(label) and label.text()
+    ]
+    return [label.text() for label in labels if label.height() < label.fontMetrics().height()]
+
+
+def test_letters_are_as_large_as_chosen(desk, wait_until):
+    wait_until(lambda: desk.is_arranged and desk.is_settled)
+    panels = {"strip": desk.strip, **desk.docked()}
+    small = {title: small_letters(panel) for title, panel in panels.items()}
+    assert not any(small.values()), small
+    assert cut_titles(desk) == []
+    objects = desk.docked().get("Objects")
+    if objects is not None:
+        needed = objects.view.fontMetrics().height()
+        assert objects.view.verticalHeader().defaultSectionSize() >= needed
+    before = desk.strip.findChild(QToolButton).font().pointSizeF()
+    get_settings().appearance.font_size = FONT_PT - 2
+    assert desk.strip.findChild(QToolButton).font().pointSizeF() == before - 2
+    get_settings().appearance.font_size = FONT_PT
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("theme", ["dark", pytest.param("light", marks=pytest.mark.long)])
 def test_nothing_is_cut_off(desk, viewer, theme, wait_until):
@@ -151,8 +189,9 @@ def test_nothing_is_cut_off(desk, viewer, theme, wait_until):
         desk.show_workspace(workspace.name)
         wait_until(lambda: desk.is_arranged and desk.is_settled)
         QTest.qWait(50)
-        if (viewer.window._qt_window.width(), viewer.window._qt_window.height()) != SIZE:
-            problems.append(f"{workspace.name}: the window has grown")
+        size = viewer.window._qt_window.width(), viewer.window._qt_window.height()
+        if size != SIZE:
+            problems.append(f"{workspace.name}: the window has grown to {size}")
         panels = {"strip": desk.strip, **desk.docked()}
         problems += problems_of(panels, workspace.name, seen)
         for title, panel in panels.items():

@@ -136,9 +136,8 @@ def test_a_structure_with_a_hostile_name_is_chosen_by_that_name(qtbot, tmp_path)
     panel = CasesPanel(replace(cohort, structures=("a", TEAM), teams=(TEAM,)))
     qtbot.addWidget(panel)
     assert panel.structures.itemText(1) == shown(TEAM)
-    panel.structures.setCurrentIndex(1)
-    with qtbot.waitSignal(panel.structure_chosen) as chosen:
-        panel.structures.activated.emit(1)
+    with qtbot.waitSignal(panel.structures.chosen) as chosen:
+        panel.structures.setCurrentIndex(1)
     assert chosen.args == [TEAM]
 
 

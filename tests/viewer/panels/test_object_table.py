@@ -59,6 +59,40 @@ def test_long_ids_are_not_cut_off(table):
     assert table.view.columnWidth(column) == 300
 
 
+USUAL = ("side", "id", "status", "cause", "iou", "hausdorff_px", "class")
+
+
+@pytest.mark.parametrize(("width", "points"), [(345, 9), (365, 12), (700, 9)])
+def test_the_usual_columns_take_the_whole_width_and_no_more(table, width, points):
+    font = table.font()
+    font.setPointSize(points)
+    table.view.setFont(font)
+    table.hide_columns(set(NAMES) - set(USUAL))
+    table.resize(width, 300)
+    table.show()
+    view = table.view
+    assert sum(view.columnWidth(k) for k in range(len(NAMES))) == view.viewport().width()
+    assert all(view.columnWidth(NAMES.index(name)) >= 24 for name in USUAL)
+    figures = view.fontMetrics().horizontalAdvance("0.749")
+    assert view.columnWidth(NAMES.index("iou")) >= figures + 4
+
+
+def test_a_width_that_the_user_chose_stays(table):
+    table.view.setColumnWidth(NAMES.index("iou"), 111)
+    table.resize(345, 300)
+    table.show()
+    table.resize(700, 300)
+    assert table.view.columnWidth(NAMES.index("iou")) == 111
+
+
+def test_words_that_are_cut_are_in_the_tooltips(table):
+    cells = [table.model.index(0, NAMES.index(name)) for name in ("status", "cause", "class")]
+    tips = [cell.data(Qt.ItemDataRole.ToolTipRole) for cell in cells]
+    assert tips[0].startswith("FN: ")
+    assert tips[1].startswith("missed: ")
+    assert tips[2] == cells[2].data()
+
+
 def test_the_worst_come_first(table):
     assert shown(table, "id") == ["13", "23", "12", "22", "11", "21", "14"]
 
@@ -162,7 +196,7 @@ def test_statuses_and_causes_are_explained(table):
     status = table.model.index(0, NAMES.index("status"))
     cause = table.model.index(0, NAMES.index("cause"))
     assert "no prediction matches" in status.data(Qt.ItemDataRole.ToolTipRole)
-    assert cause.data(Qt.ItemDataRole.ToolTipRole) == "Nothing was predicted here."
+    assert cause.data(Qt.ItemDataRole.ToolTipRole) == "missed: Nothing was predicted here."
 
 
 def test_a_selected_row_keeps_its_colour(table):

@@ -3,9 +3,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QPoint, QRect, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication, QLineEdit, QSlider
+from qtpy.QtWidgets import QApplication, QLineEdit, QSlider, QSplitter
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.display.behind import behind_figure
@@ -211,6 +211,18 @@ class TestSettingsPanel:
         assert panel.source.values == (None, Source.SUBMISSION)
 
 
+def test_tags_and_note_are_in_sight_before_a_reviewer_is_named(qtbot):
+    panel = make(qtbot, ReviewPanel())
+    panel.resize(458, 404)  # as in a window of 1280 x 800
+    panel.show_reviewer("", previous="Ada")
+    panel.show_object("merger 1", None)
+    panel.show()
+    assert panel.verdicts.columns == 2
+    for field in (panel.tags, panel.note):
+        place = QRect(field.mapTo(panel, QPoint(0, 0)), field.size())
+        assert panel.viewport().rect().contains(place)
+
+
 @pytest.mark.parametrize(("width", "columns"), [(240, 1), (420, 2), (700, 2)])
 def test_verdicts_have_large_buttons_in_as_many_columns_as_fit(qtbot, width, columns):
     panel = make(qtbot, ReviewPanel())
@@ -348,6 +360,20 @@ class TestNavigator:
         assert navigator.neighbour("nowhere", 1) == "P1_2"
         assert navigator.neighbour("nowhere", -1) == "P2_2"
 
+    def test_four_teams_have_room_in_a_low_panel_unless_the_user_divides_it(self, qtbot, cohort):
+        navigator = make(qtbot, Navigator())
+        navigator.resize(310, 268)
+        navigator.show_cohort(cohort, {})
+        navigator.show()
+        row = navigator.teams.table.row_height
+        assert navigator.teams.table.viewport().height() >= 4 * row - 2
+        assert navigator.places.table.viewport().height() >= 2 * row
+        splitter = navigator.findChild(QSplitter)
+        splitter.moveSplitter(150, 1)
+        before = splitter.sizes()
+        navigator.resize(310, 269)
+        assert splitter.sizes()[1] in (before[1], before[1] + 1)
+
     def test_patients_have_the_counts_of_their_regions(self, qtbot, cohort):
         navigator, told = make(qtbot, Navigator()), []
         summaries = {(name, "first"): summary(name, "first") for name in ("P1_1", "P1_2", "P2_1")}
@@ -435,14 +461,14 @@ class TestStrips:
         legend.show()
         legend._fill(Side.REFERENCE, chips)
         assert legend.chips[Side.REFERENCE, "TP"].text() == "TP 123\u2009456"
-        long = sum(legend._chips[Side.REFERENCE, chip.word].width() for chip in chips)
+        long = sum(legend.chips[Side.REFERENCE, chip.word].width() for chip in chips)
         narrow = legend.minimumSizeHint().width()
         legend.resize(narrow, 60)
         qtbot.waitUntil(lambda: legend.chips[Side.REFERENCE, "TP"].text() == "TP 123k")
-        short = sum(legend._chips[Side.REFERENCE, chip.word].width() for chip in chips)
+        short = sum(legend.chips[Side.REFERENCE, chip.word].width() for chip in chips)
         assert short < long
         assert legend._places[Side.REFERENCE].width() >= short  # nothing is cut off
-        assert "Here: 123\u2009456." in legend._chips[Side.REFERENCE, "TP"].toolTip()
+        assert "Here: 123\u2009456." in legend.chips[Side.REFERENCE, "TP"].toolTip()
         legend.resize(800, 60)
         qtbot.waitUntil(lambda: legend.chips[Side.REFERENCE, "TP"].text() == "TP 123\u2009456")
 

@@ -47,7 +47,7 @@ def in_sight(open_desk, wait_until):
         desk.link._request(region=first, settings=session.protocol)
     wait_until(lambda: desk.is_settled)
     for pane, view in zip(part.panel.plots, (View.PATIENTS, View.QUALITY), strict=True):
-        pane.choose(view)
+        pane.menu.choose(view)
     desk.show_workspace("Cohort")
     wait_until(lambda: is_in_sight(part.panel) and desk.is_settled)
     return part
@@ -73,7 +73,7 @@ def evaluated(in_sight, open_desk, wait_until):
 
 
 def choose(part, view, desk, wait_until):
-    part.panel.plots[0].choose(view)
+    part.panel.plots[0].menu.choose(view)
     wait_until(lambda: desk.is_settled)
     return part.panel.plots[0]
 
@@ -157,7 +157,7 @@ class TestFigures:
         QTest.mouseClick(part.panel.compute, LEFT)
         assert part.panel.note.text() == going_on(0, total)
         for view in (View.REGION_RADIUS, View.QUALITY):
-            part.panel.plots[0].choose(view)
+            part.panel.plots[0].menu.choose(view)
         said = set()
         wait_until(lambda: said.add(part.panel.note.text()) or part.found is not None)
         known = {going_on(done, total) for done in range(total + 1)}

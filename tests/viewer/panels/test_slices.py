@@ -44,7 +44,7 @@ def part(open_desk, wait_until):
     wait_until(lambda: desk.is_settled)
     QTest.keyClick(
         desk.link.scene._viewer.window._qt_viewer.canvas.native,
-        "s",
+        "k",
         Qt.KeyboardModifier.AltModifier,
     )
     part = desk.presenter(SlicesPresenter)

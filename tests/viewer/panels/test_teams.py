@@ -494,7 +494,7 @@ class TestConsensus:
         legend = desk.link.panels.legend
         wait_until(lambda: shown_text(legend.instead) == teams.panel.legend_text())
         assert view.is_on
-        chips = [chip for (_, _), chip in legend._chips.items()]
+        chips = [chip for (_, _), chip in legend.chips.items()]
         assert not any(chip.isVisible() for chip in chips)
         press(teams.panel.button(ViewMode.ONE))
         assert shown_text(legend.instead) == ""

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from napari._app_model import get_app_model
 from qtpy.QtCore import Qt
 
 from napari_panoptic.nuclei.display import glossary
@@ -249,6 +250,19 @@ def test_no_key_is_bound_twice(qtbot):
         bound += [shortcut.key.lower() for shortcut, _ in part.shortcuts()]
     assert sorted(bound) == sorted(set(bound))
     assert not {"m", "x", "b", "1", "2", "3", "4", "5", "6", "7"} & set(bound)  # napari's own
+
+
+@pytest.mark.usefixtures("window")
+def test_no_panel_has_the_key_of_a_menu_of_napari():
+    bindings = get_app_model().keybindings  # filled with the first window
+    # The menu Debug, which has Alt+T, is only there where napari is traced.
+    taken = {str(rule.keybinding).lower() for rule in bindings if ".debug." not in rule.command_id}
+    assert "alt+s" in taken
+    keys = [shortcut.key for shortcut in DESK_KEYS]
+    for part_type in PARTS:
+        keys += [part_type.key or ""]
+        keys += [shortcut.key for shortcut, _ in part_type.shortcuts()]
+    assert not {key.lower().replace("-", "+") for key in keys if key} & taken
 
 
 def test_a_last_cohort_that_no_folder_can_be_called_counts_as_unset(monkeypatch):

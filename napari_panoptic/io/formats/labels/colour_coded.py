@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
+from napari_panoptic.io.formats.format import NOTHING_STATED, LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import LazyMasks, vanished_findings
 from napari_panoptic.io.pixels.decode import check_size, pixel_shape, read_pixels
 from napari_panoptic.kernels.restore import (
@@ -74,12 +74,7 @@ class ColourCodedMask:
 
 
 def read_colour_coded(
-    path: Path,
-    scheme: ClassScheme,
-    *,
-    shape: tuple[int, int] | None = None,
-    region: str | None = None,
-    team: str | None = None,
+    path: Path, scheme: ClassScheme, request: LoadRequest = NOTHING_STATED
 ) -> ColourCodedMask:
     """Read a colour-coded mask. Colours must match the scheme's exactly.
 
@@ -92,10 +87,8 @@ def read_colour_coded(
         TIFF, PNG or any image that Pillow opens.
     scheme
         The classes with their colours, border and background colours.
-    shape
-        Height and width that the mask must have, if known.
-    region, team
-        Names, for findings and errors.
+    request
+        The shape that the mask must have, if known, and the names for findings and errors.
 
     Raises
     ------
@@ -103,14 +96,14 @@ def read_colour_coded(
         If the file cannot be decoded, is no RGB image, has another size, or
         has not one pixel of a known colour.
     """
+    region = request.region
     pixels = read_pixels(path, WHAT, colour=True)
-    check_size(pixels.shape, shape, path=path, region=region, what="the colour-coded mask")
+    check_size(pixels.shape, request.shape, path=path, region=region, what="the colour-coded mask")
     rgb, transparent = _rgb(pixels, path, region)
     known = dict.fromkeys((*scheme.background, *scheme.border), 0)
     known |= {colour: number for number, colour in enumerate(scheme.colours, start=1)}
     codes = np.array([_code(colour) for colour in known], dtype=np.int32)
     class_image = classify(rgb, codes, np.array(list(known.values()), dtype=np.uint8))
-    request = LoadRequest(region=region, team=team)
     findings: list[Finding] = []
     if transparent is not None:
         class_image[transparent] = 0
@@ -292,12 +285,11 @@ def _code(colour: Rgb) -> int:
 def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`."""
     path = files.all_paths[0]
-    where = {"region": request.region, "team": request.team}
-    mask = read_colour_coded(path, scheme, shape=request.shape, **where)
+    mask = read_colour_coded(path, scheme, request)
 
     def restored(restoration: Restoration, radius: int) -> LoadedMasks:
         labels = restore(mask, scheme, restoration, radius)
-        vanished = vanished_findings(labels, path=path, **where)
+        vanished = vanished_findings(labels, path=path, region=request.region, team=request.team)
         return LoadedMasks(labels, None, (*mask.findings, *vanished), restored=restored)
 
     return restored(request.restoration, request.radius)

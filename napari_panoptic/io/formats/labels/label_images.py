@@ -6,19 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-import tifffile
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_pixels, has_file
-from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
-from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
+from napari_panoptic.io.formats.format import NOTHING_STATED, LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import (
     LazyMasks,
     extra_files,
@@ -52,12 +50,7 @@ ClassMasks = dict[str, NDArray[np.int32]]
 
 
 def read_labels(
-    files: MaskFiles,
-    scheme: ClassScheme,
-    *,
-    shape: tuple[int, int] | None = None,
-    region: str | None = None,
-    team: str | None = None,
+    files: MaskFiles, scheme: ClassScheme, request: LoadRequest = NOTHING_STATED
 ) -> LoadedMasks:
     """Read the label images of one region.
 
@@ -87,11 +80,8 @@ def read_labels(
         The files.
     scheme
         The classes.
-    shape
-        Height and width that the images must have. May be None if there is
-        at least one file.
-    region, team
-        Names, for findings and errors.
+    request
+        Its shape may be None if there is at least one file.
 
     Raises
     ------
@@ -99,7 +89,6 @@ def read_labels(
         If a file cannot be read, has another size, or does not tell the
         classes of its objects.
     """
-    request = LoadRequest(shape=shape, region=region, team=team)
     if files.paths.get(""):
         loaded = _read_single(files, scheme, request)
     else:
@@ -109,44 +98,6 @@ def read_labels(
     if ambiguous is not None and not ambiguous.any():
         ambiguous = None
     return LoadedMasks(labels, ambiguous, located(findings, request))
-
-
-def write_labels(path: Path, labels: ArrayLike) -> None:
-    """Write a label image as TIFF, in the smallest of uint16 and uint32 that holds it.
-
-    The file appears only when it is complete.
-
-    Parameters
-    ----------
-    path
-        Where to write; an existing file is replaced.
-    labels
-        Whole numbers (y, x), 0 for background.
-
-    Raises
-    ------
-    LabelError
-        If they are not 2-D or not whole non-negative numbers.
-    """
-    with replaced_when_complete(path) as file:
-        write_label_pixels(file, labels)
-
-
-def write_label_pixels(file: BinaryIO, labels: ArrayLike) -> None:
-    """Write a label image into an open file, otherwise as `write_labels`."""
-    array = checked_array(labels, "label image")
-    highest = int(array.max(initial=0))
-    if highest > np.iinfo(np.uint32).max:
-        array = compact(array)[0].astype(np.int64)
-        highest = int(array.max(initial=0))
-    smallest = np.uint16 if highest <= np.iinfo(np.uint16).max else np.uint32
-    tifffile.imwrite(
-        file,
-        array.astype(smallest),
-        photometric="minisblack",
-        compression="adobe_deflate",
-        metadata=None,
-    )
 
 
 _Split = tuple[LabelImage, NDArray[np.bool_] | None]
@@ -615,11 +566,6 @@ def sidecars_beside(path: Path) -> Iterator[Path]:
         for suffix in SIDECAR_SUFFIXES:
             if has_file(sidecar := stem.with_name(stem.name + suffix)):
                 yield sidecar
-
-
-def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
-    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`."""
-    return read_labels(files, scheme, shape=request.shape, region=request.region, team=request.team)
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:

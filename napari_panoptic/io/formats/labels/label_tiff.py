@@ -1,4 +1,4 @@
-"""Label TIFFs as they are written: with a table of classes and a mask of the excluded area."""
+"""Label TIFFs as they are written: alone, or with a table of classes and an excluded area."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import csv
 import io
 import math
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
+import tifffile
+from numpy.typing import ArrayLike
 
 from napari_panoptic.io.files.guard import has_file
-from napari_panoptic.io.files.replacing import replaced_together
+from napari_panoptic.io.files.replacing import replaced_together, replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
-from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX, write_label_pixels
+from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX
 from napari_panoptic.io.formats.scores import SCORE_NAMES
+from napari_panoptic.nuclei.values.labels import checked_array, compact
 
 
 def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
@@ -37,8 +41,8 @@ def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
     with replaced_together(paths) as (image, table, *areas):
         table.write(lines.getvalue().encode("utf-8"))
         for file in areas:
-            write_label_pixels(file, np.asarray(objects.ambiguous, np.uint8))
-        write_label_pixels(image, objects.labels.id_image())
+            _write_pixels(file, np.asarray(objects.ambiguous, np.uint8))
+        _write_pixels(image, objects.labels.id_image())
     if objects.ambiguous is None and has_file(mask):
         mask.unlink()  # of the label image that was replaced
     return tuple(paths)
@@ -47,3 +51,41 @@ def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
 def beside_label_tiff(path: Path) -> tuple[Path, Path]:
     """Return the table of classes and the mask of the excluded area that belong to a label TIFF."""
     return path.with_suffix(".csv"), path.with_name(path.stem + AMBIGUOUS_SUFFIX)
+
+
+def write_labels(path: Path, labels: ArrayLike) -> None:
+    """Write a label image as TIFF, in the smallest of uint16 and uint32 that holds it.
+
+    The file appears only when it is complete.
+
+    Parameters
+    ----------
+    path
+        Where to write; an existing file is replaced.
+    labels
+        Whole numbers (y, x), 0 for background.
+
+    Raises
+    ------
+    LabelError
+        If they are not 2-D or not whole non-negative numbers.
+    """
+    with replaced_when_complete(path) as file:
+        _write_pixels(file, labels)
+
+
+def _write_pixels(file: BinaryIO, labels: ArrayLike) -> None:
+    """Write a label image into an open file, otherwise as `write_labels`."""
+    array = checked_array(labels, "label image")
+    highest = int(array.max(initial=0))
+    if highest > np.iinfo(np.uint32).max:
+        array = compact(array)[0].astype(np.int64)
+        highest = int(array.max(initial=0))
+    smallest = np.uint16 if highest <= np.iinfo(np.uint16).max else np.uint32
+    tifffile.imwrite(
+        file,
+        array.astype(smallest),
+        photometric="minisblack",
+        compression="adobe_deflate",
+        metadata=None,
+    )

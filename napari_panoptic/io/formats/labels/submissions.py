@@ -13,7 +13,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_file, check_pixels
-from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
+from napari_panoptic.io.formats.format import NOTHING_STATED, LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.masks import extra_files, object_mask, vanished_findings
 from napari_panoptic.io.formats.labels.matlab import WHAT, Shape, mat_value, mat_variables
 from napari_panoptic.io.pixels.decode import check_size
@@ -25,12 +25,7 @@ KNOWN_NAMES = ("n_ary_mask", "{class}_mask", "{class}", "img", "arr", "name", "i
 
 
 def read_submission(
-    files: MaskFiles,
-    scheme: ClassScheme,
-    *,
-    shape: tuple[int, int] | None = None,
-    region: str | None = None,
-    team: str | None = None,
+    files: MaskFiles, scheme: ClassScheme, request: LoadRequest = NOTHING_STATED
 ) -> LoadedMasks:
     """Read one region of a submission.
 
@@ -44,11 +39,8 @@ def read_submission(
         Class name -> files.
     scheme
         The classes.
-    shape
-        Height and width that the masks must have. May be None if there is at
-        least one file.
-    region, team
-        Names, for findings and errors.
+    request
+        Its shape may be None if there is at least one file.
 
     Returns
     -------
@@ -62,6 +54,7 @@ def read_submission(
         mask has another size than the region, is not 2-D, or holds anything but
         non-negative whole numbers.
     """
+    shape = request.shape
     masks: dict[str, NDArray[np.int32]] = {}
     findings: list[Finding] = []
     for name, paths in files.paths.items():
@@ -71,7 +64,7 @@ def read_submission(
             findings.append(_unscored(name, paths))
             continue
         findings.extend(extra_files(name, paths))
-        mask, found = _read_class(paths[0], name, shape, region)
+        mask, found = _read_class(paths[0], name, shape, request.region)
         findings.extend(found)
         masks[name] = mask
         # All masks of a region have one size, even if it is not known beforehand.
@@ -80,10 +73,9 @@ def read_submission(
         raise UnreadableFileError(
             "the submission has no mask for this region, and neither its image nor another mask "
             "gives its size",
-            region=region,
+            region=request.region,
         )
     labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()
-    request = LoadRequest(region=region, team=team)
     findings.extend(vanished_findings(labels))
     return LoadedMasks(labels, None, located(findings, request))
 
@@ -194,13 +186,6 @@ def _squeezed(array: NDArray[Any]) -> NDArray[Any]:
 
 def _text(shape: Shape) -> str:
     return " x ".join(str(size) for size in shape)
-
-
-def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
-    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`."""
-    return read_submission(
-        files, scheme, shape=request.shape, region=request.region, team=request.team
-    )
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker, Qt
+from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import (
     QButtonGroup,
     QCheckBox,
-    QComboBox,
     QHBoxLayout,
     QPushButton,
     QWidget,
@@ -32,9 +31,9 @@ from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO
 from napari_panoptic.viewer.panels.audit.audited import Audited, object_columns, spill_columns
 
 EMPTY = (
@@ -75,7 +74,7 @@ class AuditPanel(ListPanel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.first, self.second = QComboBox(), QComboBox()
+        self.first, self.second = (_policy_menu(which) for which in ("first", "second"))
         self.effect = FigureTable()
         self.marked = QCheckBox("Mark on the image")
         self._lists: dict[Listed, QPushButton] = {}
@@ -93,7 +92,7 @@ class AuditPanel(ListPanel):
     @property
     def policies(self) -> tuple[str, str]:
         """The two policies that are compared."""
-        return self.first.currentText(), self.second.currentText()
+        return str(self.first.choice), str(self.second.choice)
 
     @property
     def listed(self) -> Listed:
@@ -111,8 +110,7 @@ class AuditPanel(ListPanel):
     def set_policies(self, first: str, second: str) -> None:
         """Choose policies without telling."""
         for menu, policy in ((self.first, first), (self.second, second)):
-            with QSignalBlocker(menu):
-                menu.setCurrentText(policy)
+            menu.show_choice(policy)
 
     def choose_list(self, listed: Listed) -> None:
         """List other objects."""
@@ -261,16 +259,11 @@ class AuditPanel(ListPanel):
         self.table.row_chosen.connect(self._on_row)
 
     def _menus(self) -> FlowBar:
-        pairs = []
-        for word, menu, meaning in (
-            ("Compare", self.first, "The first policy."),
-            ("with", self.second, "The second policy."),
-        ):
-            _offer_policies(menu)
-            menu.setToolTip(f"{meaning} Open the menu and rest on a policy to read what it does.")
-            menu.currentIndexChanged.connect(lambda _index: self.policies_chosen.emit())
-            pairs.append(_beside(PlainLabel(word), menu))
-        return FlowBar(*pairs)
+        for menu in (self.first, self.second):
+            menu.chosen.connect(lambda _policy: self.policies_chosen.emit())
+        return FlowBar(
+            _beside(PlainLabel("Compare"), self.first), _beside(PlainLabel("with"), self.second)
+        )
 
     def _switches(self) -> FlowBar:
         group = QButtonGroup(self)
@@ -291,11 +284,11 @@ class AuditPanel(ListPanel):
         self._show_sentence(row)
 
 
-def _offer_policies(menu: QComboBox) -> None:
-    menu.setStyleSheet(COMPACT_COMBO)
-    for place, policy in enumerate(AmbiguousPolicy):
-        menu.addItem(str(policy))
-        menu.setItemData(place, SETTING_MEANINGS[policy], Qt.ItemDataRole.ToolTipRole)
+def _policy_menu(which: str) -> ChoiceBox:
+    return ChoiceBox(
+        [Choice(policy, str(policy), SETTING_MEANINGS[policy]) for policy in AmbiguousPolicy],
+        f"The {which} policy. Open the menu and rest on a policy to read what it does.",
+    )
 
 
 def _beside(*widgets: QWidget) -> QWidget:

@@ -23,8 +23,7 @@ from napari_panoptic.nuclei.display.glossary import ATYPIA_MEANINGS
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, points_text, ratio_text
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.name_table import NameTable
-from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.sortable_view import ROW_HEIGHT
+from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.panels.places import figure_column, name_column
 
 _TEAM_ROWS = 7
@@ -56,8 +55,7 @@ class AtypiaPanel(QWidget):
         self._rows: list[_Row] = []
         self.teams = NameTable("Scores of the teams")
         self.teams.chosen.connect(self.team_chosen.emit)
-        self._note = PlainLabel()
-        self._note.setWordWrap(True)
+        self._note = WrappedLabel()
         self.table = ArrayTable()
         self.table.row_chosen.connect(self._on_row)
         self.table.centre_wanted.connect(self._on_row)
@@ -94,7 +92,7 @@ class AtypiaPanel(QWidget):
             last = len(scores.team_names)
             names = sorted(scores.team_names, key=lambda team: scores.ranks.get(team, last))
         self.teams.show_rows(names, [] if scores is None else _team_columns(scores, names))
-        self.teams.setFixedHeight(ROW_HEIGHT * (2 + min(len(names), _TEAM_ROWS)))
+        self.teams.setFixedHeight(self.teams.table.row_height * (2 + min(len(names), _TEAM_ROWS)))
         self._note.setText("Reading the scores …" if scores is None else f"{POINTS_RULE}.")
 
     def _fill_rows(self, session: DetectionSession, frame: str) -> None:

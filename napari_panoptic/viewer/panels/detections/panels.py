@@ -41,7 +41,7 @@ from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import DETECTION_KEYS, KEY_LIST, key_text
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.title_strip import FigureTitle
 from napari_panoptic.viewer.kit.widgets import (
     TISSUE,
@@ -139,8 +139,7 @@ class PointTable(QWidget):
         self.table.centre_wanted.connect(self._on_row)
         self.only_failures.toggled.connect(self._on_toggled)
         self._session: DetectionSession | None = None
-        self.note = PlainLabel()
-        self.note.setWordWrap(True)
+        self.note = WrappedLabel()
         self.note.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.note.hide()
@@ -155,8 +154,7 @@ class PointTable(QWidget):
         self._session = session
         judged = None if session is None else session.judged
         why = "" if session is None else session.why_nothing_is_judged()
-        self.note.setText(why)
-        self.note.setVisible(bool(why))
+        self.note.show_text(why)
         self.table.setVisible(not why)  # empty then, and the text needs the room
         if judged is None:
             self._n_reference, self._failures = 0, []
@@ -479,8 +477,9 @@ _LEGEND: tuple[tuple[Side, Status, str], ...] = (
 )
 
 
-def _symbol(side: Side, colour: Rgb, *, size: int = 16) -> QPixmap:
+def _symbol(side: Side, colour: Rgb) -> QPixmap:
     """Draw a circle or a cross on a tissue-coloured ground."""
+    size = 16
     pixmap = QPixmap(2 * size, 2 * size)  # twice as fine, for sharp screens
     pixmap.setDevicePixelRatio(2.0)
     pixmap.fill(qcolor(TISSUE))

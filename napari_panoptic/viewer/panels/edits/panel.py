@@ -17,7 +17,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.figures import FigureTable
 from napari_panoptic.viewer.kit.inputs import ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton, separator
 from napari_panoptic.viewer.panels.edits.texts import HEADER, NO_REGION, difference_rows
 
@@ -58,8 +58,7 @@ class EditsPanel(ScrollPanel):
             "Draw, move and delete the areas that the annotation excludes; figures follow.",
             checkable=True,
         )
-        self.state = PlainLabel(NO_REGION)
-        self.state.setWordWrap(True)
+        self.state = WrappedLabel(NO_REGION)
         self.state.setToolTip(
             "A working copy is what you drew; the files are as they were until you save elsewhere."
         )
@@ -73,8 +72,7 @@ class EditsPanel(ScrollPanel):
         self.discard = _button("Discard…", "Go back to the files of this region.")
         self.left = QFrame()
         self.left.setFrameShape(QFrame.Shape.StyledPanel)
-        self.left_state = PlainLabel()
-        self.left_state.setWordWrap(True)
+        self.left_state = WrappedLabel()
         self.restore = _button("Restore", "Continue with these edits, as if just drawn.")
         self.discard_left = _button("Discard", "Delete these edits for good.")
         self._lay_out()

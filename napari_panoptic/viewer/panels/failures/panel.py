@@ -14,7 +14,7 @@ from napari_panoptic.nuclei.display.object_rows import WorstFirst
 from napari_panoptic.nuclei.values.vocabulary import CAUSES
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, ToolButton
 from napari_panoptic.viewer.panels.failures.crops import Crops
 from napari_panoptic.viewer.panels.failures.view import (
@@ -81,8 +81,7 @@ class FailuresPanel(QWidget):
         self.queue = ChoiceMenu("N", "Where N and Shift+N lead.", list(Queue))
         self.status = FilterMenu("status", [str(status) for status in styles.FAILURES])
         self.cause = FilterMenu("cause", [str(cause) for cause in CAUSES])
-        self.chosen = PlainLabel()
-        self.chosen.setWordWrap(True)
+        self.chosen = WrappedLabel()
         self.show_all = ToolButton("Show all", "Show the failures of all regions again.")
         self.export = ToolButton("Export…", "Save the failures shown as a table and as pictures.")
         self.everything = ToolButton("✕ List all", "List all objects again, and all failures.")
@@ -96,8 +95,7 @@ class FailuresPanel(QWidget):
         self.crop_size.setToolTip("Size of the crops.")
         self.crop_size.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.line, self.progress = ElidedLabel(), ElidedLabel()
-        self.hint = PlainLabel(NO_COHORT)
-        self.hint.setWordWrap(True)
+        self.hint = WrappedLabel(NO_COHORT)
         self._connect()
         self._lay_out()
         self.show_progress("", is_running=False)
@@ -105,8 +103,7 @@ class FailuresPanel(QWidget):
 
     def show_hint(self, text: str) -> None:
         """Show why there are no failures; empty if there are some."""
-        self.hint.setText(text)
-        self.hint.setVisible(bool(text))
+        self.hint.show_text(text)
         self.view.setVisible(not text)
 
     def show_chosen(self, text: str) -> None:
@@ -120,9 +117,9 @@ class FailuresPanel(QWidget):
         elif self.scope.choice is Scope.CHOSEN:
             self.scope.show_choice(Scope.ALL)
 
-    def show_progress(self, text: str, *, is_running: bool, tooltip: str = "") -> None:
+    def show_progress(self, text: str, *, is_running: bool) -> None:
         """Show how much of the cohort is evaluated; empty once all of it is."""
-        self.progress.set_text(text, tooltip=tooltip)
+        self.progress.set_text(text)
         self.progress.setVisible(bool(text))
         self.halt.setVisible(bool(text))
         self.halt.setText("Stop" if is_running else "Continue")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QWidget,
 )
@@ -25,9 +24,9 @@ from napari_panoptic.nuclei.metrics import unit_metrics
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import ListPanel
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO
+from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.groups.grouped import (
     REFERENCE_COLUMNS,
@@ -56,7 +55,7 @@ class GroupsPanel(ListPanel):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.members = ArrayTable()
-        self.kind = QComboBox()
+        self.kind = ChoiceBox(meaning="Which groups are listed.")
         self.work = WorkControls(
             "Over the cohort",
             "Sum up what splits, mergers and duplicates cost this team over all regions, from "
@@ -65,7 +64,7 @@ class GroupsPanel(ListPanel):
         self.compute, self.stop = self.work.start, self.work.stop
         self.cohort = FigureTable()
         self.headline, self.what_if = RichLabel(), RichLabel()
-        self.note = PlainLabel()
+        self.note = WrappedLabel()
         self._grouped: Grouped | None = None
         self._pairs: list[tuple[int, int]] = []
         self._lay_out()
@@ -81,14 +80,10 @@ class GroupsPanel(ListPanel):
         """List the groups of a region; a hint if there are none."""
         self._grouped = grouped
         groups = () if grouped is None else grouped.groups
-        with QSignalBlocker(self.kind):
-            chosen = self.kind.currentData()
-            self.kind.clear()
-            self.kind.addItem(f"{_ALL} {count_text(len(groups))}", None)
-            for kind in GroupKind:
-                number = sum(group.kind is kind for group in groups)
-                self.kind.addItem(f"{kind} {count_text(number)}", kind)
-            self.kind.setCurrentIndex(max(self.kind.findData(chosen), 0))
+        counted = Counter(group.kind for group in groups)
+        kinds = [Choice(kind, f"{kind} {count_text(counted[kind])}") for kind in GroupKind]
+        all_kinds = Choice(None, f"{_ALL} {count_text(len(groups))}")
+        self.kind.show_among([all_kinds, *kinds], self.kind.choice)
         self.headline.setVisible(grouped is not None)
         self.hint.setText(empty if grouped is None else NO_GROUPS)
         if grouped is not None:
@@ -109,8 +104,7 @@ class GroupsPanel(ListPanel):
         self.work.show_count((so_far.done, so_far.total) if so_far and is_counting else None)
         self.cohort.setVisible(so_far is not None and bool(so_far.losses))
         if so_far is None:
-            self.note.setText(note)
-            self.note.setVisible(bool(note))
+            self.note.show_text(note)
             return
         if so_far.left_out:
             note += f" · {count_text(so_far.left_out)} left out: nothing to evaluate there"
@@ -145,7 +139,7 @@ class GroupsPanel(ListPanel):
         if grouped is None or not grouped.groups:
             self.table.show_rows([])
         else:
-            kind = self.kind.currentData()
+            kind = self.kind.choice
             chosen = np.array([kind in (None, group.kind) for group in grouped.groups])
             self.table.show_rows(group_columns(grouped), chosen)
         is_empty = not self.table.rows()
@@ -175,12 +169,10 @@ class GroupsPanel(ListPanel):
         self.members.setFixedHeight(min(26 + 20 * len(self._pairs) + 16, 150))
 
     def _lay_out(self) -> None:
-        for label in (self.headline, self.what_if, self.note):
+        for label in (self.headline, self.what_if):
             label.setWordWrap(True)
         top = QHBoxLayout()
-        self.kind.setStyleSheet(COMPACT_COMBO)
-        self.kind.setToolTip("Which groups are listed.")
-        self.kind.currentIndexChanged.connect(lambda _index: self._fill())
+        self.kind.chosen.connect(lambda _kind: self._fill())
         top.addWidget(self.kind)
         top.addWidget(self.headline, 1)
         bottom = QHBoxLayout()

@@ -186,9 +186,13 @@ class ObjectTableModel(QAbstractTableModel):
 
     def _explanation(self, row: int, column: str) -> str | None:
         if column == "status":
-            return styles.STATUS_MEANINGS[STATUSES[int(self._rows.values["status"][row])]]
+            status = STATUSES[int(self._rows.values["status"][row])]
+            return f"{styles.STATUS_WORDS[status]}: {styles.STATUS_MEANINGS[status]}"
         if column == "cause":
-            return styles.CAUSE_MEANINGS[CAUSES[int(self._rows.values["cause"][row])]] or None
+            cause = CAUSES[int(self._rows.values["cause"][row])]
+            return f"{cause}: {styles.CAUSE_MEANINGS[cause]}" if cause else None
+        if column in ("class", "partner_class"):  # cut off in a narrow panel
+            return shown(self._rows.text(row, COLUMNS[_column(column)])) or None
         return None
 
     def _sorted(self) -> NDArray[np.intp]:

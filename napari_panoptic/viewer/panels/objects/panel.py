@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import QAbstractTableModel, QEvent, QModelIndex, QPoint, Qt
-from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
+from qtpy.QtGui import (
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QResizeEvent,
+)
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QPushButton,
@@ -25,7 +31,6 @@ from napari_panoptic.nuclei.display.object_rows import (
     COLUMNS,
     SIDE_WORDS,
     GivenVerdicts,
-    Kind,
     ObjectFilter,
     ObjectRows,
     WorstFirst,
@@ -34,9 +39,10 @@ from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu, TickMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.sortable_view import CENTRE_KEYS, SortableView
 from napari_panoptic.viewer.kit.widgets import ToolButton, is_desk_key, opens_menu, viewport_of
+from napari_panoptic.viewer.panels.objects.column_widths import ColumnWidths
 from napari_panoptic.viewer.panels.objects.model import ObjectTableModel
 from napari_panoptic.viewer.state.preferences import Queue
 
@@ -44,8 +50,8 @@ EMPTY = (
     "No objects to list. Without a cohort: open one. Otherwise nothing is annotated or predicted "
     "here, or a file is missing, as the notes above the image say: choose another region or team."
 )
-ID_MARGIN_PX = 16
-"""Beside an id, for the edges of its cell and the larger letters of some themes."""
+_LEAST_ROWS = 2
+"""How many rows can be seen however low the panel is."""
 LONGEST_TITLE_PX = 300
 """Longest description of what is listed; names of classes may be long."""
 ALL_HIDDEN = "No object passes the filters. Press “All” to see every object again."
@@ -57,6 +63,7 @@ class _View(SortableView):
     centre_pressed = Signal()
     copy_pressed = Signal()
     current_row_clicked = Signal(QModelIndex)
+    room_changed = Signal()  # for the columns: another width or other letters
 
     def __init__(self, model: QAbstractTableModel) -> None:
         super().__init__(model)
@@ -67,6 +74,17 @@ class _View(SortableView):
         """Note which row is current before the press."""
         self._row_before = self.currentIndex().row()
         super().mousePressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Let the columns follow the width."""
+        super().resizeEvent(event)
+        self.room_changed.emit()
+
+    def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
+        """Let the columns follow the size of the letters."""
+        super().changeEvent(event)
+        if event is not None and event.type() == QEvent.Type.FontChange:
+            self.room_changed.emit()
 
     def _on_clicked(self, index: QModelIndex) -> None:
         before, self._row_before = self._row_before, None
@@ -117,6 +135,7 @@ class ObjectTable(QWidget):
         self.model = ObjectTableModel()
         self.model.setParent(self)
         self.view = _View(self.model)
+        self._widths = ColumnWidths(self.view)
         self.worst = ChoiceMenu(
             "Sort",
             "The measure of “worst” for the table, N and Shift+N.",
@@ -140,8 +159,7 @@ class ObjectTable(QWidget):
         self._with_um = self._with_scores = False
         self._count = PlainLabel()
         self._empty = EMPTY
-        self.hint = PlainLabel(EMPTY)
-        self.hint.setWordWrap(True)
+        self.hint = WrappedLabel(EMPTY)
         self._menus: dict[str, FilterMenu] = {}
         self._verdicts: Mapping[Side, GivenVerdicts] = {}
         self._is_synchronising = False
@@ -164,7 +182,7 @@ class ObjectTable(QWidget):
         self._with_um = outcomes is not None and outcomes.mpp is not None
         self._with_scores = outcomes is not None and not np.isnan(outcomes.prediction.score).all()
         self._show_columns()
-        self._make_room_for_ids(rows)
+        self._widths.show_rows(rows)
         self._reset(lambda: self.model.set_rows(rows))
 
     def show_verdicts(self, given: Mapping[Side, GivenVerdicts]) -> None:
@@ -273,8 +291,7 @@ class ObjectTable(QWidget):
             horizontal.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
             horizontal.customContextMenuRequested.connect(self._on_header_menu)
             horizontal.sortIndicatorChanged.connect(lambda _column, _order: self._show_count())
-        for number, column in enumerate(COLUMNS):
-            view.setColumnWidth(number, column.width)
+        view.room_changed.connect(self._widths.fit)
         view.selection().currentRowChanged.connect(self._on_row)
         view.selection().selectionChanged.connect(lambda *_rows: self.rows_selected.emit())
         # A click on the current row selects its object once more, which no row change tells.
@@ -293,15 +310,6 @@ class ObjectTable(QWidget):
                 action.triggered.connect(lambda _=False: self._on_columns())
         self._columns.setToolTipsVisible(True)
         self._show_columns()
-
-    def _make_room_for_ids(self, rows: ObjectRows) -> None:
-        """Widen the columns of ids where they would be cut off, as on a slide."""
-        for number, column in enumerate(COLUMNS):
-            if column.kind is Kind.ID and len(rows):
-                longest = str(int(np.max(rows.values[column.name])))
-                needed = self.view.fontMetrics().horizontalAdvance(longest) + ID_MARGIN_PX
-                if needed > self.view.columnWidth(number):
-                    self.view.setColumnWidth(number, needed)
 
     def _lay_out(self) -> None:
         words = {
@@ -358,8 +366,18 @@ class ObjectTable(QWidget):
         super().resizeEvent(event)
         self._fit_height()
 
+    def event(self, event: QEvent | None) -> bool:
+        """Follow other letters too: buttons then need more lines."""
+        is_done = super().event(event)
+        if event is not None and event.type() == QEvent.Type.LayoutRequest:
+            self._fit_height()
+        return is_done
+
     def _fit_height(self) -> None:
-        layout = self.layout()
+        layout, horizontal = self.layout(), self.view.horizontalHeader()
+        if horizontal is not None:
+            rows = _LEAST_ROWS * self.view.row_height + 2 * self.view.frameWidth()
+            self.view.setMinimumHeight(horizontal.sizeHint().height() + rows)
         if layout is not None:
             self.setMinimumHeight(layout.minimumHeightForWidth(self.width()))
 
@@ -390,6 +408,7 @@ class ObjectTable(QWidget):
             action.setChecked(action.data() not in self._hidden)
             # An object without its id cannot be distinguished from another.
             action.setEnabled(action.data() != "id")
+        self._widths.fit()
 
     def _on_columns(self) -> None:
         self.hide_columns([a.data() for a in self._columns.actions() if not a.isChecked()])

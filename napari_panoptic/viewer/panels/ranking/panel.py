@@ -13,7 +13,6 @@ from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QProgressBar,
     QScrollArea,
@@ -37,10 +36,11 @@ from napari_panoptic.nuclei.values.settings import (
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.plot_view import PlotView
-from napari_panoptic.viewer.kit.shown import PlainLabel
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, PushButton, heading
+from napari_panoptic.viewer.kit.shown import WrappedLabel
+from napari_panoptic.viewer.kit.widgets import PushButton, heading
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.places import figure_column, patient_column
 
@@ -113,23 +113,15 @@ LEAST_TWO_PX = 560
 class PlotPane(QWidget):
     """A plot, the menu that chooses it, and a button that saves it."""
 
-    view_chosen = Signal()
-
     def __init__(self, view: View) -> None:
         super().__init__()
-        self.menu, self.save, self.plot = QComboBox(), PushButton("Save…"), PlotView()
-        for each in View:
-            self.menu.addItem(each.value, each)
-        self.menu.setCurrentIndex(self.menu.findData(view))
-        self.menu.setStyleSheet(COMPACT_COMBO)
+        choices = [Choice(each, each.value) for each in View]
+        self.menu = ChoiceBox(choices, "Plot of the cohort, or of this region").shrinkable()
         self.menu.setMinimumContentsLength(8)
-        self.menu.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        )
-        self.menu.setToolTip("Plot of the cohort, or of this region")
-        self.save.setToolTip("Save this plot as SVG or PNG.")
-        self.note = PlainLabel()
-        self.note.setWordWrap(True)
+        self.menu.show_choice(view)
+        self.save = PushButton("Save…", "Save this plot as SVG or PNG.")
+        self.plot = PlotView()
+        self.note = WrappedLabel()
         row, layout = QHBoxLayout(), QVBoxLayout(self)
         row.addWidget(self.menu, 1)
         row.addWidget(self.save)
@@ -137,17 +129,13 @@ class PlotPane(QWidget):
         layout.addLayout(row)
         layout.addWidget(self.note)
         layout.addWidget(self.plot, 1)
-        self.menu.currentIndexChanged.connect(lambda _: self.view_chosen.emit())
         self.show_hint("")
 
     @property
     def view(self) -> View:
         """The plot that is chosen."""
-        return View(self.menu.currentData())
-
-    def choose(self, view: View) -> None:
-        """Choose a plot, as in the menu."""
-        self.menu.setCurrentIndex(self.menu.findData(view))
+        view: View = self.menu.choice
+        return view
 
     def show_hint(self, text: str) -> None:
         """Show a sentence and no plot."""
@@ -187,8 +175,7 @@ class RankingPanel(QWidget):
         self.differences = ArrayTable()
         self.plots = (PlotPane(View.PATIENTS), PlotPane(View.QUALITY))
         self.patients = NameTable("Patients", "Filter by patient")
-        self.note, self._why = PlainLabel(), PlainLabel()
-        self._statistics_note = PlainLabel()
+        self.note, self._why, self._statistics_note = (WrappedLabel() for _ in range(3))
         self._shown_differences: list[Difference] = []
         self.tabs = QTabBar()
         self._upper = QSplitter(Qt.Orientation.Horizontal)
@@ -203,8 +190,7 @@ class RankingPanel(QWidget):
 
     def show_hint(self, text: str) -> None:
         """Show a sentence instead of figures of the cohort."""
-        self.note.setText(text)
-        self.note.setVisible(bool(text))
+        self.note.show_text(text)
         self._figures.setVisible(not text)
 
     def show_progress(self, progress: tuple[int, int] | None, *, is_there: bool = False) -> None:
@@ -409,8 +395,6 @@ class RankingPanel(QWidget):
 
     def _tables_page(self) -> QScrollArea:
         """Make the page of tables, which scrolls down."""
-        for label in (self.note, self._why, self._statistics_note):
-            label.setWordWrap(True)
         self.differences.setMinimumHeight(LEAST_DIFFERENCES_PX)
         rows = QVBoxLayout(self._figures)
         rows.setContentsMargins(0, 0, 0, 0)
@@ -442,7 +426,7 @@ class RankingPanel(QWidget):
     def _connect(self) -> None:
         self.tabs.currentChanged.connect(lambda _: self._arrange())
         for pane in self.plots:
-            pane.view_chosen.connect(self.plots_changed.emit)
+            pane.menu.chosen.connect(lambda _view: self.plots_changed.emit())
         self.protocols.chosen.connect(lambda target: self.cell_chosen.emit(*target))
         self.differences.cell_activated.connect(lambda row, _column: self._on_difference(row))
         self.patients.table.cell_activated.connect(lambda _row, column: self._on_patient(column))

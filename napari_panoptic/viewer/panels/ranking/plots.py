@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.tables import confusion_table, patients_table
 from napari_panoptic.report.plots import Plot
-from napari_panoptic.report.plots.region import alignment_curves
+from napari_panoptic.report.plots.ranks import alignment_curves
 from napari_panoptic.viewer.panels.ranking.panel import View
 
 

@@ -345,7 +345,7 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
         """Write ranking, statistics and patients as CSV files."""
         found = self.found
         if found is not None:
-            from napari_panoptic.report.nuclei.ranking_tables import write_ranking_tables
+            from napari_panoptic.report.nuclei.ranking import write_ranking_tables
 
             _report_on(lambda: f"{len(write_ranking_tables(found, folder))} tables are in {folder}")
 

@@ -13,7 +13,6 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QFormLayout,
     QGridLayout,
     QHBoxLayout,
@@ -39,10 +38,11 @@ from napari_panoptic.raters.slice_outlines import (
 from napari_panoptic.report.text import UNDEFINED, count, ratio
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import ScrollPanel
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel
 from napari_panoptic.viewer.kit.title_strip import KeysButton, NotesButton
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, ElidedLabel, PushButton, heading
+from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
 from napari_panoptic.viewer.panels.places import PlaceNavigator, figure_column, name_column
 from napari_panoptic.viewer.panels.raters.strips import SliceStrip, SpreadStrip
 
@@ -73,8 +73,6 @@ _SHOWN_MEANINGS = {
 class CasesPanel(PlaceNavigator):
     """A menu of structures, the cases, worst first, and the teams."""
 
-    structure_chosen = Signal(str)
-
     def __init__(self, cohort: RatedCohort) -> None:
         super().__init__("case", with_patients=False)
         self._teams, self._team = cohort.teams, ""
@@ -84,17 +82,8 @@ class CasesPanel(PlaceNavigator):
         self.open = PushButton(
             "Open cohort…", "Choose a folder with images, annotations and predictions."
         )
-        self.structures = QComboBox()
-        for name in cohort.structures:
-            self.structures.addItem(shown(name), name)
-        self.structures.setStyleSheet(COMPACT_COMBO)
-        self.structures.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        )
+        self.structures = ChoiceBox([Choice(name, name) for name in cohort.structures]).shrinkable()
         self.structures.setMinimumContentsLength(10)
-        self.structures.activated.connect(
-            lambda _: self.structure_chosen.emit(self.structures.currentData())
-        )
         form = QFormLayout()
         form.addRow(self.open)
         form.addRow("Structure", self.structures)
@@ -293,8 +282,7 @@ class SlicesPanel(QWidget):
         self._current = 0
         self._why_none = ""
         self.strip = SliceStrip()
-        self.note = PlainLabel()
-        self.note.setWordWrap(True)
+        self.note = WrappedLabel()
         self.worst = QPushButton("Next worst slice")
         self.worst.setToolTip(
             "The lowest Dice among the slices in which a rater marked something, then the next "
@@ -363,8 +351,7 @@ class RatersPanel(ScrollPanel):
         super().__init__(margins_px=(6, 4, 6, 4), spacing_px=None)
         self._chosen: int | None = None
         self.strip = SpreadStrip()
-        self.note = PlainLabel()
-        self.note.setWordWrap(True)
+        self.note = WrappedLabel()
         self.pairs = FigureTable(stretch_first=False)
         self.pairs.chosen.connect(self._on_rater)
         self.quality = FigureTable(stretch_first=False)

@@ -25,7 +25,7 @@ from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 
 TOO_FEW = (
     "Two reviewers are needed, and only one name has verdicts so far. Let a second person open "
@@ -60,9 +60,7 @@ class CompareDialog(QDialog):
         self.go = QPushButton("Compare")
         self.decide, self.export = QPushButton("Decide disagreements"), QPushButton("Export…")
         self.export.setToolTip("Write the verdicts of both, the decisions and kappa as CSV.")
-        self.intro, self._kappa = PlainLabel(BLIND), PlainLabel()
-        self.intro.setWordWrap(True)
-        self._kappa.setWordWrap(True)
+        self.intro, self._kappa = WrappedLabel(BLIND), WrappedLabel()
         self._kappa.setToolTip(KAPPA_MEANING)
         self._table = FigureTable()
         self.list = _list(("Object", "", "", "Decision", "Region", "Team", "Notes"))

@@ -28,7 +28,7 @@ from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.tags import STARTING_TAGS, joined_tags, split_tags, toggled
 from napari_panoptic.viewer.kit.choice_menus import TickMenu
 from napari_panoptic.viewer.kit.keys import key_text
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import opens_menu
 
 VERDICT_KEYS: Mapping[Verdict, str] = {
@@ -53,18 +53,13 @@ def verdict_title(verdict: Verdict) -> str:
     return words[:1].upper() + words[1:]
 
 
-class StateLine(PlainLabel):
+class StateLine(WrappedLabel):
     """The outcome of the last action; hidden if there is none."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setWordWrap(True)
 
     def show_state(self, text: str, *, saved: bool | None = None) -> None:
         """Show the outcome; pass `saved` only for a verdict: whether it is on disk."""
         sign = {True: "✓ ", False: "✗ ", None: ""}[saved]
-        self.setText(f"{sign}{text}")
-        self.setVisible(bool(text))
+        self.show_text(f"{sign}{text}" if text else "")
 
 
 class VerdictButtons(QWidget):
@@ -171,7 +166,7 @@ class VerdictButtons(QWidget):
 
 
 def _button(verdict: Verdict) -> QPushButton:
-    button = QPushButton(f"{verdict_title(verdict)}   {key_text(VERDICT_KEYS[verdict])}")
+    button = QPushButton(f"{verdict_title(verdict)}  {key_text(VERDICT_KEYS[verdict])}")
     button.setCheckable(True)
     button.setMinimumHeight(BUTTON_PX)
     # Narrower than its words while the column is being made narrower.
@@ -180,7 +175,7 @@ def _button(verdict: Verdict) -> QPushButton:
     red, green, blue = VERDICT_COLOURS[verdict]
     rgb = f"{red}, {green}, {blue}"
     button.setStyleSheet(
-        f"QPushButton {{ border-left: 6px solid rgb({rgb}); padding: 4px 8px; }}"
+        f"QPushButton {{ border-left: 6px solid rgb({rgb}); padding: 4px 3px; }}"
         f"QPushButton:checked {{ font-weight: bold; background: rgba({rgb}, 110); }}"
         f"QPushButton:disabled {{ border-left: 6px solid rgba({rgb}, 90); }}"
     )

@@ -27,7 +27,7 @@ from napari_panoptic.review.verdicts import ReviewRecord, Share
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, Section, stack
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, opens_menu
 from napari_panoptic.viewer.panels.review.dialogs import CompareDialog
 from napari_panoptic.viewer.panels.review.history import HistoryList
@@ -45,7 +45,7 @@ NOTHING_TO_JUDGE = (
     "another region or team."
 )
 NO_OBJECT = "Select an object, or press N for the next failure."
-WHO = "Who reviews? Verdicts are kept under this name; others do not see them."
+WHO = "Who reviews? Others do not see your verdicts."
 LONGEST_NAME = 40
 """Letters of a name on a button."""
 WHAT_IF = (
@@ -99,12 +99,12 @@ class ReviewPanel(ScrollPanel):
         self.state = StateLine()
         self._draft = PlainLabel("draft")
         self.where = ElidedLabel("", mode=Qt.TextElideMode.ElideMiddle)
-        self._who = PlainLabel(WHO)
+        self._who = WrappedLabel(WHO)
         self._problem, self._adjudication = QWidget(), QWidget()
-        self._problem_text = PlainLabel()
-        self._adjudicated, self._opinions = PlainLabel(), PlainLabel()
+        self._problem_text = WrappedLabel()
+        self._adjudicated, self._opinions = WrappedLabel(), WrappedLabel()
         self._figures = FigureTable()
-        self._figures_hint = PlainLabel(
+        self._figures_hint = WrappedLabel(
             "Shows how the verdicts “prediction right” would change the figures."
         )
         self._export = QToolButton()
@@ -185,8 +185,7 @@ class ReviewPanel(ScrollPanel):
         """Show between whom is decided, and their verdicts on the object; empty hides it."""
         self._adjudication.setVisible(bool(text))
         self._adjudicated.setText(text)
-        self._opinions.setText(opinions)
-        self._opinions.setVisible(bool(opinions))
+        self._opinions.show_text(opinions)
 
     def show_place(self, path: Path | None, *, is_there: bool) -> None:
         """Show where verdicts are kept."""
@@ -338,9 +337,6 @@ class ReviewPanel(ScrollPanel):
         ]
 
     def _lay_out(self) -> None:
-        wrapped = (self._who, self._figures_hint, self._problem_text)
-        for label in (*wrapped, self._adjudicated, self._opinions):
-            label.setWordWrap(True)
         self.object_title.setStyleSheet("font-weight: bold")
         self._fill_sections()
         layout = self._rows
@@ -365,8 +361,8 @@ class ReviewPanel(ScrollPanel):
         self.settings.add(self._who)
         self.settings.add(_boxed(PlainLabel("Name"), (self.name, 1)))
         self.settings.add(FlowBar(self.same))
-        self.settings.add(_boxed((self.where, 1), self.place))
-        self.settings.add(FlowBar(self.compare))
+        self.settings.add(self.where)
+        self.settings.add(FlowBar(self.place, self.compare))
         self.what_if.add(self._figures_hint)
         self.what_if.add(self._figures)
 

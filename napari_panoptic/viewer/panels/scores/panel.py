@@ -14,7 +14,7 @@ from qtpy.QtWidgets import (
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox, NumberSlider
 from napari_panoptic.viewer.kit.layouts import ScrollPanel
 from napari_panoptic.viewer.kit.plot_view import PlotView
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.slices.panel import SliceLine, SliceList
@@ -50,7 +50,7 @@ class ScoresPanel(ScrollPanel):
         self.slider.setToolTip("Predictions with a lower score are left out of this region.")
         self.slider.setAccessibleName("Threshold of the score")
         self.reset = PushButton("Reset", "Show all predictions again.")
-        self.state, self.headline = PlainLabel(), PlainLabel()
+        self.state, self.headline = WrappedLabel(), WrappedLabel()
         self.work = WorkControls(
             "Evaluate",
             "Evaluate scores over the cohort, from the files on disk.",
@@ -63,7 +63,7 @@ class ScoresPanel(ScrollPanel):
         self.failures = SliceList()
         self.failures.setAccessibleName("Sure and wrong predictions")
         self.failures.setMinimumHeight(_LEAST_LIST_PX)
-        self.listed = PlainLabel()
+        self.listed = WrappedLabel()
         self.gallery = PushButton("Gallery", "Show exactly these predictions in the gallery.")
         self._of_slider, self._of_result = QWidget(), QWidget()
         self._lay_out()
@@ -125,8 +125,6 @@ class ScoresPanel(ScrollPanel):
         self.gallery.setEnabled(bool(lines))
 
     def _lay_out(self) -> None:
-        for label in (self.state, self.headline, self.listed):
-            label.setWordWrap(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         layout = self._rows
         row = QHBoxLayout(self._of_slider)

@@ -22,7 +22,7 @@ from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.plot_view import PlotView
-from napari_panoptic.viewer.kit.shown import PlainLabel, shown
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import is_desk_key
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 
@@ -122,7 +122,7 @@ class SlicesPanel(QWidget):
             stop_tooltip="Stop the search.",
         )
         self.search, self.stop = self.work.start, self.work.stop
-        self.headline, self.note = PlainLabel(), PlainLabel()
+        self.headline, self.note = WrappedLabel(), WrappedLabel()
         self.list = SliceList()
         self.covariate = ChoiceBox(meaning="The covariate of the plot.")
         self.plot = PlotView()
@@ -157,9 +157,8 @@ class SlicesPanel(QWidget):
 
     def show_note(self, text: str, tooltip: str = "") -> None:
         """Show a note about the slices; an empty text hides it."""
-        self.note.setText(text)
+        self.note.show_text(text)
         self.note.setToolTip(tooltip)
-        self.note.setVisible(bool(text))
 
     def _offer_causes(self) -> None:
         words = [Choice(None, ANY_CAUSE, "All failures of these objects.")]
@@ -175,8 +174,6 @@ class SlicesPanel(QWidget):
         self.cause.chosen.connect(lambda _cause: self.what_changed.emit())
 
     def _lay_out(self) -> None:
-        for label in (self.headline, self.note):
-            label.setWordWrap(True)
         layout, top, of_plot = QVBoxLayout(self), QHBoxLayout(), QVBoxLayout(self._of_plot)
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)

@@ -33,7 +33,7 @@ class SlicesPresenter(Presenter[SlicesPanel]):
     """What the failures of the team that is shown have in common, over the whole cohort."""
 
     title = "Slices"
-    key = "Alt-s"
+    key = "Alt-k"  # S saves a screenshot in napari
     panel_type = SlicesPanel
 
     def __init__(self, around: Surroundings, panel: SlicesPanel) -> None:

@@ -14,7 +14,7 @@ from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.choice_menus import FilterMenu
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 
@@ -65,8 +65,8 @@ class SuspectsPanel(ListPanel):
         self.export = PushButton(
             "Export…", "Save all suspects, as the command “suspects” does, whatever is listed."
         )
-        self.headline, self.note = PlainLabel(), PlainLabel()
-        self.caution, self.reason = PlainLabel(CAUTION), PlainLabel()
+        self.headline, self.note = WrappedLabel(), WrappedLabel()
+        self.caution, self.reason = WrappedLabel(CAUTION), WrappedLabel()
         self._suspects: tuple[Suspect, ...] = ()
         self._about = ""
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -120,9 +120,8 @@ class SuspectsPanel(ListPanel):
 
     def show_note(self, text: str, tooltip: str = "") -> None:
         """Show a note about the suspects; an empty text hides it."""
-        self.note.setText(text)
+        self.note.show_text(text)
         self.note.setToolTip(tooltip)
-        self.note.setVisible(bool(text))
 
     @property
     def _of_list(self) -> tuple[QWidget, ...]:
@@ -175,8 +174,6 @@ class SuspectsPanel(ListPanel):
         self.table.centre_wanted.connect(lambda row: self.centre_wanted.emit(self._suspects[row]))
 
     def _lay_out(self) -> None:
-        for label in (self.headline, self.note, self.caution, self.reason):
-            label.setWordWrap(True)
         filters = (self.kind, self.class_name, self.least)
         layout = self._rows
         layout.addWidget(FlowBar(self.search, self.stop, *filters, self.gallery, self.export))

@@ -11,7 +11,6 @@ from psygnal import Signal
 from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import (
     QButtonGroup,
-    QComboBox,
     QHBoxLayout,
     QPushButton,
     QToolButton,
@@ -33,9 +32,10 @@ from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.choice_menus import TickMenu
+from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
-from napari_panoptic.viewer.kit.widgets import COMPACT_COMBO, opens_menu
+from napari_panoptic.viewer.kit.shown import RichLabel, WrappedLabel, shown
+from napari_panoptic.viewer.kit.widgets import opens_menu
 from napari_panoptic.viewer.kit.work_controls import ThinBar
 from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS
 from napari_panoptic.viewer.panels.teams.comparison import (
@@ -94,7 +94,6 @@ class TeamsPanel(QWidget):
 
     mode_chosen = Signal(ViewMode)
     teams_chosen = Signal()
-    count_chosen = Signal(Count)
     object_chosen = Signal(int, object)  # row of the reference, team or None
     place_chosen = Signal(object, object)  # FpPlace, team or None
 
@@ -105,17 +104,18 @@ class TeamsPanel(QWidget):
         self._lists: dict[Listed, QPushButton] = {}
         self._teams = QToolButton()
         self._menu = TickMenu(self._teams)
-        self.hint = PlainLabel(EMPTY)
-        self.hint.setWordWrap(True)
+        self.hint = WrappedLabel(EMPTY)
         self._legend = RichLabel()
         self._legend.setToolTip(
             "Colours go from light (no team) to dark (all teams). Outlines get thicker the fewer "
             "teams found the object; hatching gets denser the more teams have an FP there."
         )
         self._legend.setWordWrap(True)
-        self.sentence = PlainLabel()
-        self.sentence.setWordWrap(True)
-        self._count = QComboBox()
+        self.sentence = WrappedLabel()
+        self.count = ChoiceBox(
+            [Choice(count, _COUNT_WORDS[count]) for count in Count],
+            "What the colours of the consensus count.",
+        )
         self.progress = ThinBar()
         self._listed = Listed.ALL
         self._comparison: Comparison | None = None
@@ -135,10 +135,6 @@ class TeamsPanel(QWidget):
     def button(self, which: ViewMode | Listed) -> QPushButton:
         """Return the button of a view or of a list."""
         return self._modes[which] if isinstance(which, ViewMode) else self._lists[which]
-
-    def count(self) -> Count:
-        """Return what the colours of the consensus count."""
-        return Count(self._count.currentData())
 
     def legend_text(self) -> str:
         """Return the legend of the consensus; empty if it is not shown."""
@@ -167,7 +163,7 @@ class TeamsPanel(QWidget):
             with QSignalBlocker(button):
                 button.setChecked(name is mode)
         self._legend.setVisible(mode is ViewMode.CONSENSUS)
-        self._count.setVisible(mode is ViewMode.CONSENSUS)
+        self.count.setVisible(mode is ViewMode.CONSENSUS)
 
     def show_progress(self, done: int, total: int) -> None:
         """Show how much of a view is there; nothing if all is, or nothing is to come."""
@@ -262,7 +258,7 @@ class TeamsPanel(QWidget):
     def _show_legend(self, teams: int) -> None:
         """Explain the colours of the consensus, from none to all teams."""
         colours = level_colours(teams)
-        count = self.count()
+        count = self.count.choice
         numbers = range(teams + 1) if count is Count.FOUND else range(teams, -1, -1)
         ladder = "".join(
             _chip(colour, str(number)) for colour, number in zip(colours, numbers, strict=True)
@@ -297,11 +293,7 @@ class TeamsPanel(QWidget):
             button.setToolTip(_LISTED_MEANINGS[listed])
             button.clicked.connect(lambda _=False, chosen=listed: self.choose_list(chosen))
             own.addButton(button)
-        for count in Count:
-            self._count.addItem(_COUNT_WORDS[count], count.value)
-        self._count.setStyleSheet(COMPACT_COMBO)
-        self._count.setToolTip("What the colours of the consensus count.")
-        self._count.currentIndexChanged.connect(lambda _index: self._on_count())
+        self.count.chosen.connect(lambda _count: self._on_count())
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 2)
         layout.setSpacing(3)
@@ -309,7 +301,7 @@ class TeamsPanel(QWidget):
         self.progress.setToolTip("How many layers of the view are there.")
         layout.addWidget(self.progress)
         legend = QHBoxLayout()
-        legend.addWidget(self._count)
+        legend.addWidget(self.count)
         legend.addWidget(self._legend, 1)
         layout.addLayout(legend)
         layout.addWidget(FlowBar(*self._lists.values()))
@@ -322,7 +314,6 @@ class TeamsPanel(QWidget):
     def _on_count(self) -> None:
         if self._comparison is not None:
             self._show_legend(len(self._comparison.consensus.teams))
-        self.count_chosen.emit(self.count())
 
     def _on_teams(self) -> None:
         """Keep one team at least, and six at most."""

@@ -85,7 +85,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
             (self._sight.changed, self._on_sight),
             (panel.mode_chosen, self._choose_mode),
             (panel.teams_chosen, self.refresh),
-            (panel.count_chosen, self._on_count),
+            (panel.count.chosen, self._on_count),
             (panel.object_chosen, self._on_object),
             (panel.place_chosen, self._on_place),
             (panel.table.centre_wanted, self.centre_selected),
@@ -146,7 +146,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
             self.grid.show(snapshot, comparison.evaluations, comparison.cells, colours)
         elif self.mode is ViewMode.CONSENSUS and comparison.picture is not None:
             self.grid.leave()
-            self.consensus_view.show(snapshot, comparison.picture, self.panel.count())
+            self.consensus_view.show(snapshot, comparison.picture, self.panel.count.choice)
         self._show_key()
 
     def _show_mode(self, mode: ViewMode) -> None:

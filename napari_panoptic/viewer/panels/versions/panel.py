@@ -28,7 +28,7 @@ from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.versions.columns import (
     BEFORE,
@@ -94,7 +94,7 @@ class VersionsPanel(QWidget):
         self.changes = FigureTable(stretch_first=False)
         self.matrices = {side: FigureTable(stretch_first=False) for side in Side}
         self.table = ArrayTable()
-        self.headline, self.note, self.hint = PlainLabel(), PlainLabel(), PlainLabel()
+        self.headline, self.note, self.hint = (WrappedLabel() for _ in range(3))
         self._listed = PlainLabel()
         self._body = QSplitter(Qt.Orientation.Horizontal)
         self._comparison: VersionComparison | None = None
@@ -294,8 +294,6 @@ class VersionsPanel(QWidget):
         self.swap.setFixedWidth(30)
         self.gallery.setToolTip("Show crops of the listed failures in this order.")
         self.work.bar.setFixedWidth(120)
-        for label in (self.headline, self.note, self.hint):
-            label.setWordWrap(True)
         font = self.headline.font()
         font.setBold(True)
         self.headline.setFont(font)

@@ -15,6 +15,7 @@ from skimage.morphology import dilation, disk, erosion
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.io.formats.format import LoadRequest
 from napari_panoptic.io.formats.labels import colour_coded
 from napari_panoptic.io.formats.labels.colour_coded import (
     ColourCodedMask,
@@ -49,7 +50,7 @@ def mask_of(classes: NDArray[Any]) -> ColourCodedMask:
 def test_colours_become_classes(tmp_path: Path) -> None:
     classes = np.array([[0, 1, 2, 3], [4, -1, 0, 1]])
     path = write_tiff(tmp_path / "a.tif", colour_mask(classes))
-    mask = read_colour_coded(path, MONUSAC_CLASSES, shape=(2, 4))
+    mask = read_colour_coded(path, MONUSAC_CLASSES, LoadRequest(shape=(2, 4)))
     np.testing.assert_array_equal(mask.class_image, [[0, 1, 2, 3], [4, 0, 0, 1]])
     assert mask.findings == ()
 
@@ -135,7 +136,7 @@ def test_unknown_colours_are_counted_and_named(tmp_path: Path) -> None:
     rgb[1, :3] = (250, 3, 1)
     rgb[1, 3] = (9, 9, 9)
     path = write_tiff(tmp_path / "a.tif", rgb)
-    mask = read_colour_coded(path, MONUSAC_CLASSES, region="R", team="T")
+    mask = read_colour_coded(path, MONUSAC_CLASSES, LoadRequest(region="R", team="T"))
     (finding,) = mask.findings
     assert finding.kind is FindingKind.UNKNOWN_COLOURS
     assert (finding.count, finding.region, finding.team, finding.path) == (4, "R", "T", path)
@@ -189,7 +190,7 @@ def test_other_ways_to_save_the_same_colours(tmp_path: Path) -> None:
     Image.fromarray(rgb).quantize(8).save(paths[-2])
     Image.fromarray(rgb).quantize(8).save(paths[-1])
     for path in paths:
-        mask = read_colour_coded(path, MONUSAC_CLASSES, shape=(2, 5))
+        mask = read_colour_coded(path, MONUSAC_CLASSES, LoadRequest(shape=(2, 5)))
         np.testing.assert_array_equal(mask.class_image, np.where(classes > 0, classes, 0))
 
 
@@ -208,7 +209,7 @@ def test_other_ways_to_save_the_same_colours(tmp_path: Path) -> None:
 def test_what_is_no_mask_of_this_region(tmp_path: Path, array: NDArray[Any], words: str) -> None:
     path = write_tiff(tmp_path / "a.tif", array)
     with pytest.raises(UnreadableFileError, match=words) as caught:
-        read_colour_coded(path, MONUSAC_CLASSES, shape=(3, 4), region="R")
+        read_colour_coded(path, MONUSAC_CLASSES, LoadRequest(shape=(3, 4), region="R"))
     assert (caught.value.path, caught.value.region) == (path, "R")
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.formats.format import TiledMasks
+from napari_panoptic.io.formats.format import LoadRequest, TiledMasks
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.pixels.label_windows import is_zarr, open_pixels
@@ -71,7 +71,7 @@ def as_told(findings: tuple[Finding, ...]) -> list[tuple[Any, ...]]:
 
 def assert_same(files: MaskFiles, scheme: ClassScheme, shape: tuple[int, int]) -> TiledMasks:
     """Compare with the whole image: objects, classes, ambiguous area, and findings."""
-    expected = read_labels(files, scheme, shape=shape, region="r", team="t")
+    expected = read_labels(files, scheme, LoadRequest(shape=shape, region="r", team="t"))
     found = open_label_tiles(files, scheme, shape, region="r", team="t")
     labels = found.labels
     assert (np.diff(labels.ids) > 0).all()

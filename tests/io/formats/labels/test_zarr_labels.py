@@ -15,6 +15,7 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files import fingerprints
 from napari_panoptic.io.files.fingerprints import file_fingerprints
+from napari_panoptic.io.formats.format import LoadRequest
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
@@ -58,7 +59,7 @@ def test_the_pixels_are_those_written(
     path = write_zarr(
         tmp_path / "m.zarr", some_objects(), kind=kind, zarr_format=zarr_format, leading=leading
     )
-    labels = read_labels(label_files(path), ONE_CLASS, shape=SHAPE).labels
+    labels = read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE)).labels
     np.testing.assert_array_equal(labels.id_image(), some_objects())
     assert reference_shape(None, [label_files(path)]) == SHAPE
 
@@ -71,7 +72,7 @@ def test_a_table_of_classes_beside_it(table: str, tmp_path: Path) -> None:
     if table.endswith(".csv"):
         text = "id,class\n" + "".join(f"{id_},{name}\n" for id_, name in classes.items())
     (tmp_path / table).write_text(text)
-    loaded = read_labels(label_files(path), SCHEME, shape=SHAPE)
+    loaded = read_labels(label_files(path), SCHEME, LoadRequest(shape=SHAPE))
     assert loaded.labels.class_names_of_objects().tolist() == ["b", "a"]
     assert loaded.ambiguous is not None
     np.testing.assert_array_equal(loaded.ambiguous, some_objects() == 7)
@@ -82,9 +83,9 @@ def test_one_of_another_size_is_not_read(tmp_path: Path, monkeypatch: pytest.Mon
     path = write_zarr(tmp_path / "m.zarr", some_objects())
     monkeypatch.setattr(TiledPixels, "__init__", refusing(TiledPixels.__init__))
     with pytest.raises(UnreadableFileError, match="width and height are swapped"):
-        read_labels(label_files(path), ONE_CLASS, shape=SHAPE[::-1])
+        read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE[::-1]))
     with pytest.raises(AssertionError, match="pixels were read"):
-        read_labels(label_files(path), ONE_CLASS, shape=SHAPE)
+        read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE))
 
 
 def refusing(init: Any) -> Any:
@@ -151,7 +152,7 @@ def test_damage_is_told_alike_whole_and_in_windows(
     files = label_files(write_zarr(tmp_path / "m.zarr", some_objects(), zarr_format=zarr_format))
     damage(tmp_path / "m.zarr")
     with pytest.raises(UnreadableFileError, match=words) as whole:
-        read_labels(files, ONE_CLASS, shape=SHAPE)
+        read_labels(files, ONE_CLASS, LoadRequest(shape=SHAPE))
     height, width = SHAPE
     with pytest.raises(UnreadableFileError, match=words) as in_windows:
         open_label_tiles(files, ONE_CLASS, SHAPE).labels.read((0, 0, height, width))
@@ -165,7 +166,7 @@ def test_several_planes_are_refused(zarr_format: int, tmp_path: Path) -> None:
     planes = np.stack([some_objects()] * 3)
     path = write_zarr(tmp_path / "m.zarr", planes, kind="array", zarr_format=zarr_format)
     with pytest.raises(UnreadableFileError, match="with one plane"):
-        read_labels(label_files(path), ONE_CLASS, shape=SHAPE)
+        read_labels(label_files(path), ONE_CLASS, LoadRequest(shape=SHAPE))
 
 
 # --- found in cohorts -------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from napari_panoptic.review.plan.goal import Goal
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
 from napari_panoptic.viewer.kit.widgets import PushButton
 from napari_panoptic.viewer.kit.work_controls import WorkControls
 from napari_panoptic.viewer.panels.review.inputs import (
@@ -59,7 +59,7 @@ class AskPage(QWidget):
         self.is_blind = QCheckBox("Hide team and status")
         self.is_shared = QCheckBox("Share with other reviewers")
         self.has_suspects = QCheckBox("More suspects")
-        self.offer = PlainLabel()
+        self.offer = WrappedLabel()
         self.counting = WorkControls(
             "Count the items",
             "Evaluate the team in all regions to count the items.",
@@ -148,9 +148,6 @@ class AskPage(QWidget):
             widget.setToolTip(text)
 
     def _lay_out(self) -> None:
-        about = PlainLabel(words.ABOUT)
-        for label in (about, self.offer):
-            label.setWordWrap(True)
         self.offer.setStyleSheet("font-weight: bold")
         grid = QGridLayout()
         grid.setSpacing(4)
@@ -170,7 +167,7 @@ class AskPage(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(5)
-        layout.addWidget(about)
+        layout.addWidget(WrappedLabel(words.ABOUT))
         layout.addLayout(grid)
         layout.addWidget(FlowBar(self.is_shared, self.is_blind, self.has_suspects))
         layout.addWidget(self.offer)
@@ -226,7 +223,7 @@ class ItemBox(QWidget):
         self.save = PushButton(f"Save the number   {keys[Verdict.ANNOTATION_RIGHT]}")
         unclear = Verdict.CANNOT_TELL
         self.unclear = PushButton(f"{verdict_title(unclear)}   {keys[unclear]}")
-        self._title, self._tile = PlainLabel(), QWidget()
+        self._title, self._tile = WrappedLabel(), QWidget()
         self._lay_out()
         self.verdicts.given.connect(self.verdict_given.emit)
         self.nuclei.entered.connect(self._on_count)
@@ -268,12 +265,10 @@ class ItemBox(QWidget):
 
     def _lay_out(self) -> None:
         self._title.setStyleSheet("font-weight: bold")
-        self._title.setWordWrap(True)
         self.unclear.setCheckable(True)
         for button in (self.save, self.unclear):
             button.setMinimumHeight(BUTTON_PX)
-        question = PlainLabel(TILE_QUESTION)
-        question.setWordWrap(True)
+        question = WrappedLabel(TILE_QUESTION)
         tile, layout = QGridLayout(self._tile), QVBoxLayout(self)
         tile.setContentsMargins(0, 0, 0, 0)
         tile.setSpacing(SPACING_PX)

@@ -17,7 +17,7 @@ from napari_panoptic.viewer.kit.figures import FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, stack
-from napari_panoptic.viewer.kit.shown import PlainLabel
+from napari_panoptic.viewer.kit.shown import WrappedLabel
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, PushButton, heading
 from napari_panoptic.viewer.panels.review.inputs import StateLine
 from napari_panoptic.viewer.panels.review.panel import UNDO_KEY
@@ -44,10 +44,10 @@ class PlanPanel(ScrollPanel):
         self.of_class = ChoiceBox(meaning="Class of the figures.")
         self.export, self.extension = PushButton("Export estimates…"), PushButton("Add items")
         self.more, self.new = QSpinBox(), PushButton("New plan…")
-        self.bar, self.headline = QProgressBar(), PlainLabel()
-        self.hint, self._problem = PlainLabel(), PlainLabel()
-        self._name, self.state, self._precision = ElidedLabel(""), StateLine(), PlainLabel()
-        self._sentences, self._design, self._notes = PlainLabel(), PlainLabel(), PlainLabel()
+        self.bar, self.headline = QProgressBar(), WrappedLabel()
+        self.hint, self._problem, self._precision = (WrappedLabel() for _ in range(3))
+        self._sentences, self._design, self._notes = (WrappedLabel() for _ in range(3))
+        self._name, self.state = ElidedLabel(""), StateLine()
         self.table, self._review, self._going = FigureTable(), QWidget(), QWidget()
         self._explain()
         self._lay_out()
@@ -57,8 +57,7 @@ class PlanPanel(ScrollPanel):
 
     def show_hint(self, text: str, *, wants_name: bool = False) -> None:
         """Show only a sentence, with a button to enter the name if it is missing."""
-        self.hint.setText(text)
-        self.hint.setVisible(bool(text))
+        self.hint.show_text(text)
         self.enter_name.setVisible(wants_name)
         if text:
             self.ask.hide()
@@ -86,13 +85,11 @@ class PlanPanel(ScrollPanel):
         self.bar.setRange(0, max(share.total, 1))
         self.bar.setValue(share.done)
         self.headline.setText(headline)
-        self._precision.setText(precision)
-        self._precision.setVisible(bool(precision))
+        self._precision.show_text(precision)
 
     def show_problem(self, text: str) -> None:
         """Show why there are no figures; nothing if there are."""
-        self._problem.setText(text[:1].upper() + text[1:])
-        self._problem.setVisible(bool(text))
+        self._problem.show_text(text[:1].upper() + text[1:])
 
     def show_results(
         self, sentences: str | None, rows: Sequence[words.Row], classes: Sequence[str]
@@ -110,10 +107,8 @@ class PlanPanel(ScrollPanel):
 
     def show_design(self, design: str, notes: str) -> None:
         """Show the design and the notes."""
-        self._design.setText(design)
-        self._notes.setText(notes)
-        self._design.setVisible(bool(design))
-        self._notes.setVisible(bool(notes))
+        self._design.show_text(design)
+        self._notes.show_text(notes)
 
     # Texts, for tests and screen readers.
 
@@ -145,9 +140,6 @@ class PlanPanel(ScrollPanel):
             widget.setToolTip(text)
 
     def _lay_out(self) -> None:
-        wrapped = (self.hint, self._problem, self._precision, self.headline)
-        for label in (*wrapped, self._sentences, self._design, self._notes):
-            label.setWordWrap(True)
         self.headline.setStyleSheet("font-weight: bold")
         self.bar.setTextVisible(False)
         self.bar.setFixedHeight(10)
