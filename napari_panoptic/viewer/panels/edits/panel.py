@@ -21,6 +21,9 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton, separator
 from napari_panoptic.viewer.panels.edits.texts import HEADER, NO_REGION, difference_rows
 
+NAME_LENGTH = 13
+"""Letters of a team's name that are always seen."""
+
 
 class EditsPanel(ScrollPanel):
     """The controls of editing; knows nothing of what they do."""
@@ -34,6 +37,7 @@ class EditsPanel(ScrollPanel):
         self.edit = _button("Edit", "Make the objects editable (Alt+D).", checkable=True)
         whose = "Whose objects the brush paints: the annotation's or the team's."
         self.side = ChoiceBox(meaning=whose).shrinkable()
+        self.side.setMinimumContentsLength(NAME_LENGTH)
         self.new_object = _button("New object", "Paint a new object with the brush.")
         self.new_class = ChoiceBox(
             meaning="The class of newly painted objects; automatic: that of the selected object, "
