@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic.io.formats.polygons.hovernet import read_hovernet, write_hovernet
+from napari_panoptic.io.formats.format import Objects
+from napari_panoptic.io.formats.polygons.hovernet import read_hovernet, write_files
 from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import Overlaps
+from napari_panoptic.nuclei.values.vocabulary import Side
 
 SHAPE = (40, 60)
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous=None)
@@ -73,7 +75,8 @@ def test_defect_23_keys_that_do_not_ascend(tmp_path: Path) -> None:
 
 def test_defect_23_they_are_written_again(tmp_path: Path) -> None:
     labels = load_masks(file_of(tmp_path, NUCLEI), SCHEME, shape=SHAPE).labels
-    write_hovernet(tmp_path / "w.json", labels)
+    objects = Objects(labels, Side.PREDICTION, "R", "T", None, SCHEME, None)
+    write_files(tmp_path / "w.json", objects)
     written = json.loads((tmp_path / "w.json").read_text())["nuc"]
     assert {key: entry["type_prob"] for key, entry in written.items()} == {
         "3": 0.9,

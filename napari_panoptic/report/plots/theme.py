@@ -169,7 +169,7 @@ class Drawing:
 
 
 def fit_legend(figure: Figure) -> None:
-    """Give the legend above the panels as many columns as the figure has room for.
+    """Set the columns of the legend above the panels: as many as the figure has room for.
 
     A figure in a window may be narrower than it was designed.
     """

@@ -148,6 +148,11 @@ def stratified(units: Units, level: Level) -> Strata:
     )
 
 
+def least_items(units: Units) -> int:
+    """Return the size of the smallest plan with enough items in each of the coarsest strata."""
+    return min(len(units), LEAST_PER_STRATUM * len(stratified(units, Level.STATUS).names))
+
+
 def _finer(units: Units, level: Level) -> list[StrArray]:
     """Return the parts of a stratum's name after team and status: suspect, detail and class."""
     is_suspect = units.is_suspect

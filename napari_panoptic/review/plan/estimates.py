@@ -21,12 +21,11 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.plan.corrected import ALL, DECIDED, QUANTITIES, Quantity, Sums
 from napari_panoptic.review.plan.design import (
-    LEAST_PER_STRATUM,
-    Level,
     Plan,
     Strata,
     assumed_errors,
     draw,
+    least_items,
     rows_of,
     stratified,
 )
@@ -663,8 +662,7 @@ def items_needed(units: Units, quantity: Quantity, half_width: float, *, seed: i
 
     if not len(units):
         raise SettingsError("there is nothing to review: no region has predictions of the teams")
-    least = min(len(units), LEAST_PER_STRATUM * len(stratified(units, Level.STATUS).names))
-    sizes = range(least, len(units) + 1)
+    sizes = range(least_items(units), len(units) + 1)
     return sizes[bisect_left(sizes, True, hi=len(sizes) - 1, key=is_enough)]
 
 

@@ -13,7 +13,7 @@ from napari_panoptic.nuclei.values.cohort import Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.review.plan.conclusions import difference
 from napari_panoptic.review.plan.corrected import ALL, Quantity
-from napari_panoptic.review.plan.design import LEAST_PER_STRATUM, Level, Plan, draw, stratified
+from napari_panoptic.review.plan.design import Plan, draw, least_items
 from napari_panoptic.review.plan.estimates import Estimates, Expected, expected, items_needed
 from napari_panoptic.review.plan.units import Units
 
@@ -112,7 +112,7 @@ def offer(units: Units, goal: Goal, seed: int) -> Offer:
     # The intervals of two independent figures, each this wide, give the difference the width.
     own_width = goal.half_width / math.sqrt(len(goal.teams))
     needed = items_needed(units, goal.quantity, own_width, seed=seed)
-    least = min(len(units), LEAST_PER_STRATUM * len(stratified(units, Level.STATUS).names))
+    least = least_items(units)
     plan = draw(units, max(least, min(needed, goal.affordable)), seed)
     return Offer(plan, needed, least, expected_half_width(goal, expected(plan, units)))
 

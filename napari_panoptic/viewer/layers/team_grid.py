@@ -66,6 +66,8 @@ PX_PER_LETTER_AND_POINT = 1.1
 """How wide a letter is, generously."""
 FLAT_ONLY = "Side by side is 2-D only: the display was switched to 2-D."
 _NO_RING = np.zeros((4, 4), np.uint8)
+PAINTING_MS = 50
+"""How long the last cell may take until it can be seen."""
 RING_ON_SCREEN_PX = 3.0
 REMOVED_AT_ONCE = 6
 """Layers: napari collects garbage once for all of them, which takes longer than removing one."""
@@ -165,6 +167,8 @@ class TeamGrid:
         # When Qt has handled what is pending.
         self._arranger = single_shot(0, self._arrange_again)
         self._builder = single_shot(0, self._build)
+        # After the last cell: Qt paints when everything else has been handled.
+        self._painting = single_shot(PAINTING_MS, lambda: None)
 
     @property
     def is_on(self) -> bool:
@@ -173,7 +177,11 @@ class TeamGrid:
 
     @property
     def is_busy(self) -> bool:
-        """Whether layers are still to be made, filled or removed."""
+        """Whether layers are still to be made, filled, painted or removed."""
+        is_waiting = self._painting.isActive() or self._arranger.isActive()
+        return is_waiting or self._has_work()
+
+    def _has_work(self) -> bool:
         return self._coming is not None or bool(self._unfilled or self._leftovers())
 
     @property
@@ -255,7 +263,7 @@ class TeamGrid:
             Whether to remove all layers now, rather than bit by bit.
         """
         if not restore:
-            stop_timers(self._arranger, self._builder)
+            stop_timers(self._arranger, self._builder, self._painting)
             self._before = self._coming = self._shown = None
             self._unfilled.clear()
             self._own.release()
@@ -337,7 +345,7 @@ class TeamGrid:
 
     def _build(self) -> None:
         """Make a layer, or arrange the cells when all are made, or fill one, or remove some."""
-        if not self.is_busy:
+        if not self._has_work():
             return  # left meanwhile
         self._stay_flat()
         coming = self._coming
@@ -355,7 +363,7 @@ class TeamGrid:
                 for role in self._leftovers()[:REMOVED_AT_ONCE]:
                     self._own.remove(role)
         self._tell_progress()
-        if self.is_busy:
+        if self._has_work():
             self._builder.start()
 
     def _leftovers(self) -> list[str]:
@@ -439,6 +447,7 @@ class TeamGrid:
 
     def _fill_next(self, shown: _Contents) -> None:
         """Fill the next cell; after the last one, do what was put off."""
+        self._painting.start()
         with self._changing():
             self._fill(self._unfilled.popleft(), shown)
             self._name()

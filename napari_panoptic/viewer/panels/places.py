@@ -217,7 +217,7 @@ class _Tables(QSplitter):
         self.splitterMoved.connect(self._on_moved)
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
-        """Give the teams a third, and more if they need it."""
+        """Set the height of the teams: a third, and more if they need it."""
         super().resizeEvent(event)
         if self._is_users:
             return

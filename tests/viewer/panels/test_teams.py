@@ -276,6 +276,28 @@ class TestSideBySide:
                 expected = styles.STATUS_COLOURS[list(Status)[codes[row]]]
                 np.testing.assert_allclose(layer.get_color(row + 1)[:3] * 255, expected, atol=1e-3)
 
+    def test_the_desk_is_settled_only_when_the_last_cell_can_be_seen(
+        self, desk, viewer, teams, wait_until
+    ):
+        press(teams.panel.button(ViewMode.ONE))
+        wait_until(lambda: desk.is_settled)
+        seen = []  # what happened, and whether the desk was settled
+        press(teams.panel.button(ViewMode.GRID))
+        while not teams.grid.is_on:
+            assert not desk.is_settled
+            QTest.qWait(1)
+        for team in teams.grid.teams:
+            image = teams.grid.layer(team, "image")
+            image.events.visible.connect(lambda _event: seen.append(("cell", desk.is_settled)))
+        draws = viewer.window._qt_viewer.canvas._scene_canvas.events.draw
+        draws.connect(drawn := lambda _event: seen.append(("draw", desk.is_settled)))
+        wait_until(lambda: desk.is_settled)
+        draws.disconnect(drawn)
+        last = max(k for k, (what, _) in enumerate(seen) if what == "cell")
+        assert ("cell", True) not in seen
+        assert ("draw", False) in seen[last:]
+        assert all(teams.grid.layer(team, "image").visible for team in teams.grid.teams)
+
     @pytest.mark.long
     def test_back_to_one_team_everything_is_as_it_was(self, desk, viewer, teams, wait_until):
         press(teams.panel.button(ViewMode.ONE))

@@ -32,9 +32,7 @@ LISTS = (("inst_type", "inst_uid"), ("class", "id"))
 """Classes and ids of the nuclei, in HoVer-Net and CoNSeP, and in Lizard."""
 
 
-def read_hovernet_mat(
-    path: Path, scheme: ClassScheme, request: LoadRequest | None = None
-) -> LoadedMasks:
+def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
     """Read the objects of a ``.mat`` file of HoVer-Net, CoNSeP, Kumar or Lizard.
 
     ``inst_map`` (y, x) holds a number per nucleus. Its class is, in this order:
@@ -45,22 +43,13 @@ def read_hovernet_mat(
     class of the scheme. Class numbers are explained in
     `napari_panoptic.io.formats.class_numbers`.
 
-    Parameters
-    ----------
-    path
-        The file.
-    scheme
-        The classes.
-    request
-        The size that the map must have, and names for findings.
-
     Raises
     ------
     UnreadableFileError
         If there is no ``inst_map``, it has another size, or the classes do
         not fit it.
     """
-    request = request or LoadRequest()
+    path = files.all_paths[0]
     check_file(path, WHAT)
     shapes = mat_variables(path)
     if INSTANCES not in shapes:
@@ -81,6 +70,8 @@ def read_hovernet_mat(
     }
     labels, ambiguous = labels_with_classes(index, ids, names, path, scheme, findings)
     findings.extend(vanished_findings(labels))
+    maps = tuple(own for own in files.object_paths if own.name != TYPE_INFO)
+    findings.extend(extra_files("all classes", maps))
     if ambiguous is not None and not ambiguous.any():
         ambiguous = None
     return LoadedMasks(labels, ambiguous, located(findings, request, path=path))
@@ -145,14 +136,6 @@ def _listed(
 def _list(path: Path, name: str) -> list[int]:
     values: list[int] = whole_numbers(mat_value(path, name).ravel(), path=path, what=name).tolist()
     return values
-
-
-def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
-    """Read the objects of one side of a region; see `napari_panoptic.io.formats.format.Format`."""
-    loaded = read_hovernet_mat(files.all_paths[0], scheme, request)
-    maps = tuple(path for path in files.object_paths if path.name != TYPE_INFO)
-    extra = located(extra_files("all classes", maps), request)
-    return LoadedMasks(loaded.labels, loaded.ambiguous, (*loaded.findings, *extra))
 
 
 def files_shape(files: MaskFiles) -> tuple[int, int] | None:

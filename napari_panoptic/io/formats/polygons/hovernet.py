@@ -84,8 +84,32 @@ def read_hovernet(
 
 
 def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
-    """Write the objects of a region; see `napari_panoptic.io.formats.format.Format`."""
-    write_hovernet(path, objects.labels, ambiguous=objects.ambiguous, scheme=objects.scheme)
+    """Write the objects of a region; see `napari_panoptic.io.formats.format.Format`.
+
+    Each has one contour, as HoVer-Net writes them: `read_hovernet` returns objects without holes
+    and of one (8-connected) piece pixel by pixel; `losses` lists the others. Ids become keys, and
+    ``type`` is the number of the class, from 1. Scores of objects are written as ``type_prob``,
+    ``null`` if there is none. Connected pieces of the excluded area come last, with the name of
+    their class as ``type``. The file appears only when it is complete.
+    """
+    labels, name = objects.labels, objects.ambiguous_class
+    sides: list[tuple[LabelImage, int, str | None]] = [(labels, 0, None)]
+    if objects.ambiguous is not None:
+        areas = connected_areas(objects.ambiguous, name)
+        sides.append((areas, int(labels.ids.max(initial=0)), name))
+    is_first = True
+    with replaced_when_complete(path) as file:
+        file.write(b'{"mag":null,"nuc":{')
+        for own, offset, kind in sides:
+            scores = own.scores.tolist()
+            for row, contour, _ in _outer_contours(own):
+                id_ = int(own.ids[row]) + offset
+                number = int(own.class_index[row]) if kind is None else kind
+                made = _entry(contour, number, scores[row])
+                entry = f'"{id_}":'.encode() + orjson.dumps(made)
+                file.write((b"\n" if is_first else b",\n") + entry)
+                is_first = False
+        file.write(b"\n}}\n")
     return (path,)
 
 
@@ -115,53 +139,6 @@ def losses(objects: Objects) -> tuple[Finding, ...]:
 def _changed(labels: LabelImage) -> tuple[int, ...]:
     """Return the ids of objects that are more than their outer contour."""
     return tuple(int(labels.ids[row]) for row, _, is_same in _outer_contours(labels) if not is_same)
-
-
-def write_hovernet(
-    path: Path,
-    labels: LabelImage,
-    *,
-    magnification: float | None = None,
-    ambiguous: NDArray[np.bool_] | None = None,
-    scheme: ClassScheme | None = None,
-) -> None:
-    """Write objects as HoVer-Net does: one contour each.
-
-    `read_hovernet` returns objects without holes and of one (8-connected) piece
-    pixel by pixel; `losses` lists the others. Scores of objects are written as
-    ``type_prob``, ``null`` if there is none. The file appears only when it is complete.
-
-    Parameters
-    ----------
-    path
-        The file to write; an existing one is replaced.
-    labels
-        The objects; ids become keys, and ``type`` is the number of the class, from 1.
-    magnification
-        That of the image, written as ``mag``; None if unknown.
-    ambiguous
-        bool image (y, x) of an excluded area, or None: its connected pieces
-        are written last, with the name of the class as ``type``.
-    scheme
-        States that name.
-    """
-    name = "Ambiguous" if scheme is None else scheme.ambiguous or "Ambiguous"
-    sides: list[tuple[LabelImage, int, str | None]] = [(labels, 0, None)]
-    if ambiguous is not None:
-        sides.append((connected_areas(ambiguous, name), int(labels.ids.max(initial=0)), name))
-    is_first = True
-    with replaced_when_complete(path) as file:
-        file.write(b'{"mag":' + orjson.dumps(magnification) + b',"nuc":{')
-        for objects, offset, kind in sides:
-            scores = objects.scores.tolist()
-            for row, contour, _ in _outer_contours(objects):
-                id_ = int(objects.ids[row]) + offset
-                number = int(objects.class_index[row]) if kind is None else kind
-                made = _entry(contour, number, scores[row])
-                entry = f'"{id_}":'.encode() + orjson.dumps(made)
-                file.write((b"\n" if is_first else b",\n") + entry)
-                is_first = False
-        file.write(b"\n}}\n")
 
 
 def _outer_contours(labels: LabelImage) -> Iterator[tuple[int, NDArray[np.int32], bool]]:

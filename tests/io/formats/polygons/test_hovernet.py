@@ -20,7 +20,7 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.polygons import hovernet
-from napari_panoptic.io.formats.polygons.hovernet import read_hovernet, write_hovernet
+from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
@@ -90,6 +90,10 @@ def test_an_object_has_the_pixels_inside_and_on_its_outline(points: list[tuple[i
     assert np.array_equal(masks.labels.index > 0, inside_or_on(points, (7, 8)))
 
 
+def predictions(labels: LabelImage) -> Objects:
+    return Objects(labels, Side.PREDICTION, "R", "T", None, MONUSAC_CLASSES, None)
+
+
 SMALL = array_shapes(min_dims=2, max_dims=2, max_side=9)
 
 
@@ -102,10 +106,10 @@ def test_what_is_written_comes_back_as_far_as_contours_can_say_it(image: NDArray
     height, width = image.shape
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.json"
-        write_hovernet(path, labels, magnification=40)
+        objects = predictions(labels)
+        hovernet.write_files(path, objects)
         again = read_hovernet(path, MONUSAC_CLASSES).polygons
     assert len(labels) == len(again)
-    objects = Objects(labels, Side.PREDICTION, "R", "T", None, MONUSAC_CLASSES, None)
     changed = {id_ for finding in hovernet.losses(objects) for id_ in finding.object_ids}
     assert again.class_index.tolist() == labels.class_index.tolist()
     for row, id_ in enumerate(labels.ids.tolist()):
@@ -120,7 +124,7 @@ def test_what_is_written_comes_back_as_far_as_contours_can_say_it(image: NDArray
 
 def test_written_as_hovernet_has_it(tmp_path: Path) -> None:
     labels = LabelImage.from_array(label_image(), "Neutrophil", MONUSAC_CLASSES.names)
-    write_hovernet(tmp_path / "a.json", labels)
+    hovernet.write_files(tmp_path / "a.json", predictions(labels))
     content = json.loads((tmp_path / "a.json").read_text())
     assert content["mag"] is None
     ours, theirs = content["nuc"], json.loads(HOVERNET.read_text())["nuc"]
