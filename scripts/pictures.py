@@ -40,7 +40,7 @@ from benchmarks.slide_view import read_in_windows, scene, write_slide
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WINDOW_PX = (1600, 1000)
 PICTURE_PX = (1200, 750)
-QUALITY = 60
+QUALITY = 52
 PATIENCE_S = 60.0
 SLIDE = (8_000, 10_000), 40_000
 """Height and width in px of the slide that is shown, and its objects."""
