@@ -489,6 +489,7 @@ class Scene:
 
     def release(self) -> None:
         """Let go of the layers; the next scene takes them over, or the desk removes them."""
+        self._emphasised = None  # a window that is being closed takes no new layer
         self.come_back()
         while self.catch_up_one():
             pass

@@ -4,6 +4,7 @@ import pytest
 from qtpy.compat import isalive
 from qtpy.QtWidgets import QAbstractItemView
 
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import desk_of
 
 
@@ -12,6 +13,20 @@ def test_a_window_with_an_open_desk_leaks_nothing(make_napari_viewer, cohort, wa
     desk = desk_of(viewer)
     desk.show_cohort(cohort)
     wait_until(lambda: desk.is_settled)
+
+
+def test_a_window_is_closed_with_teams_side_by_side_and_an_object_selected(
+    make_napari_viewer, cohort, wait_until
+):
+    viewer = make_napari_viewer(show=True, strict_qt="raise")
+    desk = desk_of(viewer)
+    desk.show_cohort(cohort)
+    desk.show_workspace("Teams")
+    wait_until(lambda: desk.is_settled and desk.link.scene.stand_in is not None)
+    desk.session.select_row(Side.REFERENCE, 0)
+    wait_until(lambda: desk.is_settled)
+    viewer.close()
+    assert desk.link is None
 
 
 def test_a_desk_that_is_closed_leaves_no_model_to_garbage_collection(desk, close_desk, qapp):
