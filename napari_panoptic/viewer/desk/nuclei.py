@@ -112,8 +112,8 @@ WORKSPACES = (
         "Cohort",
         "Rank teams and compare regions and patients",
         Arrangement(
-            left=Column(0.34, (Stack((REGIONS,)),)),
-            right=Column(0.66, (Stack(("Ranking",)),)),
+            left=Column(0.29, (Stack((REGIONS,)),)),
+            right=Column(0.71, (Stack(("Ranking",)),)),
             has_image=False,
         ),
         "Ranking",

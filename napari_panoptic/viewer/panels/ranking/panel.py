@@ -345,7 +345,7 @@ class RankingPanel(QWidget):
             page.setVisible(is_wide or number == self.tabs.currentIndex())
         self._upper.setVisible(is_wide or self.tabs.currentIndex() < 2)
         if is_wide:
-            self._turn_plots(self.width() // 2, 2 * self.height() // 3)
+            self._turn_plots(self.width() // 2, 3 * self.height() // 4)
         else:
             self._turn_plots(self.width(), self.height())
 
@@ -383,7 +383,7 @@ class RankingPanel(QWidget):
         self._upper.addWidget(self._plots)
         self._all.addWidget(self._upper)
         self._all.addWidget(self.patients)
-        for splitter, shares in ((self._upper, (5, 4)), (self._all, (2, 1)), (self._plots, (1, 1))):
+        for splitter, shares in ((self._upper, (4, 3)), (self._all, (3, 1)), (self._plots, (1, 1))):
             splitter.setChildrenCollapsible(False)
             for number, share in enumerate(shares):
                 splitter.setStretchFactor(number, share)
