@@ -94,7 +94,7 @@ class TestClosedPanels:
         open_desk.panels.title.keys_clicked.emit()
         listed = dict(open_desk.panels.keys.lines())
         open_desk.panels.keys.close()
-        letters = {"Regions": "C", "Metrics": "M", "Objects": "O", "Review": "J"}
+        letters = {"Regions": "X", "Metrics": "M", "Objects": "O", "Review": "J"}
         for title, letter in letters.items():
             dock_of(panels[title]).hide()
             assert f"Alt+{letter}" in listed or f"⌥+{letter}" in listed

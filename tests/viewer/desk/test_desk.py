@@ -239,7 +239,8 @@ def test_a_region_without_image_or_annotation_is_still_shown(
     assert told[-3:] == [NO_ANNOTATION_MEANING, *said[1:]]
     assert shown_text(desk.panels.title.notes) == f"⚠ {len(told)} notes"
     assert desk.panels.metrics.content.isHidden()
-    assert "choose another region" in shown_text(desk.panels.metrics.message)
+    told = shown_text(desk.panels.metrics.message)
+    assert told == "This region has no annotation: it can be viewed but not evaluated."
     assert desk.panels.navigator.places.text(SECOND, "PQ") == NO_ANNOTATION
     assert desk.panels.navigator.places.tooltip(SECOND, "PQ") == NO_ANNOTATION_MEANING
     assert desk.panels.navigator.teams.text("careful", "Here") == NO_ANNOTATION
