@@ -87,9 +87,9 @@ def command_parser() -> Parser:
         description="See why a nucleus segmentation failed: open a challenge's regions with "
         "their annotations and the teams' predictions, colour every nucleus by its outcome, and "
         "compute the same figures as tables.",
-        epilog="Exit status of every command: 0 done, 1 nothing could be done with the files, or "
-        "on this machine, as they are, 2 a mistake in the command, such as a misspelt word or a "
-        "name that the cohort does not have.",
+        epilog="Exit status: 0 done, 1 nothing could be done with the files, or on this machine, "
+        "as they are, 2 a mistake in the command, such as a misspelt word or a name that the "
+        "cohort does not have. 'compare' has two more: 3 the new version is worse, 4 undecided.",
     )
     parser.add_argument("--version", action="version", version=f"napari-panoptic {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)

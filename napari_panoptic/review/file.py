@@ -299,9 +299,9 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
     (version,) = connection.execute("SELECT max(version) FROM schema_version").fetchone()
     if not isinstance(version, int | None):
         raise ReviewError(
-            f"the review file says that its layout is {str(version)[:60]!r}, which is no number; "
-            f"it was changed by another program and left as it is: restore a copy, or begin "
-            f"another file",
+            f"the review file states that its layout is {str(version)[:60]!r}, which is no "
+            f"number; it was changed by another program and left as it is: restore a copy, or "
+            f"begin another file",
             path=path,
         )
     return version or 0

@@ -28,7 +28,7 @@ _AREA_FACTOR = 100.0
 
 
 class Place(NamedTuple):
-    """Everything that tells an object from others."""
+    """Everything that distinguishes an object from others."""
 
     team: str
     region: str
@@ -138,7 +138,7 @@ def matched(subjects: Iterable[Place], others: Iterable[Place]) -> list[int | No
 
 
 def place_of(subject: Subject) -> Place:
-    """Return everything that tells an object from others."""
+    """Return everything that distinguishes an object from others."""
     own = subject.fingerprint
     return Place(subject.team, subject.region, subject.side, own.class_name, *own._measures)
 

@@ -176,7 +176,7 @@ class Judged:
         return result
 
     def with_verdict(self, place: Object, record: ReviewRecord) -> Judged:
-        """Return an object a verdict, instead of the one that it has."""
+        """Return a copy in which an object has this verdict instead of its own."""
         side, row = place
         own = {**self._own, side: self._own[side].copy()}
         own[side][row] = _CODES[record.verdict]

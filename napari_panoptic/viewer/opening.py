@@ -168,7 +168,10 @@ def read_folder(folder: str | Path, *, allow_outside: bool = False) -> Opened:
     """
     task = task_of(folder)
     if task not in KINDS:
-        raise CohortError(f"cohorts about {task} cannot be shown in a window", path=Path(folder))
+        raise CohortError(
+            f"cohorts about {task} cannot be shown in a window; use 'napari-panoptic evaluate'",
+            path=Path(folder),
+        )
     return Opened(task, KINDS[task]().read(Path(folder), allow_outside=allow_outside))
 
 

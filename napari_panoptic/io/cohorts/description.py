@@ -162,7 +162,7 @@ def _layout(table: dict[str, Any]) -> Layout:
     reference = _mask_patterns(files, "reference")
     if not image and not reference.all:
         raise CohortError(
-            "[files] must say where the images or the annotations are: give image or reference"
+            "[files] must state where the images or annotations are: give image or reference"
         )
     layout = Layout(
         scheme=scheme_in(table),
@@ -273,7 +273,7 @@ def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, Out
             continue
         if not any(form in table for form in forms):
             raise CohortError(
-                f"{where}.{key} says how {english_list(forms)} files are read, and {where} has "
+                f"{where}.{key} states how {english_list(forms)} files are read, but {where} has "
                 f"none; remove it, or add {where}.{forms[0]}"
             )
         for name, place, word in _by_team(table, key, where, team=team):

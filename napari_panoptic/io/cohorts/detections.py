@@ -195,7 +195,7 @@ def _layout(table: dict[str, Any]) -> DetectionLayout:
     reference = _point_patterns(files, "reference", own)
     if not image and not reference:
         raise CohortError(
-            "[files] must say where the images or the annotations are: give image or reference"
+            "[files] must state where the images or annotations are: give image or reference"
         )
     return DetectionLayout(
         image=image,

@@ -134,7 +134,7 @@ class Found:
 
     @property
     def key(self) -> Key:
-        """By which the files are found again."""
+        """The key under which the files are found again."""
         return self.region, self.patient
 
 

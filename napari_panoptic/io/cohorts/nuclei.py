@@ -205,7 +205,7 @@ class _Discovery:
             tables = [match.path for match in self._marked(pattern.files(self._listing))]
             if not tables:
                 raise CohortError(
-                    f"there is no table '{pattern.text}', which is to say where regions lie in "
+                    f"there is no table '{pattern.text}', which states where regions lie in "
                     f"slides; add it",
                     path=self._listing.root,
                 )
@@ -564,7 +564,7 @@ def _rules_without_team(
     if names := [name for name in rules if name and name not in teams]:
         yield Finding(
             FindingKind.EXTRA,
-            f"{DESCRIPTION} says how outlines of {english_list(names)} are read, but there is no "
+            f"{DESCRIPTION} states how outlines of {english_list(names)} are read, but there is no "
             f"such team; correct the name",
             count=len(names),
         )

@@ -96,7 +96,7 @@ def _layout(table: dict[str, Any]) -> RatersLayout:
     predictions = _forms(files, "predictions", {"case"}, {"team"})
     if bool(raters) != bool(files):
         raise CohortError(
-            "[files] must say where the raters' masks are: give raters; or leave [files] out for "
+            "[files] must state where the raters' masks are: give raters, or leave [files] out for "
             "the folders of QUBIQ"
         )
     needs_classes = any(source for source in (*raters, *predictions))

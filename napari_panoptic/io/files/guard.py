@@ -348,10 +348,9 @@ def _check_links(files: MaskFiles, folder: Path) -> None:
         for place in chain([path], _links_in(path)):
             if leads_out(place, folder):
                 raise UnreadableFileError(
-                    "this is, or lies behind, a link that leads out of the cohort's folder, and "
-                    "was not followed; where you know and want what it leads to, open the cohort "
-                    "so that links are followed (in the window when it asks, on the command line "
-                    "by --allow-outside)",
+                    "a link leads out of the cohort's folder here, and was not followed. If you "
+                    "trust its target, allow such links (in the window when it asks, on the "
+                    "command line with --allow-outside)",
                     path=place,
                 )
 

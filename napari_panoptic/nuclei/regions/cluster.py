@@ -81,7 +81,7 @@ class Cluster:
         elif time.monotonic() > self._alive + _WITHOUT_WORKERS_S:
             raise PanopticError(
                 f"the Dask scheduler at '{self._address}' has lost all its workers. Finished "
-                f"regions are kept: start new workers and run the same again"
+                f"regions are kept: start new workers and run the same command again"
             )
 
     def explained(self, error: BaseException, region: str) -> BaseException:
@@ -91,7 +91,7 @@ class Cluster:
         if isinstance(error, self._distributed.KilledWorker):
             return PanopticError(
                 "several workers died at this region, possibly out of memory. Finished regions "
-                "are kept: run the same again with larger workers",
+                "are kept: run the same command again with larger workers",
                 region=region,
             )
         if isinstance(error, ImportError):
@@ -116,7 +116,7 @@ class Cluster:
     def _gone(self) -> PanopticError:
         return PanopticError(
             f"the Dask scheduler at '{self._address}' does not answer any more. Finished regions "
-            f"are kept: start it and run the same again"
+            f"are kept: start it and run the same command again"
         )
 
 

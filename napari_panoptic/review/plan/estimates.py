@@ -497,7 +497,7 @@ def _missing(
         findings.append(
             Finding(
                 FindingKind.MISSING,
-                f"{n} items could not be told and are left out; the record has the estimates "
+                f"{n} items could not be judged and are left out; the record has the estimates "
                 f"if all of them were decided one way",
                 count=n,
             )

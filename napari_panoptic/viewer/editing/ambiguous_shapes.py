@@ -111,7 +111,7 @@ class AmbiguousShapes:
             self.changed.emit()
             return
         if is_on and not are_shapes_ready():
-            # The window does not stand still meanwhile.
+            # The window stays responsive meanwhile.
             self._preparing.start(prepare_shapes)
         elif is_on:
             self._make()
@@ -138,12 +138,12 @@ class AmbiguousShapes:
             self._hide_hatching()
 
     def undo(self, *, redo: bool = False) -> None:
-        """Take back what was done last to the shapes, or do it again."""
+        """Undo the last change to the shapes, or redo it."""
         if self._history is not None:
             (self._history.redo if redo else self._history.undo)()
 
     def may_undo(self, *, redo: bool = False) -> bool:
-        """Return whether `undo` has a step to take back, or to do again."""
+        """Return whether `undo` has a step to undo or redo."""
         return self._history is not None and self._history.may_undo(redo=redo)
 
     def follow(self) -> None:

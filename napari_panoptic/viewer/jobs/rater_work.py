@@ -43,7 +43,7 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class CaseView:
-    """What is to be shown of it.
+    """A case as read and evaluated for the window.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class CaseLoader:
 
 
 class CohortScores:
-    """Evaluates all cases behind what is looked at, a structure at a time.
+    """Evaluates all cases in the background, a structure at a time.
 
     Parameters
     ----------

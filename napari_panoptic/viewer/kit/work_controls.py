@@ -57,7 +57,7 @@ class WorkControls:
     def show_count(
         self, count: tuple[int, int] | None, doing: str = "", *, may_start: bool = True
     ) -> None:
-        """Show how much of how much is done; None if no work is running."""
+        """Show the number that is done and the total; None if no work is running."""
         self.is_running = count is not None
         self.bar.setVisible(self.is_running)
         self.stop.setVisible(self.is_running)

@@ -1,4 +1,4 @@
-"""What panels say of a whole slide, which is too large for what they do. Pure: words only."""
+"""Texts of panels that cannot show a whole slide, since it is too large. Pure: words only."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OVERLAPS = _TOO_LARGE + (
 
 
 def on_slide(snapshot: RegionSnapshot | None, words: str, otherwise: str) -> str:
-    """Return words for a whole slide, and others for any other region or none."""
+    """Return one text for a whole slide, and another for other regions or none."""
     return words if snapshot is not None and snapshot.is_slide else otherwise
 
 

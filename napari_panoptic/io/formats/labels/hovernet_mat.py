@@ -59,7 +59,9 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     instances = _map(path, INSTANCES, request.shape)
     index, ids = compact(checked_array(instances, "instance map"))
     if int(ids.max(initial=0)) > np.iinfo(np.int32).max:
-        raise UnreadableFileError(f"{INSTANCES} has ids above 2^31", path=path)
+        raise UnreadableFileError(
+            f"{INSTANCES} has ids above 2^31: renumber its objects", path=path
+        )
     numbers, findings = _numbers(path, shapes, index, ids)
     classes = ClassNumbers(path, scheme)
     known = {number: classes.of(number) for number in dict.fromkeys(numbers)}

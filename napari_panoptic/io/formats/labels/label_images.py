@@ -128,7 +128,7 @@ def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest)
     if shape is None:
         raise UnreadableFileError(
             "there is no label image for this region, and neither its image nor another mask "
-            "gives its size",
+            "states its size; add the image",
             region=request.region,
         )
     labels = LabelImage.from_class_masks(masks, scheme.names, shape)

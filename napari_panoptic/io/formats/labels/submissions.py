@@ -72,7 +72,7 @@ def read_submission(
     if shape is None:
         raise UnreadableFileError(
             "the submission has no mask for this region, and neither its image nor another mask "
-            "gives its size",
+            "states its size; add the image",
             region=request.region,
         )
     labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()

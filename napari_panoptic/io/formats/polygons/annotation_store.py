@@ -270,7 +270,7 @@ def _shape(geometry: Any, *, is_packed: bool) -> Any:
         raise TypeError("well-known binary was expected")
     data = _unpacked(geometry) if is_packed else geometry
     if data[:1] not in (b"\0", b"\1"):  # which GEOS does not check
-        raise ValueError("the byte order is none")
+        raise ValueError("the byte order is invalid")
     try:
         with np.errstate(invalid="ignore"):  # coordinates that are no numbers are found later
             return shapely.from_wkb(data)
@@ -293,10 +293,10 @@ def _table(properties: Any) -> dict[str, Any]:
     if properties is None:
         return {}
     if not isinstance(properties, str) or len(properties) > LARGEST_PROPERTIES:
-        raise ValueError("the properties are no text, or too long")
+        raise ValueError("the properties are not text, or too long")
     table = orjson.loads(properties)
     if not isinstance(table, dict):
-        raise TypeError("the properties are no table")
+        raise TypeError("the properties are not a table")
     return table
 
 

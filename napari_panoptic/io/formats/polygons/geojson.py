@@ -149,7 +149,7 @@ class _Features:
             except (TypeError, AttributeError, KeyError):
                 number = len(self._objects) + 1
                 raise UnreadableFileError(
-                    f"expected {WHAT}, but its feature {number} is none, or its geometry or "
+                    f"expected {WHAT}, but its feature {number} is no feature, or its geometry or "
                     f"classification is not as GeoJSON and QuPath have them; export it again",
                     path=self._path,
                     object_id=number,

@@ -151,7 +151,7 @@ class LeftEdits:
         """Let a side of the region that is shown, or its ambiguous area, be what was drawn."""
         session, part, content = self._session, autosave.part, autosave.read()
         if session.snapshot is None or content.shape != session.snapshot.shape:
-            raise PanopticError("the image has another size now")
+            raise PanopticError("the image now has another size; discard these edits")
         if part.team is not None:
             session.set_team(part.team)
         if isinstance(content, LabelImage):

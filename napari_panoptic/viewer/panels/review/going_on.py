@@ -226,13 +226,13 @@ class GoingOn:
         return self._verdicts.is_open(name)
 
     def _end(self, text: str, detail: str) -> None:
-        """Show the end where the user looks, and take no verdict until one selects an object."""
+        """Show the end of the queue, and take no verdict until the user selects an object."""
         self.refuse()
         self._panel.show_end(text, detail)
         self._link.panels.title.show_message(f"{text}. {detail}")
 
     def _objects(self) -> tuple[FailureName | None, ...]:
-        """Name what a verdict would apply to so that the same is known again."""
+        """Return what a verdict would apply to, comparable with an earlier answer."""
         return self._link.failures.chosen or (self._chosen.selected(),)
 
     def _select_found(self, record: ReviewRecord) -> None:
