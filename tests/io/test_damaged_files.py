@@ -10,9 +10,11 @@ import struct
 import threading
 import tracemalloc
 import warnings
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +232,18 @@ def test_npy_headers_that_are_no_python(tmp_path: Path, header: str) -> None:
         pixel_shape(path, "a mask")
 
 
+def test_an_npz_with_a_type_that_is_no_python(tmp_path: Path) -> None:
+    """numpy calls a number that begins with 0 a syntax error."""
+    header = b"{'descr': '01', 'fortran_order': False, 'shape': (2, 2), }"
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        start = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header))
+        archive.writestr("labels.npy", start + header)
+    for read in (pixel_shape, partial(read_pixels, colour=False)):
+        with pytest.raises(UnreadableFileError, match="cannot be decoded"):
+            read(path, "a mask")
+
+
 def test_a_png_with_a_chunk_that_has_no_name(tmp_path: Path) -> None:
     """Pillow calls that a syntax error."""
     path = tmp_path / "a.png"
@@ -407,9 +421,10 @@ def test_unusual_class_tables(tmp_path: Path, content: str, expected: dict[int, 
     assert _classes(tmp_path / "a.csv", content) == expected
 
 
+@pytest.mark.parametrize("id_", [10**30, -(10**30)])
 @pytest.mark.parametrize("ending", ["csv", "json"])
-def test_ids_larger_than_any_number_in_an_image(tmp_path: Path, ending: str) -> None:
-    content = {"csv": f"id,class\n{10**30},a\n2,b", "json": json.dumps({10**30: "a", "2": "b"})}
+def test_ids_beyond_any_number_in_an_image(tmp_path: Path, ending: str, id_: int) -> None:
+    content = {"csv": f"id,class\n{id_},a\n2,b", "json": json.dumps({id_: "a", "2": "b"})}
     assert _classes(tmp_path / f"a.{ending}", content[ending]) == {2: "b"}
 
 

@@ -72,11 +72,11 @@ class ClassTable:
         """
         rows = list(rows)
         given = list(scores) or [math.nan] * len(rows)
-        # No label image has larger ids.
+        # No label image has larger ids, and none below 1 counts.
         kept = [
             (id_, name, score)
             for (id_, name), score in zip(rows, given, strict=True)
-            if id_ <= np.iinfo(np.int64).max
+            if abs(id_) <= np.iinfo(np.int64).max
         ]
         known: dict[str, int] = {}
         code = np.array([known.setdefault(name, len(known)) for _, name, _ in kept], np.int64)

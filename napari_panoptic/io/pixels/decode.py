@@ -147,7 +147,8 @@ def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
                 case "npy":
                     array = _decode_npy(path, what)
                 case _ if is_npz(path):
-                    array = channels_last(npz_labels(path, what))
+                    with foreign_decoder():  # numpy, of a damaged header
+                        array = channels_last(npz_labels(path, what))
                 case _:
                     array = _decode_other(path, colour)
         _checked_shape(array.shape)
@@ -219,7 +220,8 @@ def _shape_of(path: Path, what: str) -> tuple[int, ...]:
             mapped = map_npy(path, what)
             return channels_last_shape(_checked_shape(mapped.shape), "")
         case _ if is_npz(path):
-            return channels_last_shape(_checked_shape(npz_shape(path, what)), "")
+            with foreign_decoder():
+                return channels_last_shape(_checked_shape(npz_shape(path, what)), "")
         case _:
             with open_picture(path) as image:
                 return (image.height, image.width)
