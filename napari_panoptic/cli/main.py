@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 when it was done; 1 when nothing could be done with the files, or on this machine, as
         they are; 2 for a mistake in the arguments: a word that is misspelt or missing, a value
         that an option cannot have, a name that the cohort does not have, or a command or option
-        that does not suit it; 130 when it was stopped.
+        that does not suit it; 130 when it was stopped. ``compare`` also returns 3 (the new
+        version is worse) and 4 (undecided).
     """
     with _readers_may_end():
         return _run(arguments)

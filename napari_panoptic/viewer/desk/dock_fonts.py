@@ -1,7 +1,7 @@
-"""Letters in docks of the size chosen in napari's settings.
+"""Font size in docks: the one chosen in napari's settings.
 
 napari's style sheet sets the size of labels and push buttons, but not that of tables, fields
-and tool buttons. The titles of its docks are 25 px high whatever their letters.
+and tool buttons. The titles of its docks are 25 px high whatever their font size.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LARGEST_TITLE_PT = 13
 
 
 class DockFonts:
-    """Keeps the letters in docks as large as the rest of napari, until it is released.
+    """Applies napari's font size to docks, until it is released.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class DockFonts:
         self._apply()
 
     def release(self) -> None:
-        """Follow the settings no more."""
+        """Stop following the settings."""
         self._changed.disconnect(self._apply)
         self._docks = []
 

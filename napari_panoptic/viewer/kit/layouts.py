@@ -25,7 +25,7 @@ def stack(box: QWidget, *widgets: QWidget, spacing_px: int = 5) -> None:
 class FlowBar(QWidget):
     """A line of widgets that goes on in the next one where the window is narrow.
 
-    No word of them is cut off, and none makes the window wider than it is itself.
+    No text is cut off, and the window can be as narrow as the widest widget.
 
     Parameters
     ----------

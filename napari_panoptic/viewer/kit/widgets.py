@@ -6,15 +6,7 @@ import html
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QPoint, QRectF, QSize, Qt
-from qtpy.QtGui import (
-    QColor,
-    QIcon,
-    QKeyEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QPixmap,
-)
+from qtpy.QtGui import QColor, QIcon, QKeyEvent, QPainter, QPaintEvent, QPen, QPixmap
 from qtpy.QtWidgets import (
     QAbstractScrollArea,
     QDialog,
@@ -31,7 +23,7 @@ from napari_panoptic.nuclei.values.cohort import Rgb
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 
 TISSUE: Rgb = (214, 178, 205)
-"""Ground on which sample outlines are drawn, alike to stained tissue."""
+"""Background of sample outlines, similar to stained tissue."""
 
 
 def opens_menu(button: QToolButton) -> None:
@@ -173,7 +165,7 @@ def give_height(panel: QWidget, height: int) -> None:
 
 
 class PushButton(QPushButton):
-    """A button with a signal for presenters: like Qt's `clicked`, without its value."""
+    """A button with a signal for presenters: Qt's `clicked` without its argument."""
 
     pushed = Signal()
 

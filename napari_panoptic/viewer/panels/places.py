@@ -204,7 +204,7 @@ class PlaceNavigator(QWidget):
 
 
 class _Tables(QSplitter):
-    """The places above the teams, which get the height they need until the user divides it."""
+    """The places above the teams; the teams get the height they need, or that the user sets."""
 
     def __init__(self, places: NameTable, teams: NameTable) -> None:
         super().__init__(Qt.Orientation.Vertical)

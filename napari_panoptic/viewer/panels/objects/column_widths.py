@@ -1,4 +1,4 @@
-"""The widths of the columns of the object table: as its words need, and no wider than the panel."""
+"""Column widths of the object table: wide enough for the words, but no wider than the panel."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ ID_MARGIN_PX = 16
 """Beside an id, for the edges of its cell and the larger letters of some themes."""
 _LETTERS_PX = 12
 """Height of the letters for which the widths below and those of the columns are made."""
-_LEAST_PX = {"side": 34, "id": 24, "status": 46, "cause": 36, "iou": 40, "hausdorff_px": 34}
-_LEAST_PX["class"] = 36
-"""Column -> its least width in a narrow panel; words are then cut, and their tooltips have them.
-Other columns are as wide as their values need: if they are shown, the table scrolls."""
+_LEAST_PX = {
+    "side": 34,
+    "id": 24,
+    "status": 46,
+    "cause": 36,
+    "iou": 40,
+    "hausdorff_px": 34,
+    "class": 36,
+}
+"""Column -> its minimum width in a narrow panel.
+
+Words are then cut, and tooltips show them in full. Other columns are as wide as their values need:
+if they are shown, the table scrolls.
+"""
 _TAKES_THE_REST = "cause"
 
 

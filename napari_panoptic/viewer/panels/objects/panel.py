@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import QAbstractTableModel, QEvent, QModelIndex, QPoint, Qt
-from qtpy.QtGui import (
-    QGuiApplication,
-    QKeyEvent,
-    QKeySequence,
-    QMouseEvent,
-    QResizeEvent,
-)
+from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QPushButton,
