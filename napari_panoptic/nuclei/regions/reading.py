@@ -301,8 +301,8 @@ def _shape_from_masks(cohort: Cohort, region: Region) -> tuple[int, int]:
         elif not region.image.exists():
             problem, remedy = "the image is not there any more", "put it back"
         raise UnreadableFileError(
-            f"{problem}, and no mask of this region states its size: {remedy}, or add a mask of "
-            "the same size",
+            f"{problem}, and no mask of this region shows how large it is: {remedy}, or add a "
+            "mask of the same size",
             path=region.image,
             region=region.name,
         )
