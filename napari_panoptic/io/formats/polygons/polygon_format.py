@@ -30,7 +30,7 @@ from napari_panoptic.io.formats.format import (
     located,
 )
 from napari_panoptic.io.formats.placing import placed_outlines
-from napari_panoptic.io.formats.polygons.collect import Collector
+from napari_panoptic.io.formats.polygons.collect import BATCH, Collector
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PolygonFile, opened
 from napari_panoptic.io.formats.polygons.outline_rules import in_convention
 from napari_panoptic.io.formats.polygons.patches import HELD, of_patch
@@ -96,7 +96,7 @@ def polygon_format(
         path: Path,
         scheme: ClassScheme,
         *,
-        progress: CountReport = unreported,  # noqa: ARG001 - unknown
+        progress: CountReport = unreported,
         rules: OutlineRules = UNSTATED,  # noqa: ARG001 - the format decides
         item: str | None = None,
     ) -> PolygonFile:
@@ -106,6 +106,8 @@ def polygon_format(
         )
         try:
             for rings, value, id_, *more in read(path) if items is None else read(path, item):
+                if len(objects) % BATCH == 0:
+                    progress(0, 1)  # how many follow is unknown; the call can cancel the work
                 points = [opened(np.array(ring, np.float64).reshape(-1, 2)) for ring in rings]
                 if not all((np.abs(ring) <= LARGEST_COORDINATE).all() for ring in points):
                     raise ValueError(f"a coordinate of object {len(objects) + 1} is out of range")
