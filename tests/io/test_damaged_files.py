@@ -232,6 +232,24 @@ def test_npy_headers_that_are_no_python(tmp_path: Path, header: str) -> None:
         pixel_shape(path, "a mask")
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_header_that_calls_something(tmp_path: Path, packed: bool, version: int) -> None:
+    """Python states an expression that is no value by its address in memory."""
+    header = b"{'descr': '<i4', 'fortran_order': False, 'shape': size(), }"
+    length = struct.pack("<H" if version == 1 else "<I", len(header))
+    array = b"\x93NUMPY" + bytes([version, 0]) + length + header
+    path = tmp_path / ("a.npz" if packed else "a.npy")
+    if packed:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("labels.npy", array)
+    else:
+        path.write_bytes(array)
+    with pytest.raises(UnreadableFileError, match=r"on line 1\)") as e:
+        pixel_shape(path, "a mask")
+    assert "0x" not in str(e.value)
+
+
 def test_an_npz_with_a_type_that_is_no_python(tmp_path: Path) -> None:
     """numpy calls a number that begins with 0 a syntax error."""
     header = b"{'descr': '01', 'fortran_order': False, 'shape': (2, 2), }"
