@@ -11,7 +11,7 @@ ABOUT = (
     "Match every predicted nucleus with every annotated one, and write objects.csv, regions.csv, "
     "patients.csv, patients_by_class.csv, teams.csv, confusion.csv and evaluation.json; or, for a "
     "cohort of detections, detections.csv, frames.csv, patients.csv, teams.csv, curve.csv, "
-    "atypia.csv and evaluation.json; or, for one of several raters, levels.csv, cases.csv, "
+    "atypia.csv and evaluation.json; or, for a cohort with several raters, levels.csv, cases.csv, "
     "structures.csv, teams.csv, tests.csv, pairs.csv, raters.csv, slices.csv, reliability.csv and "
     "evaluation.json. Files that cannot be read are listed, and the rest is evaluated. Exit "
     "status: 0 done, 1 nothing could be evaluated, 2 wrong arguments."

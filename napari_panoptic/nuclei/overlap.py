@@ -34,8 +34,8 @@ from napari_panoptic.nuclei.values.labels import LabelPair
 
 # Each thread needs rows of its own; below this mean object size one thread is faster.
 _THREADS_FROM_PX_PER_OBJECT = 32
-# Pixels that are counted at a time. It limits the memory for their runs; with 1 << 15, the calls
-# take a third of the time of an image of 1500 x 1500 px.
+# Pixels that the kernel counts in one call, to limit the memory for their runs. With 1 << 15,
+# the calls themselves took a third of the time for an image of 1500 x 1500 px.
 _STRIP_PX = 1 << 18
 _SUMS = [AREA, SUM_Y, SUM_X, VOID_AREA, VOID_SUM_Y, VOID_SUM_X]
 _LEAST, _MOST = [Y0, X0, FIRST], [Y1, X1]

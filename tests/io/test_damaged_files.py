@@ -234,8 +234,8 @@ def test_npy_headers_that_are_no_python(tmp_path: Path, header: str) -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_header_that_calls_something(tmp_path: Path, packed: bool, version: int) -> None:
-    """Python states an expression that is no value by its address in memory."""
+def test_a_header_that_calls_a_function(tmp_path: Path, packed: bool, version: int) -> None:
+    """Python's message on such a header contains an address in memory."""
     header = b"{'descr': '<i4', 'fortran_order': False, 'shape': size(), }"
     length = struct.pack("<H" if version == 1 else "<I", len(header))
     array = b"\x93NUMPY" + bytes([version, 0]) + length + header

@@ -107,7 +107,7 @@ def polygon_format(
         try:
             for rings, value, id_, *more in read(path) if items is None else read(path, item):
                 if len(objects) % BATCH == 0:
-                    progress(0, 1)  # how many follow is unknown; the call can cancel the work
+                    progress(0, 1)  # the total is unknown, but the caller can cancel here
                 points = [opened(np.array(ring, np.float64).reshape(-1, 2)) for ring in rings]
                 if not all((np.abs(ring) <= LARGEST_COORDINATE).all() for ring in points):
                     raise ValueError(f"a coordinate of object {len(objects) + 1} is out of range")

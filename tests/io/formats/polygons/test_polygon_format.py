@@ -1,4 +1,4 @@
-"""Formats that are made out of a function that reads outlines."""
+"""Formats made from a function that reads outlines."""
 
 from __future__ import annotations
 
