@@ -36,7 +36,7 @@ from napari_panoptic.nuclei.values.labels import LabelPair
 _THREADS_FROM_PX_PER_OBJECT = 32
 # Pixels that the kernel counts in one call, to limit the memory for their runs. With 1 << 15,
 # the calls themselves took a third of the time for an image of 1500 x 1500 px.
-_STRIP_PX = 1 << 18
+_STRIP_PX = 100_000
 _SUMS = [AREA, SUM_Y, SUM_X, VOID_AREA, VOID_SUM_Y, VOID_SUM_X]
 _LEAST, _MOST = [Y0, X0, FIRST], [Y1, X1]
 
@@ -236,6 +236,7 @@ class OverlapCounter:
             )
             if len(runs):
                 self._runs.append(runs.copy())  # the kernel returns a part of a long buffer
+            del runs  # frees the buffer before the next one is allocated
             if sum(map(len, self._runs)) > _STRIP_PX:
                 self._sum_runs()
 
