@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtGui import QShowEvent
-from qtpy.QtWidgets import QFrame, QScrollArea, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QScrollArea,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 from superqt import QFlowLayout
 
 from napari_panoptic.viewer.kit.array_table import ArrayTable
@@ -109,7 +116,13 @@ class Section(QWidget):
         self.fold = FoldButton(title, meaning, body)
         self.fold.setStyleSheet("font-weight: bold")
         self.fold.setChecked(False)
-        stack(self, self.fold, body, spacing_px=2)
+        heading = QWidget()
+        self._heading = QHBoxLayout(heading)
+        self._heading.setContentsMargins(0, 0, 0, 0)
+        self._heading.setSpacing(4)
+        self._heading.addWidget(self.fold)
+        self._heading.addStretch(0)
+        stack(self, heading, body, spacing_px=2)
 
     def set_title(self, title: str) -> None:
         """Show another title."""
@@ -119,6 +132,10 @@ class Section(QWidget):
     def add(self, widget: QWidget) -> None:
         """Add a widget below the others."""
         self._rows.addWidget(widget)
+
+    def add_beside_title(self, widget: QWidget) -> None:
+        """Add a widget beside the title; it stays in sight where the section is folded."""
+        self._heading.addWidget(widget, 1)
 
 
 class Curtain(QWidget):

@@ -11,6 +11,7 @@ from unittest.mock import patch
 import napari
 import numpy as np
 import pytest
+from napari.settings import get_settings
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFileDialog, QLabel
@@ -32,6 +33,7 @@ from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.watch import Watch
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import jobs
+from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.review import files, going_on, presenter
 from napari_panoptic.viewer.panels.review.dialogs import THIRD_NEEDED, TOO_FEW
@@ -101,6 +103,16 @@ def desk(open_desk, review_cohort, wait_until, told):  # noqa: ARG001
         wait_until(lambda: open_desk.is_settled)
     yield open_desk
     part_of(open_desk).reviewing.close()
+
+
+@pytest.fixture
+def large_letters():
+    """Make letters large for one test, and return their size in points."""
+    appearance = get_settings().appearance
+    before = appearance.font_size
+    appearance.font_size = 12
+    yield 12
+    appearance.font_size = before
 
 
 @pytest.fixture
@@ -255,6 +267,29 @@ class TestVerdicts:
         assert PREFERENCES.reviewer == "Grace"
         press(canvas, Qt.Key.Key_1, ALT)
         assert [record.reviewer for record in stored(desk, "Grace")] == ["Grace"]
+
+    def test_without_a_name_verdicts_tags_and_note_are_in_sight(
+        self, desk, part, panel, wait_until, large_letters
+    ):
+        assert large_letters == 12
+        desk.show_workspace("Review")
+        part.reviewing.use(reviewer="")
+        desk.session.select_row(Side.REFERENCE, 0)
+        wait_until(lambda: desk.is_arranged and desk.is_settled)
+        QTest.qWait(50)
+        needed = [panel.name, *panel.verdicts.buttons.values(), panel.tags, panel.note]
+        assert [w for w in needed if w.visibleRegion().boundingRect() != w.rect()] == []
+        assert not is_in_sight(panel.place)
+        panel.settings.fold.click()
+        assert panel.place.isVisible()
+        panel.settings.fold.click()
+        part.reviewing.use(reviewer="Ada")
+        assert not panel.name.isVisible()
+        assert panel.settings.fold.text() == "Reviewer: Ada"
+        panel.settings.fold.click()
+        assert panel.name.isVisible()
+        assert panel.name.text() == "Ada"
+        panel.settings.fold.click()
 
     @pytest.mark.parametrize("field", ["name", "note", "tags"])
     def test_after_enter_the_keys_are_the_desk_s_again(self, desk, part, panel, field):

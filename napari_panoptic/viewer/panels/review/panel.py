@@ -109,7 +109,7 @@ class ReviewPanel(ScrollPanel):
         )
         self._export = QToolButton()
         self._shown: tuple[str, str] = ("", "")
-        self._previous = ""
+        self._previous = self._reviewer = ""
         self._explain()
         self._lay_out()
         self._wire()
@@ -133,9 +133,8 @@ class ReviewPanel(ScrollPanel):
         short = previous if len(previous) <= LONGEST_NAME else f"{previous[:LONGEST_NAME]}…"
         self.same.setText(shown(f"Continue as {short}").replace("&", "&&"))
         self.same.setToolTip(shown(f"Review as {previous}, who reviewed last."))
-        self.settings.set_title(f"Reviewer: {name}" if name else "Reviewer")
-        if not name:
-            self.settings.fold.setChecked(True)
+        self._reviewer = name
+        self._show_heading()
         self.verdicts.show_reviewer(name)
 
     def show_object(
@@ -286,7 +285,7 @@ class ReviewPanel(ScrollPanel):
 
     def ask_for_name(self) -> None:
         """Put the cursor where the reviewer's name is to be entered."""
-        self.settings.fold.setChecked(True)
+        self.name.setVisible(True)
         self.verticalScrollBar().setValue(0)  # type: ignore[union-attr]
         self.name.setFocus()
 
@@ -297,7 +296,7 @@ class ReviewPanel(ScrollPanel):
             self.note: "A remark, kept with the verdict. Enter saves it, Shift+Enter adds a line.",
             self._draft: "Not kept with a verdict yet: give one, or press Enter to change the one "
             "that this object has.",
-            self.name: "Who reviews. Verdicts are kept under this name. Enter to change it.",
+            self.name: f"{WHO} Verdicts are kept under this name. Enter to change it.",
             self.undo: "Withdraw your last verdict of this window; the previous one counts again.",
             self.withdrawal: "Withdraw your verdict on the selected object, whenever it was "
             "given; the previous one counts again.",
@@ -342,6 +341,7 @@ class ReviewPanel(ScrollPanel):
         layout = self._rows
         layout.addWidget(self._problem)
         layout.addWidget(self.settings)
+        layout.addWidget(FlowBar(self.same))
         layout.addWidget(self._adjudication)
         layout.addWidget(self.object_title)
         layout.addWidget(self.verdicts)
@@ -358,9 +358,9 @@ class ReviewPanel(ScrollPanel):
         stack(self._problem, self._problem_text, FlowBar(self.suggestion, self.retry))
         self._problem.setVisible(False)
         stack(self._adjudication, self._adjudicated, self._opinions, FlowBar(self.end_adjudication))
+        self.name.setAccessibleName("Reviewer's name")
+        self.settings.add_beside_title(self.name)
         self.settings.add(self._who)
-        self.settings.add(_boxed(PlainLabel("Name"), (self.name, 1)))
-        self.settings.add(FlowBar(self.same))
         self.settings.add(self.where)
         self.settings.add(FlowBar(self.place, self.compare))
         self.what_if.add(self._figures_hint)
@@ -389,7 +389,15 @@ class ReviewPanel(ScrollPanel):
             field.entered.connect(self.typing_ended.emit)
             field.escaped.connect(self.typing_ended.emit)
         self.same.pushed.connect(self._on_same)
+        self.settings.fold.toggled.connect(lambda _unfolded: self._show_heading())
         self.goes_on.toggled.connect(lambda on: self.goes_on_changed.emit(on))
+
+    def _show_heading(self) -> None:
+        """Show the field of the name while there is none or the section is open, else the name."""
+        is_open = self.settings.fold.isChecked() or not self._reviewer
+        # A field that is hidden while one types in it would lose what is typed.
+        self.name.setVisible(is_open or self.name.hasFocus())
+        self.settings.set_title("Reviewer" if is_open else f"Reviewer: {self._reviewer}")
 
     def _on_name(self) -> None:
         self.name.setModified(False)
@@ -435,11 +443,3 @@ def _row(*widgets: QWidget | tuple[QWidget, int]) -> QHBoxLayout:
         widget, factor = entry if isinstance(entry, tuple) else (entry, 0)
         row.addWidget(widget, factor)
     return row
-
-
-def _boxed(*widgets: QWidget | tuple[QWidget, int]) -> QWidget:
-    box = QWidget()
-    row = _row(*widgets)
-    row.setContentsMargins(0, 0, 0, 0)
-    box.setLayout(row)
-    return box
