@@ -42,6 +42,7 @@ from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.kit.widgets import is_in_sight, show_in_front
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.slide_view import SlideView
+from napari_panoptic.viewer.layers.steady import SteadyView
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Panels, Surroundings
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
@@ -146,6 +147,7 @@ class Link:
         self._preparing.timeout.connect(self._tell_preparing)
         self.scene = Scene(viewer)
         self.slides = SlideView(viewer, self.scene)
+        self._steady = SteadyView(viewer, self.scene, lambda: session.selection)
         self.pointer = Pointer(viewer, session, self.scene, self.slides, panels.title)
         self._show_state()
         self.loader = RegionLoader(session, window_check(viewer), ahead)
@@ -176,6 +178,7 @@ class Link:
         """Whether nothing is being loaded or evaluated."""
         is_busy = self.loader.is_busy or self.summary.is_busy or self.slides.is_busy
         is_busy = is_busy or self._edited_since.isActive() or self._at_rest.isActive()
+        is_busy = is_busy or self._steady.is_busy
         return not (is_busy or any(part.is_busy for part in self._parts))
 
     @property
@@ -290,6 +293,7 @@ class Link:
         for signal, slot in self._table:
             signal.disconnect(slot)
         self._table = []
+        self._steady.release()
         self.pointer.close()
         self.loader.close()
         self.summary.stop()

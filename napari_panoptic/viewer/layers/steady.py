@@ -1,0 +1,69 @@
+"""The view when the canvas gets another size, as with another workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from napari.components import ViewerModel
+
+from napari_panoptic.nuclei.live.session import Selection
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.layers.camera import canvas_size
+from napari_panoptic.viewer.layers.scene import Scene
+
+SETTLE_MS = 60
+"""How long the canvas keeps its size before the view follows: docks are laid out in steps."""
+
+
+class SteadyView:
+    """Keeps in sight what was in sight when the canvas changes its size.
+
+    A whole region that filled the canvas fills it again. Where the user zoomed, the camera moves
+    only if the selected object was in sight and no longer is.
+
+    Parameters
+    ----------
+    viewer
+        The viewer.
+    scene
+        What the viewer shows.
+    selection
+        Returns the selected object.
+    """
+
+    def __init__(
+        self, viewer: ViewerModel, scene: Scene, selection: Callable[[], Selection | None]
+    ) -> None:
+        self._viewer, self._scene, self._selection = viewer, scene, selection
+        self._canvas = canvas_size(viewer)  # when the camera last moved
+        self._later = single_shot(SETTLE_MS, self._follow)
+        self._events = (viewer.scene.camera.events.center, viewer.scene.camera.events.zoom)
+        for event in self._events:
+            event.connect(self._remember)
+        viewer.canvas.events.size.connect(self._wait)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the view has yet to follow the canvas."""
+        return self._later.isActive()
+
+    def release(self) -> None:
+        """Leave the camera alone from now on."""
+        stop_timers(self._later)
+        for event in self._events:
+            event.disconnect(self._remember)
+        self._viewer.canvas.events.size.disconnect(self._wait)
+
+    def _remember(self) -> None:
+        self._canvas = canvas_size(self._viewer)
+
+    def _wait(self) -> None:
+        self._later.start()
+
+    def _follow(self) -> None:
+        before, selection = self._canvas, self._selection()
+        self._remember()
+        if self._scene.is_whole_in_sight(before):
+            self._scene.fit()
+        elif selection is not None and self._scene.is_object_in_sight(selection, before):
+            self._scene.show_object(selection, only_if_hidden=True)
