@@ -35,9 +35,8 @@ def fit(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
     """Show a whole region of a shape (y, x) in pixels in the canvas or in a cell of it."""
     height, width = shape
     middle = pixels.to_world(((height - 1) / 2, (width - 1) / 2))
-    extent = np.array(pixels.extent((height, width)))
     camera = viewer.scene.camera
-    zoom = (1 - MARGIN) * float(np.min(canvas_size(viewer) / extent))
+    zoom = _whole_zoom(viewer, shape, pixels)
     with moved_once(viewer):
         camera.center = (0.0, *middle)
         camera.zoom = zoom
@@ -155,7 +154,7 @@ class Follow:
             self._own_zoom = zoom
         is_vast = is_followed and larger * zoom > LARGEST_FOLLOWED_SHARE * canvas.min()
         if is_vast:
-            zoom = min(zoom, self._own_zoom)
+            zoom = min(zoom, max(self._own_zoom, _whole_zoom(viewer, within, pixels)))
         if larger * zoom < SMALLEST_ON_SCREEN_PX:
             zoom = AIM_ON_SCREEN_PX / larger
         zoom = max(zoom, least_share * float(canvas.min()) / larger)
@@ -180,6 +179,12 @@ def zoom(viewer: ViewerModel, pixels: PixelSize) -> float:
 def ring_px(zoom: float, on_screen_px: float = RING_ON_SCREEN_PX) -> int:
     """Return the width, in image pixels, of a ring that is well seen at a zoom."""
     return int(np.clip(round(on_screen_px / zoom), 1, MAX_RING_PX))
+
+
+def _whole_zoom(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> float:
+    """Return the zoom at which a whole region fills the canvas."""
+    extent = np.array(pixels.extent(shape))
+    return (1 - MARGIN) * float(np.min(canvas_size(viewer) / extent))
 
 
 def _place(

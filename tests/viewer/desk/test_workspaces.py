@@ -125,6 +125,16 @@ def test_a_selected_object_stays_in_sight_when_the_canvas_becomes_narrower(desk,
     assert camera.zoom == zoom
 
 
+def test_the_object_table_needs_no_height_behind_a_tab(desk, wait_until):
+    desk.show_workspace("Review")
+    rest(desk, wait_until)
+    table = desk.panels.objects
+    assert not is_in_sight(table)
+    assert table.minimumHeight() == 1
+    desk.reveal("Objects")
+    wait_until(lambda: is_in_sight(table) and table.minimumHeight() > 100)
+
+
 @pytest.mark.long
 def test_a_panel_is_found_in_the_workspace_that_is_for_it(desk, wait_until):
     for title, workspace in (("Review", "Review"), ("Ranking", "Cohort"), ("Metrics", "Inspect")):
