@@ -104,7 +104,7 @@ WORKSPACES = (
         "Review",
         "Judge failures one by one",
         Arrangement(
-            right=Column(0.36, (Stack(("Review", "Plan"), 0.73), Stack(("Object", OBJECTS), 0.27)))
+            right=Column(0.36, (Stack(("Review", "Plan"), 0.7), Stack(("Object", OBJECTS), 0.3)))
         ),
         "Review",
     ),

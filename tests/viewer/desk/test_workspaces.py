@@ -131,6 +131,7 @@ def test_the_object_table_needs_no_height_behind_a_tab(desk, wait_until):
     table = desk.panels.objects
     assert not is_in_sight(table)
     assert table.minimumHeight() == 1
+    assert desk.dock("Objects").minimumSizeHint().height() < 100
     desk.reveal("Objects")
     wait_until(lambda: is_in_sight(table) and table.minimumHeight() > 100)
 
