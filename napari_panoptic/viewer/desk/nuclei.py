@@ -55,7 +55,7 @@ WORKSPACES = (
         Arrangement(
             left=Column(0.2, (Stack((REGIONS,), 0.6), Stack((LAYERS,), 0.4))),
             right=Column(
-                0.36,
+                0.34,
                 (
                     Stack(("Object",), 0.34),
                     Stack((OBJECTS, "Edits"), 0.45),

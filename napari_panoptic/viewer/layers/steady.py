@@ -36,6 +36,7 @@ class SteadyView:
     ) -> None:
         self._viewer, self._scene, self._selection = viewer, scene, selection
         self._canvas = canvas_size(viewer)  # when the camera last moved
+        self._fitted_zoom: float | None = None  # of a whole region, until the view follows
         self._later = single_shot(SETTLE_MS, self._follow)
         self._events = (viewer.scene.camera.events.center, viewer.scene.camera.events.zoom)
         for event in self._events:
@@ -58,12 +59,17 @@ class SteadyView:
         self._canvas = canvas_size(self._viewer)
 
     def _wait(self) -> None:
+        if self._scene.is_whole_in_sight(self._canvas):
+            self._fitted_zoom = self._viewer.scene.camera.zoom
         self._later.start()
 
     def _follow(self) -> None:
         before, selection = self._canvas, self._selection()
+        # An object may have been brought to the middle meanwhile, at the same zoom.
+        has_zoom_of_whole = self._viewer.scene.camera.zoom == self._fitted_zoom
+        self._fitted_zoom = None
         self._remember()
-        if self._scene.is_whole_in_sight(before):
+        if has_zoom_of_whole or self._scene.is_whole_in_sight(before):
             self._scene.fit()
         elif selection is not None and self._scene.is_object_in_sight(selection, before):
             self._scene.show_object(selection, only_if_hidden=True)

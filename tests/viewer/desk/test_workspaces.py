@@ -94,6 +94,17 @@ def test_a_whole_region_fills_the_canvas_of_the_next_workspace(desk, wait_until)
     assert viewer.scene.camera.zoom != before
 
 
+def test_a_whole_region_fills_the_canvas_also_if_an_object_is_shown_at_once(desk, wait_until):
+    scene, camera = desk.link.scene, desk.viewer.scene.camera
+    scene.fit()
+    desk.show_workspace("Review")
+    QTest.qWait(1)
+    y, x = camera.center[-2:]
+    camera.center = (0.0, y + 1, x + 1)
+    rest(desk, wait_until)
+    assert scene.is_whole_in_sight(canvas_size(desk.viewer))
+
+
 def test_the_next_workspace_leaves_a_zoomed_view_as_it_is(desk, wait_until):
     camera, rows = desk.viewer.scene.camera, desk.session.shown.outcomes.reference
     desk.session.select_row(Side.REFERENCE, 0)
