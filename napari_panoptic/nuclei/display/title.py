@@ -10,6 +10,7 @@ from napari_panoptic.nuclei.display.glossary import (
     NO_ANNOTATION,
     NO_ANNOTATION_MEANING,
     NO_IMAGE_MEANING,
+    SETTING_WORDS,
 )
 from napari_panoptic.nuclei.display.listed import Listed
 from napari_panoptic.nuclei.display.styles import count_text
@@ -43,7 +44,8 @@ def title_parts(session: Session, edited: Edited, listed: Listed | None) -> list
         team += f" ({_why_not_shown(session, snapshot)})"
     if (Side.PREDICTION, session.team) in edited:
         team += " (edited)"
-    parts = [snapshot.region.name, team, _rule(settings), f"ambiguous: {settings.ambiguous}"]
+    policy = SETTING_WORDS[settings.ambiguous].lower()
+    parts = [snapshot.region.name, team, _rule(settings), f"ambiguous: {policy}"]
     if snapshot.region.image is not None and snapshot.image is None:
         parts.insert(2, "image unreadable")
     if (Side.REFERENCE, None) in edited:

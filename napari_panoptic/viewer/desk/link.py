@@ -676,6 +676,7 @@ class Link:
             title_parts(self._session, self._edited(), self.scene.listed),
             None if evaluation is None else evaluation.metrics.pq,
             "" if evaluation is None else absent_text(evaluation.counts),
+            hint=f"Policy for ambiguous areas, code name: {self._session.settings.ambiguous}.",
         )
 
     def _show_listed(self) -> None:

@@ -411,9 +411,12 @@ class TitleStrip(FigureTitle):
         self.slide = SlideBar()
         self._lines.addWidget(self.slide)
 
-    def show_title(self, parts: Sequence[str], pq: float | None, note: str = "") -> None:
-        """Show what is looked at, most important first, its PQ, and a note on that."""
-        self._title.set_text(" · ".join(part for part in parts if part), tooltip=KEYS)
+    def show_title(
+        self, parts: Sequence[str], pq: float | None, note: str = "", *, hint: str = ""
+    ) -> None:
+        """Show what is looked at, most important first, its PQ, a note on that, and a tooltip."""
+        tooltip = f"{hint}\n{KEYS}" if hint else KEYS
+        self._title.set_text(" · ".join(part for part in parts if part), tooltip=tooltip)
         figure = "" if pq is None else f"PQ {styles.ratio_text(pq)}"
         beside = f"<small>{html.escape(note)}</small>&nbsp; " if note else ""
         self.figure.set_rich(f"{beside}<b style='font-size: large'>{figure}</b>")

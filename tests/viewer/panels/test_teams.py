@@ -570,8 +570,8 @@ class TestAudit:
 
     def test_flips_are_listed_with_the_reason(self, desk, ambiguous, wait_until):
         panel = ambiguous.panel
-        panel.first.setCurrentText("clip")
-        panel.second.setCurrentText("keep")
+        panel.first.setCurrentText("Cut both")
+        panel.second.setCurrentText("Count as usual")
         wait_until(lambda: desk.is_settled)
         frame = ambiguous.value.objects
         assert len(panel.listed_objects()) == int(frame["flips"].sum())
@@ -579,8 +579,23 @@ class TestAudit:
         press_row(panel.table, 0, 0)
         side, row = panel.listed_objects()[0]
         assert (desk.session.selection.side, desk.session.selection.row) == (side, row)
-        assert "keep: " in panel.sentence.text()
+        assert "Count as usual: " in panel.sentence.text()
         assert "judged whole" in panel.sentence.text()
+        assert "Code name: clip." in panel.first.itemData(0, Qt.ItemDataRole.ToolTipRole)
+        assert panel.headline.text().endswith("from “Cut both” to “Count as usual”")
+        assert "ambiguous: cut both" in desk.panels.title.title()
+        assert "Count as usual: " in panel.table.model().index(0, 0).data(
+            Qt.ItemDataRole.ToolTipRole
+        )
+
+    def test_a_narrow_list_is_not_scrolled_sideways(self, ambiguous):
+        table = ambiguous.panel.table
+        press(ambiguous.panel.button(audit_panel.Listed.TOUCHING))
+        table.setFixedWidth(360)
+        QTest.qWait(50)
+        assert not table.horizontalScrollBar().isVisible()
+        table.setMinimumWidth(0)
+        table.setMaximumWidth(16777215)
 
     @pytest.mark.long
     def test_spill_is_listed_and_marked_only_while_in_sight(

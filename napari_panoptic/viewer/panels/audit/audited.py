@@ -11,11 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.display.glossary import SETTING_WORDS
 from napari_panoptic.nuclei.display.styles import count_text, signed_text
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.policy_audit import PolicyAudit, audit_policies, spill_table
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.widgets import share_text
@@ -55,11 +57,14 @@ def audited(known: Material, team: str, first: str, second: str) -> Audited:
 _SIDE_WORDS = {str(Side.REFERENCE): "ref.", str(Side.PREDICTION): "pred."}
 
 
-def object_columns(part: pd.DataFrame, policies: tuple[str, str]) -> list[Column]:
-    """Return what is shown of objects under two policies."""
+def object_columns(
+    part: pd.DataFrame, first: AmbiguousPolicy, second: AmbiguousPolicy
+) -> list[Column]:
+    """Return what is shown of objects under two policies; the tooltip of a row has the reasons."""
+    words = SETTING_WORDS[first], SETTING_WORDS[second]
     reasons = [
         "; ".join(
-            f"{policy}: {reason}" for policy, reason in zip(policies, pair, strict=True) if reason
+            f"{policy}: {reason}" for policy, reason in zip(words, pair, strict=True) if reason
         )
         or "its partner changes"
         for pair in zip(part["reason_first"], part["reason_second"], strict=True)
@@ -69,23 +74,30 @@ def object_columns(part: pd.DataFrame, policies: tuple[str, str]) -> list[Column
             "Side",
             "Annotation or prediction.",
             _words(_SIDE_WORDS[side] for side in part["side"]),
+            tooltip=reasons.__getitem__,
             width=40,
             is_text=True,
         ),
-        Column("Id", "Id of the object.", part["id"].to_numpy(), width=44),
+        Column(
+            "Id",
+            "Id of the object.",
+            part["id"].to_numpy(),
+            tooltip=reasons.__getitem__,
+            width=44,
+        ),
     ]
-    for policy, which in zip(policies, ("first", "second"), strict=True):
+    for policy, which in ((first, "first"), (second, "second")):
         statuses = part[f"status_{which}"].tolist()
         causes = part[f"cause_{which}"].tolist()
         columns.append(
             Column(
-                policy,
-                f"Its outcome under the policy {policy}.",
+                SETTING_WORDS[policy],
+                f"Its outcome under the policy “{SETTING_WORDS[policy]}” ({policy}).",
                 _words(part[f"status_{which}"]),
                 tooltip=partial(_tooltip, statuses, causes),
                 colour=partial(_colour, statuses),
-                width=88,
                 is_text=True,
+                stretch=True,
             )
         )
     columns += [
@@ -95,6 +107,7 @@ def object_columns(part: pd.DataFrame, policies: tuple[str, str]) -> list[Column
             "have one contribution between them.",
             part["pq_contribution"].to_numpy(float),
             text=lambda value: signed_text(float(value)),
+            tooltip=reasons.__getitem__,
             width=58,
         ),
         Column(
@@ -102,9 +115,9 @@ def object_columns(part: pd.DataFrame, policies: tuple[str, str]) -> list[Column
             "Share of its pixels in the ambiguous area.",
             (part["ambiguous_px"] / part["area_px"]).to_numpy(float),
             text=share_text,
+            tooltip=reasons.__getitem__,
             width=54,
         ),
-        Column("Why", "The effect of each policy on it.", _words(reasons), width=420, is_text=True),
     ]
     return columns
 

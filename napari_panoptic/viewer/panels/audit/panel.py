@@ -20,7 +20,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.display.glossary import SETTING_MEANINGS
+from napari_panoptic.nuclei.display.glossary import SETTING_MEANINGS, SETTING_WORDS
 from napari_panoptic.nuclei.display.styles import (
     count_text,
     ratio_text,
@@ -148,12 +148,20 @@ class AuditPanel(ListPanel):
             self.table.select(row)
         self._show_sentence(row)
 
+    def _chosen(self) -> tuple[AmbiguousPolicy, AmbiguousPolicy]:
+        first, second = self.policies
+        return AmbiguousPolicy(first), AmbiguousPolicy(second)
+
+    def _policy_words(self) -> tuple[str, str]:
+        first, second = self._chosen()
+        return SETTING_WORDS[first], SETTING_WORDS[second]
+
     def _show_headline(self, audited: Audited) -> None:
-        audit, (first, second) = audited.audit, self.policies
+        audit, (first, second) = audited.audit, self._policy_words()
         before, after = audit.first.metrics.pq, audit.second.metrics.pq
         text = (
             f"<b>PQ {ratio_text(before)} → {ratio_text(after)} "
-            f"({signed_text(audit.pq_difference)})</b> from {first} to {second}"
+            f"({signed_text(audit.pq_difference)})</b> from “{first}” to “{second}”"
         )
         self.headline.set_rich(text)
         tooltip = (
@@ -221,7 +229,7 @@ class AuditPanel(ListPanel):
                 (Side(side), int(row))
                 for side, row in zip(part["side"], audited.rows[places], strict=True)
             ]
-            self.table.show_rows(object_columns(part, self.policies))
+            self.table.show_rows(object_columns(part, *self._chosen()))
         is_empty = not self._shown
         self.table.setVisible(not is_empty)
         self.hint.setVisible(is_empty)
@@ -241,7 +249,7 @@ class AuditPanel(ListPanel):
         record = audited.objects.iloc[place]
         title = html.escape(shown(f"{side.value} {record['id']} · {record['class']}"))
         lines = [f"<b>{title}</b>"]
-        for policy, which in zip(self.policies, ("first", "second"), strict=True):
+        for policy, which in zip(self._policy_words(), ("first", "second"), strict=True):
             reason = record[f"reason_{which}"] or "does not touch the ambiguous area"
             lines.append(f"{policy}: {_fate(record, which)} – {reason}")
         self.sentence.set_rich("<br>".join(lines))
@@ -286,7 +294,12 @@ class AuditPanel(ListPanel):
 
 def _policy_menu(which: str) -> ChoiceBox:
     return ChoiceBox(
-        [Choice(policy, str(policy), SETTING_MEANINGS[policy]) for policy in AmbiguousPolicy],
+        [
+            Choice(
+                policy, SETTING_WORDS[policy], f"{SETTING_MEANINGS[policy]} Code name: {policy}."
+            )
+            for policy in AmbiguousPolicy
+        ],
         f"The {which} policy. Open the menu and rest on a policy to read what it does.",
     )
 
