@@ -225,7 +225,6 @@ class DeskShell(ABC):
             action = dock.toggleViewAction()
             if action is not None:  # in napari's Window menu
                 action.triggered.connect(partial(self._on_menu, title))
-            dock.visibilityChanged.connect(lambda seen, dock=dock: _need_no_height(dock, seen))
         for title in self.extras:
             movable[title].visibilityChanged.connect(self._show_extras)
         # The legend's letters stay small, or it would make the columns beside the image narrow.
@@ -413,12 +412,6 @@ class DeskShell(ABC):
         if self._arranger is not None:
             for name in (*self.extras, LAYERS):
                 self._bar.show_extra(name, self._arranger.is_shown(name))
-
-
-def _need_no_height(dock: QDockWidget, seen: bool) -> None:
-    """Let a dock behind a tab be low; Qt keeps the least height that it had in sight."""
-    if not seen and isalive(dock):  # type: ignore[no-untyped-call]
-        dock.setMinimumHeight(0)
 
 
 DeskT = TypeVar("DeskT", bound=DeskShell)
