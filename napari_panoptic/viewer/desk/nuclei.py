@@ -57,7 +57,7 @@ WORKSPACES = (
             right=Column(
                 0.34,
                 (
-                    Stack(("Object",), 0.34),
+                    Stack(("Object",), 0.36),
                     Stack((OBJECTS, "Edits"), 0.45),
                     Stack((METRICS,), 0.21),
                 ),

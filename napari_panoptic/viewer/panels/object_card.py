@@ -11,7 +11,6 @@ from qtpy.QtCore import QEvent, Qt
 from qtpy.QtGui import QGuiApplication, QImage, QPalette, QPixmap, QResizeEvent
 from qtpy.QtWidgets import (
     QBoxLayout,
-    QHBoxLayout,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -143,11 +142,11 @@ class ObjectCard(ScrollPanel):
         is_beside = self.width() >= WIDE_PX or self.height() < LOW_PX
         directions = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
         self._columns.setDirection(directions[is_beside])
-        head = self._head.minimumSizeHint().width() + self.copy_button.sizeHint().width()
-        texts = (self._sentence, self._figures)
-        words = max(head, *(label.minimumSizeHint().width() for label in texts))
+        texts = (self._head, self._sentence, self._figures)
+        words = max(label.minimumSizeHint().width() for label in texts)
         left = viewport_of(self).width() - words - _MARGINS_PX
-        room = min(self.height() - 10, 2 * self.width() // 5, left) if is_beside else CROP_PX
+        high = self.height() - self.copy_button.sizeHint().height() - 16
+        room = min(high, 2 * self.width() // 5, left) if is_beside else CROP_PX
         size = min(max(room, SMALLEST_CROP_PX), CROP_PX)
         self._picture.setFixedSize(size, size)
 
@@ -167,17 +166,16 @@ class ObjectCard(ScrollPanel):
         self.copy_button.clicked.connect(lambda _=False: self.copy())
         self._picture.setScaledContents(True)
         texts = QVBoxLayout()
-        top = QHBoxLayout()
-        top.setContentsMargins(0, 0, 0, 0)
-        top.addWidget(self._head, 1)
-        top.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignTop)
-        texts.addLayout(top)
-        for label in (self._sentence, self._figures):
+        for label in (self._head, self._sentence, self._figures):
             texts.addWidget(label)
         texts.addStretch(1)
+        picture = QVBoxLayout()
+        picture.addWidget(self._picture)
+        picture.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignLeft)
+        picture.addStretch(1)
         self._columns = QBoxLayout(QBoxLayout.Direction.TopToBottom, self._content)
         self._columns.setContentsMargins(0, 0, 0, 0)
-        self._columns.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
+        self._columns.addLayout(picture)
         self._columns.addLayout(texts, 1)
         self._rows.addWidget(self.hint)
         self._rows.addWidget(self._content)
