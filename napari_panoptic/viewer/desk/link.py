@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
 from napari.components import ViewerModel
+from numpy.typing import NDArray
 from psygnal import Signal, SignalInstance
 from qtpy.QtCore import QTimer
 
@@ -147,7 +149,7 @@ class Link:
         self._preparing.timeout.connect(self._tell_preparing)
         self.scene = Scene(viewer)
         self.slides = SlideView(viewer, self.scene)
-        self._steady = SteadyView(viewer, self.scene, lambda: session.selection)
+        self._steady = SteadyView(viewer, self.scene, self._keep_in_sight)
         self.pointer = Pointer(viewer, session, self.scene, self.slides, panels.title)
         self._show_state()
         self.loader = RegionLoader(session, window_check(viewer), ahead)
@@ -706,6 +708,12 @@ class Link:
             self._panels.title.show_selected(facts)
         else:
             self._panels.title.show_message(why)
+
+    def _keep_in_sight(self, canvas: NDArray[np.float64]) -> None:
+        """Show the selected object again if it was in sight on a canvas of another size."""
+        selection = self._session.selection
+        if selection is not None and self.scene.is_object_in_sight(selection, canvas):
+            self.scene.show_object(selection, only_if_hidden=True)
 
     def _show_busy(self, busy: bool) -> None:
         self._panels.title.show_busy(busy)

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
+import numpy as np
 from napari.components import ViewerModel
+from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.layers.camera import canvas_size
-from napari_panoptic.viewer.layers.scene import Scene
 
 SETTLE_MS = 60
 """How long the canvas keeps its size before the view follows: docks are laid out in steps."""
 
 
+class Fitted(Protocol):
+    """What can be shown as a whole."""
+
+    def fit(self) -> None:
+        """Show all of it."""
+
+    def is_whole_in_sight(self, canvas: NDArray[np.float64]) -> bool:
+        """Return whether all of it fills a canvas of a height and width on the screen."""
+
+
 class SteadyView:
     """Keeps in sight what was in sight when the canvas changes its size.
 
-    A whole region that filled the canvas fills it again. Where the user zoomed, the camera moves
-    only if the selected object was in sight and no longer is.
+    What filled the canvas as a whole fills it again. Elsewhere the camera moves only if `keep`
+    moves it.
 
     Parameters
     ----------
@@ -27,14 +38,17 @@ class SteadyView:
         The viewer.
     scene
         What the viewer shows.
-    selection
-        Returns the selected object.
+    keep
+        Called with the size of the canvas before, where the user has zoomed.
     """
 
     def __init__(
-        self, viewer: ViewerModel, scene: Scene, selection: Callable[[], Selection | None]
+        self,
+        viewer: ViewerModel,
+        scene: Fitted,
+        keep: Callable[[NDArray[np.float64]], None] = lambda _canvas: None,
     ) -> None:
-        self._viewer, self._scene, self._selection = viewer, scene, selection
+        self._viewer, self._scene, self._keep = viewer, scene, keep
         self._canvas = canvas_size(viewer)  # when the camera last moved
         self._fitted_zoom: float | None = None  # of a whole region, until the view follows
         self._later = single_shot(SETTLE_MS, self._follow)
@@ -64,12 +78,12 @@ class SteadyView:
         self._later.start()
 
     def _follow(self) -> None:
-        before, selection = self._canvas, self._selection()
+        before = self._canvas
         # An object may have been brought to the middle meanwhile, at the same zoom.
         has_zoom_of_whole = self._viewer.scene.camera.zoom == self._fitted_zoom
         self._fitted_zoom = None
         self._remember()
         if has_zoom_of_whole or self._scene.is_whole_in_sight(before):
             self._scene.fit()
-        elif selection is not None and self._scene.is_object_in_sight(selection, before):
-            self._scene.show_object(selection, only_if_hidden=True)
+        else:
+            self._keep(before)
