@@ -164,6 +164,7 @@ SLIDER_KEYS: tuple[Shortcut, ...] = (
 
 FIELD_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Enter", "save tag and note with the verdict, or the number of nuclei in a square"),
+    Shortcut("Shift-Enter", "another line in the note"),
     Shortcut("Escape", "leave the field; its text stays as a draft"),
 )
 """Keys of the review's text fields."""
