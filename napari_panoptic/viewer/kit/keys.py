@@ -107,6 +107,15 @@ TABLE_KEYS: tuple[Shortcut, ...] = (
 )
 """Keys of the object table and of the lists of the other panels."""
 
+DETECTION_LIST_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Space", "centre the selected point"),
+    Shortcut("Enter", "centre the selected point"),
+    Shortcut("Up", "the line above"),
+    Shortcut("Down", "the line below"),
+    *SORT_KEYS,
+)
+"""Keys of the lists of the desk of detections."""
+
 RATED_KEYS: tuple[Shortcut, ...] = (
     Shortcut("j", "next case", "next_case"),
     Shortcut("k", "previous case", "previous_case"),

@@ -707,3 +707,18 @@ def test_the_tool_in_hand_is_taken_up_in_the_next_cohort(desk, layers, viewer, w
     assert desk.state.tool == ToolInHand(Side.REFERENCE, Tool.MOVE)
     layers[Side.REFERENCE].mode = "pan_zoom"
     assert desk.state.tool.tool is Tool.LOOK
+
+
+def test_ctrl_and_a_number_show_a_workspace(viewer, desk):
+    window, ctrl = viewer.window._qt_window, Qt.KeyboardModifier.ControlModifier
+    for key, name in (
+        (Qt.Key.Key_2, "Figures"),
+        (Qt.Key.Key_3, "Atypia"),
+        (Qt.Key.Key_1, "Inspect"),
+    ):
+        QTest.keyClick(window, key, ctrl)
+        assert desk.workspace.name == name
+    desk.set_available("Atypia", False)
+    QTest.keyClick(window, Qt.Key.Key_3, ctrl)
+    assert desk.workspace.name == "Inspect"
+    desk.set_available("Atypia", True)
