@@ -510,7 +510,8 @@ class Reviewing:
 
     def _current_subjects(self) -> Subjects | None:
         """Describe what is shown now, though edits may have come since the last look."""
-        if self._subjects is None or self._subjects.evaluation is not self._session.evaluation:
+        known = None if self._subjects is None else self._subjects.evaluation
+        if known is not self._session.evaluation:  # both are None on a whole slide
             self.refresh()
         return self._subjects
 

@@ -26,8 +26,8 @@ from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.events import is_plain_click
 from napari_panoptic.viewer.kit.keys import (
     DETECTION_KEYS,
+    DETECTION_LIST_KEYS,
     DETECTION_NAPARI_KEYS,
-    TABLE_KEYS,
     sections_of,
 )
 from napari_panoptic.viewer.kit.keys_dialog import KeysDialog
@@ -204,7 +204,7 @@ class DetectionDesk(DeskShell):
         ]
         for signal, slot in self._connected:
             signal.connect(slot)
-        self._bind_keys()
+        self._bind_cohort_keys()
         self._steady = SteadyView(self._viewer, self.scene)
         self._viewer.mouse_drag_callbacks.append(self._on_press)
         self.navigator.show_cohort(cohort)
@@ -264,7 +264,7 @@ class DetectionDesk(DeskShell):
         ):
             signal.connect(slot)
 
-    def _bind_keys(self) -> None:
+    def _bind_cohort_keys(self) -> None:
         actions: dict[str, Callable[[], None]] = {
             "n": lambda: self.step_failure(1),
             "Shift-n": lambda: self.step_failure(-1),
@@ -466,7 +466,7 @@ class DetectionDesk(DeskShell):
             self.scene.centre(side, row)
 
     def _on_keys(self) -> None:
-        own, lists, napari = DETECTION_KEYS, TABLE_KEYS, DETECTION_NAPARI_KEYS
+        own, lists, napari = DETECTION_KEYS, DETECTION_LIST_KEYS, DETECTION_NAPARI_KEYS
         self.keys.show_keys(sections_of(own, lists, "frames", napari))
         show_in_front(self.keys)
 

@@ -403,7 +403,7 @@ class DeskShell(ABC):
 
     def _on_workspace(self, name: str) -> None:
         """Show a workspace that the user asks for; an empty desk keeps its ways to begin."""
-        if not self.is_empty:
+        if not self.is_empty and not self._bar.button(name).isHidden():
             self.show_workspace(name)
 
     def _on_menu(self, title: str, shown: bool) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -126,7 +127,11 @@ class Autosaver:
         return prediction_files(cohort, copied.region, copied.team, self._session.source)
 
     def _do(self, task: Callable[[], None]) -> None:
-        self._tasks.append(self._pool.submit(task))
+        try:
+            self._tasks.append(self._pool.submit(task))
+        except RuntimeError:  # the interpreter shuts down: pools accept no tasks any more
+            with suppress(OSError):  # no window is left to report it
+                task()
 
     def _problem(self) -> str:
         """Return why a task failed, and forget the tasks that are done."""

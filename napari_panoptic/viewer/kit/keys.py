@@ -107,6 +107,15 @@ TABLE_KEYS: tuple[Shortcut, ...] = (
 )
 """Keys of the object table and of the lists of the other panels."""
 
+DETECTION_LIST_KEYS: tuple[Shortcut, ...] = (
+    Shortcut("Space", "centre the selected point"),
+    Shortcut("Enter", "centre the selected point"),
+    Shortcut("Up", "the line above"),
+    Shortcut("Down", "the line below"),
+    *SORT_KEYS,
+)
+"""Keys of the lists of the desk of detections."""
+
 RATED_KEYS: tuple[Shortcut, ...] = (
     Shortcut("j", "next case", "next_case"),
     Shortcut("k", "previous case", "previous_case"),
@@ -164,6 +173,7 @@ SLIDER_KEYS: tuple[Shortcut, ...] = (
 
 FIELD_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Enter", "save tag and note with the verdict, or the number of nuclei in a square"),
+    Shortcut("Shift-Enter", "another line in the note"),
     Shortcut("Escape", "leave the field; its text stays as a draft"),
 )
 """Keys of the review's text fields."""

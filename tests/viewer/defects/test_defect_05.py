@@ -20,6 +20,7 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.editing import autosaving
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.support.small_cohort import write_cohort
+from tests.viewer.defects.in_a_process import run_in_process
 
 YES = QMessageBox.StandardButton.Yes
 
@@ -224,3 +225,22 @@ def test_defect_05_discarding_when_closing_leaves_nothing_to_restore(
         assert part.may_leave()
     close_desk(desk)
     assert files_in(cache_folder) == []
+
+
+LEFT_OPEN = """
+from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.viewer.desk.parts import PARTS
+
+desk_module.PARTS = PARTS
+desk = open_desk(open_window())
+desk.session.edit(Side.PREDICTION, [0], [0], 1)
+draw()
+print("drawn")
+"""
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("qtbot")
+def test_defect_05_a_program_that_ends_with_an_open_window_keeps_edits(folder, tmp_path):
+    assert "drawn" in run_in_process(LEFT_OPEN, folder, tmp_path / "around")
+    assert files_in(tmp_path / "around" / "cache")

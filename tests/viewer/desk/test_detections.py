@@ -719,3 +719,18 @@ def test_a_frame_in_sight_as_a_whole_fills_a_canvas_of_another_size(desk, viewer
     assert desk.scene.is_whole_in_sight(canvas_size(viewer))
     assert viewer.scene.camera.zoom != before
     viewer.window.resize(1280, 800)
+
+
+def test_ctrl_and_a_number_show_a_workspace(viewer, desk):
+    window, ctrl = viewer.window._qt_window, Qt.KeyboardModifier.ControlModifier
+    for key, name in (
+        (Qt.Key.Key_2, "Figures"),
+        (Qt.Key.Key_3, "Atypia"),
+        (Qt.Key.Key_1, "Inspect"),
+    ):
+        QTest.keyClick(window, key, ctrl)
+        assert desk.workspace.name == name
+    desk.set_available("Atypia", False)
+    QTest.keyClick(window, Qt.Key.Key_3, ctrl)
+    assert desk.workspace.name == "Inspect"
+    desk.set_available("Atypia", True)
