@@ -638,6 +638,9 @@ class TestGroups:
         group = filled.value.groups[-1]
         desk.session.select_row(Side.REFERENCE, int(group.reference_rows[0]))
         assert filled.panel.selected() is group
+        assert filled.panel.table.titles()[-1] == "ΔPQ if one"
+        for table in (filled.panel.table, filled.panel.members):
+            assert not table.horizontalScrollBar().isVisible()
         press_row(filled.panel.members, 0, 1)
         assert desk.session.selection.side is Side.PREDICTION
         assert desk.session.selection.row == group.pair_prediction[0]
@@ -674,6 +677,7 @@ class TestGroups:
         if groups.value.groups:
             groups.panel.show_groups(replace(groups.value, groups=()))
         assert shown_text(groups.panel.hint) == groups_panel.NO_GROUPS
+        assert groups.panel.headline.isHidden()
 
 
 class TestWhenToCompute:
