@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from napari_panoptic.nuclei.display.palette import team_styles
 from napari_panoptic.nuclei.protocols import Alignment, ProtocolTable
 from napari_panoptic.nuclei.regions.conditions import Robustness
+from napari_panoptic.nuclei.values.settings import CHALLENGE_PROTOCOL
 from napari_panoptic.report.plots.theme import (
     INK,
     NORMAL,
@@ -125,13 +126,19 @@ def rank_lines(table: ProtocolTable, teams: Sequence[str]) -> Plot:
         ]
         if points:
             drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1.6, markersize=6)
-    axes.set_yticks(range(n_protocols), [label(name, 48) for name in table.protocols])
+    axes.set_yticks(range(n_protocols), [_protocol_label(name) for name in table.protocols])
     axes.set_xticks(range(1, n_teams + 1))
     axes.set(xlim=(0.6, n_teams + 0.4), ylim=(n_protocols - 0.5, -0.5))
     axes.set_xlabel("rank (1 is the best)", fontsize=NORMAL)
     axes.grid(axis="x", color=PALE, linewidth=0.4)
     drawing.legend({team: styles[team] for team in table.teams}, lines=True)
     return drawing.done()
+
+
+def _protocol_label(name: str) -> str:
+    """Return a short name: what is corrected, without the name of the challenge before it."""
+    corrected = name.removeprefix(f"{CHALLENGE_PROTOCOL}+")
+    return label(name if corrected == name else f"… +{corrected}", 48)
 
 
 def _beside(ranks: NDArray[np.int64], row: int) -> NDArray[np.float64]:

@@ -90,7 +90,7 @@ WORKSPACES = (
         "Compare two policies for ambiguous areas, and draw such areas",
         Arrangement(
             left=Column(0.16, (Stack((LAYERS,)),)),
-            right=Column(0.4, (Stack(("Ambiguous",), 0.6), Stack(("Edits",), 0.4))),
+            right=Column(0.4, (Stack(("Ambiguous", "Edits")),)),
         ),
         "Ambiguous",
     ),

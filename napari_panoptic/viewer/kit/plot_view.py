@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 LEAST_WIDTH_PX = 240
 """A panel that is narrower than this shows a plot in part."""
 DPI = 88
-"""So that words of 7.5 pt can be read, and most plots fit a panel of 400 px."""
+"""So that words of 7.5 pt can be read beside letters of 9 pt, and most plots fit 400 px."""
+DPI_PT, MOST_ENLARGED = 9.0, 1.35
+"""The size of the window's letters for which DPI is, and how far larger ones enlarge a plot's."""
 LEAST_SCALE = 0.7
 DRAWING = Lock()
 """Held while a worker draws: matplotlib does not promise that two threads may draw at once."""
@@ -58,7 +60,8 @@ class PlotView(QWidget):
         from napari_panoptic.viewer.kit.plot_canvas import PlotCanvas
 
         width, height = plot.figure.get_size_inches()
-        plot.figure.set_dpi(DPI)
+        enlarged = min(max(self.font().pointSizeF() / DPI_PT, 1.0), MOST_ENLARGED)
+        plot.figure.set_dpi(DPI * enlarged)
         canvas: Any = PlotCanvas(plot.figure)  # type: ignore[no-untyped-call]
         # As wide as the panel, and never lower than it was designed at that width.
         canvas.setMinimumSize(

@@ -23,8 +23,10 @@ from qtpy.QtWidgets import (
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.samples.detections import write_detection_sample
 from napari_panoptic.samples.raters import write_raters_sample
+from napari_panoptic.viewer.desk.nuclei import Desk
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, dock_of, is_in_sight
 from napari_panoptic.viewer.opening import open_in
+from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
 
 FONT_PT = 12
 SIZE = 1280, 800
@@ -188,6 +190,10 @@ def test_nothing_is_cut_off(desk, viewer, theme, wait_until):
     for workspace in desk.workspaces:
         desk.show_workspace(workspace.name)
         wait_until(lambda: desk.is_arranged and desk.is_settled)
+        if workspace.name == "Cohort" and isinstance(desk, Desk):
+            desk.presenter(RankingPresenter).evaluate()
+            wait_until(lambda: desk.is_settled)
+            assert desk.presenter(RankingPresenter).panel.protocols.texts()
         QTest.qWait(50)
         size = viewer.window._qt_window.width(), viewer.window._qt_window.height()
         if size != SIZE:

@@ -9,12 +9,14 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
 from napari_panoptic.cli.main import main
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw
-from napari_panoptic.review.plan.estimates import estimate
+from napari_panoptic.review.plan.estimates import Estimate, Estimates, estimate
+from napari_panoptic.review.plan.goal import Goal
 from napari_panoptic.review.plan.items import item_at
 from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
@@ -323,3 +325,24 @@ def test_two_reviewers_share_a_plan_and_agree(window):
     assert window.presenter.item.number == 3  # Ada's verdicts count
     objects = first.kind is not Kind.BACKGROUND
     assert ("Bo and Ada agree on 100% of 1 items" in window.panel.result_text()) is objects
+
+
+def test_an_estimate_that_is_not_there_has_a_reason_beside_it():
+    nan = float("nan")
+    row = Estimate(Quantity.PQ, "A", ALL, nan, nan, nan, 3, nan, nan, nan, (nan, nan))
+    missing = "no FN of A was reviewed: figures that depend on them are left empty"
+    findings = (
+        Finding(FindingKind.MISSING, missing, team="A"),
+        Finding(FindingKind.MISSING, missing.replace("A", "B"), team="B"),
+    )
+    goal = Goal(Quantity.PQ, ("A",), 0.05, 10.0, 5.0)
+    assert words.result_sentences(goal, Estimates((row,), (), 3, 0, findings)) == (
+        f"The PQ of A cannot be estimated yet. N{missing[1:]}."
+    )
+
+
+def test_no_line_is_broken_within_95_percent():
+    row = Estimate(Quantity.PQ, "A", ALL, 0.5, 0.4, 0.6, 50, 0.05, 0.3, 0.7, (0.5, 0.5))
+    goal = Goal(Quantity.PQ, ("A",), 0.05, 10.0, 5.0)
+    told = words.result_sentences(goal, Estimates((row,), (), 50, 0, ()))
+    assert "(95\u00a0% interval: 0.400 to 0.600; 50 items)" in told

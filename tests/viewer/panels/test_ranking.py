@@ -305,6 +305,23 @@ class TestRoom:
         qtbot.waitUntil(lambda: all(is_in_sight(widget) for widget in shown))
         assert len(panel.plots_in_sight()) == (1 if size[0] < 1000 else 2)
 
+    @pytest.mark.parametrize(("width", "are_low"), [(890, True), (1130, False)])
+    def test_plots_stand_beside_the_patients_where_tables_need_the_width(
+        self, qtbot, width, are_low
+    ):
+        panel = RankingPanel()
+        qtbot.addWidget(panel)
+        panel.resize(width, 620)
+        panel.show()
+        plot = panel.plots[0]
+        qtbot.waitUntil(lambda: is_in_sight(plot) and is_in_sight(panel.patients))
+        top = plot.mapTo(panel, plot.rect().topLeft()).y()
+        patients = panel.patients.mapTo(panel, panel.patients.rect().topLeft()).y()
+        assert (top == patients) is are_low
+        if are_low:
+            assert panel.patients.height() > panel.height() / 3
+            assert plot.width() > panel.width() / 3
+
     def test_a_narrow_column_shows_one_after_the_other(self, qtbot):
         panel = RankingPanel()
         qtbot.addWidget(panel)

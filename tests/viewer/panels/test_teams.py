@@ -567,6 +567,15 @@ class TestAudit:
         text = panel.headline.text()
         assert f"{audit.first.metrics.pq:.3f} → {audit.second.metrics.pq:.3f}" in text
         assert panel.effect.texts()[-1][0] == "region"
+        row = ambiguous.value.audit.effect.iloc[-1]
+        changes = [
+            styles.signed_count_text(int(row[f"{k}_difference"])) for k in ("tp", "fp", "fn")
+        ]
+        assert panel.effect.texts()[-1][1:4] == changes
+        assert (
+            f"{int(row['fp_first'])} under the first"
+            in panel.effect.item(panel.effect.rowCount() - 1, 2).toolTip()
+        )
 
     def test_flips_are_listed_with_the_reason(self, desk, ambiguous, wait_until):
         panel = ambiguous.panel
@@ -590,10 +599,12 @@ class TestAudit:
 
     def test_a_narrow_list_is_not_scrolled_sideways(self, ambiguous):
         table = ambiguous.panel.table
-        press(ambiguous.panel.button(audit_panel.Listed.TOUCHING))
         table.setFixedWidth(360)
-        QTest.qWait(50)
-        assert not table.horizontalScrollBar().isVisible()
+        for listed in (audit_panel.Listed.SPILL, audit_panel.Listed.TOUCHING):
+            press(ambiguous.panel.button(listed))
+            QTest.qWait(50)
+            assert table.rows()
+            assert not table.horizontalScrollBar().isVisible()
         table.setMinimumWidth(0)
         table.setMaximumWidth(16777215)
 
@@ -638,6 +649,9 @@ class TestGroups:
         group = filled.value.groups[-1]
         desk.session.select_row(Side.REFERENCE, int(group.reference_rows[0]))
         assert filled.panel.selected() is group
+        assert filled.panel.table.titles()[-1] == "ΔPQ if one"
+        for table in (filled.panel.table, filled.panel.members):
+            assert not table.horizontalScrollBar().isVisible()
         press_row(filled.panel.members, 0, 1)
         assert desk.session.selection.side is Side.PREDICTION
         assert desk.session.selection.row == group.pair_prediction[0]
@@ -674,6 +688,7 @@ class TestGroups:
         if groups.value.groups:
             groups.panel.show_groups(replace(groups.value, groups=()))
         assert shown_text(groups.panel.hint) == groups_panel.NO_GROUPS
+        assert groups.panel.headline.isHidden()
 
 
 class TestWhenToCompute:

@@ -127,7 +127,7 @@ def spill_columns(spill: pd.DataFrame) -> list[Column]:
     statuses, causes = spill["status"].tolist(), spill["cause"].tolist()
     return [
         Column("Id", "Id of the prediction.", spill["id"].to_numpy(), width=44),
-        Column("Class", "Predicted class.", _words(spill["class"]), width=80, is_text=True),
+        Column("Class", "Predicted class.", _words(spill["class"]), is_text=True, stretch=True),
         Column(
             "Status",
             "Its outcome under the current policy.",
@@ -145,14 +145,14 @@ def spill_columns(spill: pd.DataFrame) -> list[Column]:
             width=56,
         ),
         Column(
-            "outside px",
+            "outside",
             "Pixels that leak out of the ambiguous area.",
             spill["remainder_px"].to_numpy(),
             text=lambda value: count_text(int(value)),
             width=74,
         ),
         Column(
-            "FP by spill",
+            "spill",
             "It is an FP only because it leaks: most of it is in the ambiguous area.",
             np.where(spill["fp_by_spill"].to_numpy(bool), "yes", ""),
             width=74,

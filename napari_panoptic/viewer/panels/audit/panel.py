@@ -65,6 +65,12 @@ _LISTED_MEANINGS: Mapping[Listed, str] = {
 }
 
 
+_PQ_COUNTS = (
+    "As PQ counts: a misclassified object is an FP of the predicted class and an FN of the "
+    "annotated one."
+)
+
+
 class AuditPanel(ListPanel):
     """Two menus of policies, what the choice changes, and the objects behind it."""
 
@@ -76,7 +82,7 @@ class AuditPanel(ListPanel):
         super().__init__(parent)
         self.first, self.second = (_policy_menu(which) for which in ("first", "second"))
         self.effect = FigureTable()
-        self.marked = QCheckBox("Mark on the image")
+        self.marked = QCheckBox("Mark")
         self._lists: dict[Listed, QPushButton] = {}
         self.headline = RichLabel()
         self.headline.setWordWrap(True)
@@ -178,17 +184,13 @@ class AuditPanel(ListPanel):
         self.headline.setToolTip(tooltip)
 
     def _fill_effect(self, audited: Audited) -> None:
-        counted = (
-            "Under the second policy, and the change. As PQ counts: a misclassified object is an "
-            "FP of the predicted class and an FN of the annotated one."
-        )
         header = [
             Cell("Class", "Classes that change; the last line is the region."),
-            Cell("TP", "Under the second policy, and the change."),
-            Cell("FP", counted),
-            Cell("FN", counted),
+            Cell("ΔTP", "Change of the TP from the first policy to the second."),
+            Cell("ΔFP", f"Change of the FP. {_PQ_COUNTS}"),
+            Cell("ΔFN", f"Change of the FN. {_PQ_COUNTS}"),
             Cell("PQ", "Panoptic quality under the second policy."),
-            Cell("change", "PQ under the second policy minus that under the first."),
+            Cell("ΔPQ", "PQ under the second policy minus that under the first."),
         ]
         rows = []
         for record in audited.audit.effect.to_dict("records"):
@@ -199,9 +201,9 @@ class AuditPanel(ListPanel):
             for key in ("tp", "fp", "fn"):
                 change = int(record[f"{key}_difference"])
                 after = count_text(int(record[f"{key}_second"]))
-                text = f"{after} ({signed_count_text(change)})" if change else after
                 before = count_text(int(record[f"{key}_first"]))
-                cells.append(Cell(text, f"{before} under the first policy.", bold=bool(change)))
+                why = f"{before} under the first policy, {after} under the second."
+                cells.append(Cell(signed_count_text(change), why, bold=bool(change)))
             for key, write in (("pq_second", ratio_text), ("pq_difference", signed_text)):
                 value = float(record[key])
                 why = "Undefined: no such object under one of the policies."

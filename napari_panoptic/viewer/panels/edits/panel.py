@@ -21,9 +21,6 @@ from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import PushButton, separator
 from napari_panoptic.viewer.panels.edits.texts import HEADER, NO_REGION, difference_rows
 
-NAME_LENGTH = 13
-"""Letters of a team's name that are always seen."""
-
 
 class EditsPanel(ScrollPanel):
     """The controls of editing; knows nothing of what they do."""
@@ -37,7 +34,6 @@ class EditsPanel(ScrollPanel):
         self.edit = _button("Edit", "Make the objects editable (Alt+D).", checkable=True)
         whose = "Whose objects the brush paints: the annotation's or the team's."
         self.side = ChoiceBox(meaning=whose).shrinkable()
-        self.side.setMinimumContentsLength(NAME_LENGTH)
         self.new_object = _button("New object", "Paint a new object with the brush.")
         self.new_class = ChoiceBox(
             meaning="The class of newly painted objects; automatic: that of the selected object, "
@@ -101,8 +97,10 @@ class EditsPanel(ScrollPanel):
         layout = self._rows
         grid = QGridLayout()
         grid.setHorizontalSpacing(6)
+        grid.addWidget(self.edit, 0, 0)
+        grid.addWidget(self.side, 0, 1)
         for line, (text, field) in enumerate(
-            (("New objects", self.new_class), ("Selected object", self.object_class))
+            (("New", self.new_class), ("Selected", self.object_class)), start=1
         ):
             label = PlainLabel(text)
             label.setToolTip(field.toolTip())
@@ -114,9 +112,8 @@ class EditsPanel(ScrollPanel):
         left.addWidget(self.left_state)
         left.addWidget(FlowBar(self.restore, self.discard_left))
         layout.addWidget(self.left)
-        layout.addWidget(FlowBar(self.edit, self.side, self.new_object))
         layout.addLayout(grid)
-        layout.addWidget(FlowBar(self.undo, self.redo, self.shapes))
+        layout.addWidget(FlowBar(self.new_object, self.undo, self.redo, self.shapes))
         layout.addWidget(separator())
         layout.addWidget(self.state)
         layout.addWidget(FlowBar(self.save, self.open, self.discard))

@@ -61,6 +61,7 @@ def group_columns(grouped: Grouped) -> list[Column]:
             tooltip=lambda row: GROUP_MEANINGS[groups[row].kind],
             width=74,
             is_text=True,
+            stretch=True,
         ),
         Column(
             "annotated",
@@ -82,9 +83,9 @@ def group_columns(grouped: Grouped) -> list[Column]:
             width=100,
         ),
         Column(
-            "PQ lost",
-            "PQ of the region if the group were one, minus its PQ now; with a minus sign the "
-            "joined object would be the worse one.",
+            "ΔPQ if one",
+            "Change of the region's PQ if the group were one: its parts joined, a merger cut "
+            "along the annotation. With a minus sign the joined object would be the worse one.",
             np.array([group.pq_lost for group in groups]),
             text=lambda value: signed_text(float(value)),
             width=78,
@@ -110,6 +111,7 @@ def member_columns(evaluation: Evaluation, group: FailureGroup) -> list[Column]:
                 tooltip=partial(_member_tooltip, codes, classes),
                 colour=partial(_colour, codes),
                 width=92,
+                stretch=True,
             )
         )
     shares: Sequence[tuple[str, str, NDArray[np.float64]]] = (

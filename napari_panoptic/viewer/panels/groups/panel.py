@@ -84,7 +84,7 @@ class GroupsPanel(ListPanel):
         kinds = [Choice(kind, f"{kind} {count_text(counted[kind])}") for kind in GroupKind]
         all_kinds = Choice(None, f"{_ALL} {count_text(len(groups))}")
         self.kind.show_among([all_kinds, *kinds], self.kind.choice)
-        self.headline.setVisible(grouped is not None)
+        self.headline.setVisible(bool(groups))
         self.hint.setText(empty if grouped is None else NO_GROUPS)
         if grouped is not None:
             now, then = grouped.evaluation.metrics.pq, grouped.if_all_merged.pq
@@ -115,7 +115,7 @@ class GroupsPanel(ListPanel):
             Cell("Groups", "How many groups of this kind."),
             Cell("Pooled PQ", "PQ of the counts summed over the cohort, not a mean over patients."),
             Cell("If one", "The same with every group of this kind merged or cut as it should be."),
-            Cell("Lost", "The difference: what these groups cost."),
+            Cell("ΔPQ", "Change of the pooled PQ if these groups were one: what they cost now."),
         ]
         rows = []
         for loss in so_far.losses:
@@ -179,6 +179,7 @@ class GroupsPanel(ListPanel):
         for widget in (self.work.start, self.work.stop, self.work.bar):
             bottom.addWidget(widget)
         bottom.addWidget(self.note, 1)
+        bottom.addStretch(0)  # so that the button is not stretched where there is no note
         layout = self._rows
         layout.addLayout(top)
         layout.addWidget(self.hint)

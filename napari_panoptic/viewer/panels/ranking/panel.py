@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 HINT = (
     "Evaluate the cohort to see how teams rank under each protocol and average, how firmly, and "
-    "what changes it. It takes about a second per region."
+    "what changes it."
 )
 OF_OTHERS = "Settings have changed: evaluate the cohort again."
 NOT_EVALUATED = "Evaluate the cohort to see this plot."
@@ -105,7 +105,9 @@ OF_REGION = (View.REGION_RADIUS, View.REGION_THRESHOLD, View.ALIGNMENT)
 WITH_POINTS = (View.PATIENTS, View.QUALITY, View.DETECTION)
 """Plots whose points lead to regions."""
 LEAST_WIDE_PX = 760, 460
-"""Width and height from which tables, plots and patients stand side by side."""
+"""Width and height from which tables, plots and patients are all in sight."""
+PLOTS_BESIDE_TABLES_PX = 1000
+"""Width from which plots stand beside the tables; below, beside the patients."""
 LEAST_TWO_PX = 560
 """Width or height from which there are two plots."""
 
@@ -151,7 +153,7 @@ class PlotPane(QWidget):
 
 
 class RankingPanel(QWidget):
-    """Tables, plots and patients of a cohort: side by side, or in tabs where there is less room."""
+    """Tables, plots and patients of a cohort: all in sight, or in tabs where there is less room."""
 
     plots_changed = Signal()  # others are chosen, or more are in sight
     cell_chosen = Signal(str, str)  # team, protocol
@@ -179,8 +181,10 @@ class RankingPanel(QWidget):
         self._shown_differences: list[Difference] = []
         self.tabs = QTabBar()
         self._upper = QSplitter(Qt.Orientation.Horizontal)
+        self._lower = QSplitter(Qt.Orientation.Horizontal)
         self._plots = QSplitter(Qt.Orientation.Horizontal)
         self._all = QSplitter(Qt.Orientation.Vertical)
+        self._arranged: tuple[bool, bool] | None = None
         self._pages: tuple[QWidget, ...] = ()
         self._figures = QWidget()
         self._lay_out()
@@ -343,8 +347,19 @@ class RankingPanel(QWidget):
         self.tabs.setVisible(not is_wide)
         for number, page in enumerate(self._pages):
             page.setVisible(is_wide or number == self.tabs.currentIndex())
+        has_low_plots = is_wide and self.width() < PLOTS_BESIDE_TABLES_PX
+        row = self._lower if has_low_plots else self._upper
+        if self._plots.parent() is not row:
+            row.insertWidget(0 if has_low_plots else 1, self._plots)
         self._upper.setVisible(is_wide or self.tabs.currentIndex() < 2)
-        if is_wide:
+        self._lower.setVisible(is_wide or self.tabs.currentIndex() == 2)
+        if (is_wide, has_low_plots) != self._arranged:
+            self._arranged = is_wide, has_low_plots
+            _share_out(row, (2, 3) if has_low_plots else (5, 3))
+            _share_out(self._all, (1, 1) if has_low_plots else (3, 1))
+        if has_low_plots:
+            self._turn_plots(self.width() // 2, self.height() // 2)
+        elif is_wide:
             self._turn_plots(self.width() // 2, 3 * self.height() // 4)
         else:
             self._turn_plots(self.width(), self.height())
@@ -381,12 +396,12 @@ class RankingPanel(QWidget):
         self._pages = (self._tables_page(), self._plots, self.patients)
         self._upper.addWidget(self._pages[0])
         self._upper.addWidget(self._plots)
+        self._lower.addWidget(self.patients)
         self._all.addWidget(self._upper)
-        self._all.addWidget(self.patients)
-        for splitter, shares in ((self._upper, (4, 3)), (self._all, (3, 1)), (self._plots, (1, 1))):
+        self._all.addWidget(self._lower)
+        _share_out(self._plots, (1, 1))
+        for splitter in (self._upper, self._lower, self._all, self._plots):
             splitter.setChildrenCollapsible(False)
-            for number, share in enumerate(shares):
-                splitter.setStretchFactor(number, share)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 2)
         layout.addLayout(top)
@@ -438,6 +453,15 @@ class RankingPanel(QWidget):
         patient = self.patients.selected()
         if patient is not None:
             self.patient_chosen.emit(patient, self.patients.table.key(column))
+
+
+def _share_out(splitter: QSplitter, shares: Sequence[int]) -> None:
+    """Divide the room of a splitter, now and when it is resized."""
+    for number, share in enumerate(shares):
+        splitter.setStretchFactor(number, share)
+    is_row = splitter.orientation() == Qt.Orientation.Horizontal
+    whole = splitter.width() if is_row else splitter.height()
+    splitter.setSizes([share * whole // sum(shares) for share in shares])
 
 
 def going_on(done: int, total: int) -> str:

@@ -55,9 +55,7 @@ EMPTY = (
     "a prediction of one version: choose another region or the whole cohort."
 )
 ONE_TEAM = "This cohort has one team only. Add the folder of a second team to compare versions."
-PRESS = (
-    "Press “Compare” to evaluate both versions in all regions. It takes about a second per region."
-)
+PRESS = "Press “Compare” to evaluate both versions in all regions."
 _SCOPE_MEANINGS = {
     VersionScope.REGION: "The current region, with your edits.",
     VersionScope.COHORT: "All regions, as on disk; figures are paired by patient.",

@@ -259,7 +259,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         n_units = None if self._known is None else len(self._known[1].units)
         design = "" if n_units is None else words.design_text(current.plan, n_units, estimates)
         copies, regions = self.session.copies, self.session.cohort.regions
+        told = "" if estimates is None else words.result_sentences(current.goal, estimates)
         notes = [] if estimates is None else [words.note(at) for at in estimates.findings]
+        notes = [text for text in notes if text not in told]
         notes += self._agreement()
         if any(copies.has_edits(region.name) for region in regions):
             notes.append(words.NOT_EDITED)

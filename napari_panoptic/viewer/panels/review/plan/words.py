@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text
 from napari_panoptic.review.plan.conclusions import (
     RANKED,
@@ -17,12 +17,14 @@ from napari_panoptic.review.plan.conclusions import (
 )
 from napari_panoptic.review.plan.corrected import ALL, QUANTITIES, Quantity
 from napari_panoptic.review.plan.design import Level, Plan
-from napari_panoptic.review.plan.estimates import Estimates
+from napari_panoptic.review.plan.estimates import Estimate, Estimates
 from napari_panoptic.review.plan.goal import Goal, Interval, Offer
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.viewer.kit.figures import Cell
 from napari_panoptic.viewer.kit.inputs import Choice
 
+_NO_BREAK = "\u00a0"
+"""A space at which no line is broken."""
 QUANTITY_WORDS: Mapping[Quantity, str] = {
     Quantity.ERROR_RATE: "Annotation errors",
     Quantity.PRECISION: "Precision",
@@ -140,10 +142,22 @@ def result_sentences(goal: Goal, estimates: Estimates) -> str:
         found = difference(estimates, goal.quantity, *goal.teams)
         lines.append(difference_sentence(found, goal.quantity))
     wanted = (goal.quantity, ALL)
-    lines += [sentence(row) for row in estimates.rows if (row.quantity, row.class_name) == wanted]
+    lines += [
+        sentence(row) + _why_undefined(row, estimates.findings)
+        for row in estimates.rows
+        if (row.quantity, row.class_name) == wanted
+    ]
     if goal.quantity in RANKED:
         lines += ranking_sentences(estimates, goal.quantity)
-    return "\n".join(lines)
+    return "\n".join(lines).replace("95 %", f"95{_NO_BREAK}%")
+
+
+def _why_undefined(row: Estimate, findings: Sequence[Finding]) -> str:
+    """Return a sentence on what is missing for an estimate; empty if it is there or unknown."""
+    if not math.isnan(row.estimate):
+        return ""
+    reasons = [at for at in findings if at.kind is FindingKind.MISSING and at.team == row.team]
+    return "".join(f" {note(at)}" for at in reasons)
 
 
 def note(finding: Finding) -> str:
