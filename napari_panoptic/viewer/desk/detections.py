@@ -36,6 +36,7 @@ from napari_panoptic.viewer.kit.questions import may_replace
 from napari_panoptic.viewer.kit.shown import show_error, show_info, shown
 from napari_panoptic.viewer.kit.widgets import show_in_front
 from napari_panoptic.viewer.layers.point_scene import PointScene
+from napari_panoptic.viewer.layers.steady import SteadyView
 from napari_panoptic.viewer.panels.detections.atypia import AtypiaPanel
 from napari_panoptic.viewer.panels.detections.navigator import DetectionNavigator
 from napari_panoptic.viewer.panels.detections.panels import (
@@ -104,6 +105,7 @@ class DetectionDesk(DeskShell):
         self._unbind: Callable[[], None] = lambda: None
         self._connected: list[tuple[SignalInstance, Callable[..., None]]] = []
         self._image: SlideImage | None = None
+        self._steady: SteadyView | None = None
         self._wanted: str | None = None
         self._is_paused = False
         self._waiting_tool: ToolInHand | None = None
@@ -129,7 +131,9 @@ class DetectionDesk(DeskShell):
         reader, session = self.reader, self.session
         is_reading = reader is not None and reader.is_busy
         is_lacking = session is not None and not self._is_paused and bool(session.outdated)
-        return not (self._later.isActive() or is_reading or self.finder.is_busy or is_lacking)
+        is_moving = self._steady is not None and self._steady.is_busy
+        is_waiting = self._later.isActive() or is_moving
+        return not (is_waiting or is_reading or self.finder.is_busy or is_lacking)
 
     def show_failure(self) -> None:
         """Select the first failure, as for a picture."""
@@ -201,6 +205,7 @@ class DetectionDesk(DeskShell):
         for signal, slot in self._connected:
             signal.connect(slot)
         self._bind_cohort_keys()
+        self._steady = SteadyView(self._viewer, self.scene)
         self._viewer.mouse_drag_callbacks.append(self._on_press)
         self.navigator.show_cohort(cohort)
         self.settings.show_cohort(cohort)
@@ -231,8 +236,10 @@ class DetectionDesk(DeskShell):
         if self._on_press in self._viewer.mouse_drag_callbacks:
             self._viewer.mouse_drag_callbacks.remove(self._on_press)
         self._unbind()
+        if self._steady is not None:
+            self._steady.release()
         self.scene.release()
-        self.session = self.reader = None
+        self.session = self.reader = self._steady = None
 
     def _connect_panels(self) -> None:
         for signal, slot in (

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
 from napari.components import ViewerModel
+from numpy.typing import NDArray
 from psygnal import Signal, SignalInstance
 from qtpy.QtCore import QTimer
 
@@ -42,6 +44,7 @@ from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.kit.widgets import is_in_sight, show_in_front
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.slide_view import SlideView
+from napari_panoptic.viewer.layers.steady import SteadyView
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Panels, Surroundings
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
@@ -146,6 +149,7 @@ class Link:
         self._preparing.timeout.connect(self._tell_preparing)
         self.scene = Scene(viewer)
         self.slides = SlideView(viewer, self.scene)
+        self._steady = SteadyView(viewer, self.scene, self._keep_in_sight)
         self.pointer = Pointer(viewer, session, self.scene, self.slides, panels.title)
         self._show_state()
         self.loader = RegionLoader(session, window_check(viewer), ahead)
@@ -176,6 +180,7 @@ class Link:
         """Whether nothing is being loaded or evaluated."""
         is_busy = self.loader.is_busy or self.summary.is_busy or self.slides.is_busy
         is_busy = is_busy or self._edited_since.isActive() or self._at_rest.isActive()
+        is_busy = is_busy or self._steady.is_busy
         return not (is_busy or any(part.is_busy for part in self._parts))
 
     @property
@@ -290,6 +295,7 @@ class Link:
         for signal, slot in self._table:
             signal.disconnect(slot)
         self._table = []
+        self._steady.release()
         self.pointer.close()
         self.loader.close()
         self.summary.stop()
@@ -702,6 +708,12 @@ class Link:
             self._panels.title.show_selected(facts)
         else:
             self._panels.title.show_message(why)
+
+    def _keep_in_sight(self, canvas: NDArray[np.float64]) -> None:
+        """Show the selected object again if it was in sight on a canvas of another size."""
+        selection = self._session.selection
+        if selection is not None and self.scene.is_object_in_sight(selection, canvas):
+            self.scene.show_object(selection, only_if_hidden=True)
 
     def _show_busy(self, busy: bool) -> None:
         self._panels.title.show_busy(busy)

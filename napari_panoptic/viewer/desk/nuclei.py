@@ -57,9 +57,9 @@ WORKSPACES = (
             right=Column(
                 0.34,
                 (
-                    Stack(("Object",), 0.4),
-                    Stack((OBJECTS, "Edits"), 0.42),
-                    Stack((METRICS,), 0.18),
+                    Stack(("Object",), 0.36),
+                    Stack((OBJECTS, "Edits"), 0.45),
+                    Stack((METRICS,), 0.21),
                 ),
             ),
         ),
@@ -104,7 +104,7 @@ WORKSPACES = (
         "Review",
         "Judge failures one by one",
         Arrangement(
-            right=Column(0.36, (Stack(("Review", "Plan"), 0.68), Stack(("Object", OBJECTS), 0.32)))
+            right=Column(0.36, (Stack(("Review", "Plan"), 0.7), Stack(("Object", OBJECTS), 0.3)))
         ),
         "Review",
     ),
@@ -202,6 +202,7 @@ class Desk(DeskShell):
         window = self.strip.window()
         if self.tour is not None or not isinstance(window, QMainWindow):
             return
+        self.dock(OBJECTS).visibilityChanged.connect(self.panels.objects.set_in_sight)
         self.overview, self.tour = Overview(self.viewer, window), Tour(window)
         self.panels.keys.offer_tour(self.take_tour)
         commands = {

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from napari import current_viewer
 from psygnal import Signal
 from qtpy.compat import isalive
 from qtpy.QtCore import Qt
@@ -27,6 +28,7 @@ from napari_panoptic.viewer.desk.docks import (
     remove_docks,
     tab_behind,
 )
+from napari_panoptic.viewer.desk.message_board import MessageBoard
 from napari_panoptic.viewer.desk.window_before import WindowBefore
 from napari_panoptic.viewer.desk.workspace_bar import WorkspaceBar
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Arranger, Workspace
@@ -138,6 +140,8 @@ class DeskShell(ABC):
         self._arranger: Arranger | None = None
         self._guard: CloseGuard | None = None
         self._fonts: DockFonts | None = None
+        self.messages: MessageBoard | None = None
+        """What napari's own messages cut or hide; None unless the desk is built."""
         self._shown: Workspace | None = None
         self._unbind_workspaces: Callable[[], None] = lambda: None
         self._is_closed = False
@@ -210,6 +214,7 @@ class DeskShell(ABC):
         if self._docks or self._is_closed or not isinstance(window, QMainWindow):
             return
         self._guard = CloseGuard(window, self.may_leave)
+        self.messages = MessageBoard(window, self._is_current)
         own = dock_of(self.strip)
         if own is not None:
             window.addDockWidget(Qt.DockWidgetArea.TopDockWidgetArea, own)
@@ -359,14 +364,17 @@ class DeskShell(ABC):
         if self._is_closed:
             return
         self._is_closed = True
-        for helper in (self._arranger, self._guard, self._fonts):
+        for helper in (self._arranger, self._guard, self._fonts, self.messages):
             if helper is not None:
                 helper.release()
-        self._arranger = self._guard = self._fonts = None
+        self._arranger = self._guard = self._fonts = self.messages = None
         self._unbind_workspaces()
         self.leave_cohort()
         self.closed.emit()
         self.companions.clear()
+
+    def _is_current(self) -> bool:
+        return unwrapped(current_viewer()) is self._viewer
 
     def _bind_keys(self) -> None:
         """Let Ctrl with a number show a workspace; the number keys remain napari's."""

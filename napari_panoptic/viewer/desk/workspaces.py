@@ -191,6 +191,8 @@ class Arranger(QObject):
         self._end = single_shot(REST_MS, self._rest, self)
         for widget in (window, *self._docks.values()):
             widget.installEventFilter(self)
+        for dock in self._docks.values():
+            dock.visibilityChanged.connect(self._on_seen)
 
     @property
     def is_at_rest(self) -> bool:
@@ -334,6 +336,12 @@ class Arranger(QObject):
             if not dock.isFloating():
                 window.addDockWidget(area, dock)
             dock.hide()
+
+    def _on_seen(self, seen: bool) -> None:
+        """Let a dock behind a tab be low; Qt keeps the least height that it had in sight."""
+        dock = self.sender()
+        if not seen and isinstance(dock, QDockWidget):
+            dock.setMinimumHeight(0)
 
     def _follow(self) -> None:
         window = self._living_window()

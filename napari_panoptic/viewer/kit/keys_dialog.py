@@ -16,7 +16,7 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel
-from napari_panoptic.viewer.kit.widgets import heading
+from napari_panoptic.viewer.kit.widgets import button_box, heading
 
 INTRO = "Keys work wherever the mouse is; in a text field, letters are letters."
 
@@ -36,7 +36,7 @@ class KeysDialog(QDialog):
         self._lines: list[tuple[str, str]] = []
         self._area = QScrollArea()
         self._area.setWidgetResizable(True)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons = button_box(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
         self.tour_button = QPushButton("Tour")
         self.tour_button.setToolTip("Explain the panels in sight, one after the other.")

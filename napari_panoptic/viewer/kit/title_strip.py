@@ -57,7 +57,7 @@ class NotesButton(QPushButton):
     def show_count(self, count: int) -> None:
         """Show how many notes there are."""
         self.setVisible(count > 0)
-        self.setText(f"⚠ {count} note{'' if count == 1 else 's'}")
+        self.setText(f"⚠ {count} note{'' if count == 1 else 's'}" if count else "")
 
 
 class FigureTitle(QWidget):

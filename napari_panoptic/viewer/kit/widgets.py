@@ -10,6 +10,7 @@ from qtpy.QtGui import QColor, QIcon, QKeyEvent, QPainter, QPaintEvent, QPen, QP
 from qtpy.QtWidgets import (
     QAbstractScrollArea,
     QDialog,
+    QDialogButtonBox,
     QDockWidget,
     QFrame,
     QMainWindow,
@@ -191,6 +192,15 @@ class ToolButton(QToolButton):
 
     def _on_clicked(self, _checked: bool = False) -> None:
         self.pushed.emit()
+
+
+def button_box(*buttons: QDialogButtonBox.StandardButton) -> QDialogButtonBox:
+    """Make the buttons of a dialog without Qt's icons, which are black in every theme."""
+    box = QDialogButtonBox()
+    for button in buttons:
+        if (added := box.addButton(button)) is not None:
+            added.setIcon(QIcon())
+    return box
 
 
 def heading(text: str, tooltip: str = "") -> RichLabel:

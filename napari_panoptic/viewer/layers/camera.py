@@ -13,6 +13,8 @@ from napari_panoptic.viewer.kit.napari_private import moved_once
 
 MARGIN = 0.02
 """Empty border around a region that fills the canvas, as a share of the canvas."""
+FITTED_SHARE = 0.8
+"""A region that is whole in sight and covers more of the canvas, in one direction, fills it."""
 SMALL_SHARE, COMFORTABLE_SHARE = 0.05, 0.1
 """Centring zooms in on an object below the first share of the canvas, to the second."""
 SMALLEST_ON_SCREEN_PX, AIM_ON_SCREEN_PX = 64, 80
@@ -33,12 +35,43 @@ def fit(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
     """Show a whole region of a shape (y, x) in pixels in the canvas or in a cell of it."""
     height, width = shape
     middle = pixels.to_world(((height - 1) / 2, (width - 1) / 2))
-    extent = np.array(pixels.extent((height, width)))
     camera = viewer.scene.camera
-    zoom = (1 - MARGIN) * float(np.min(canvas_size(viewer) / extent))
+    zoom = _whole_zoom(viewer, shape, pixels)
     with moved_once(viewer):
         camera.center = (0.0, *middle)
         camera.zoom = zoom
+
+
+def is_fitted(
+    viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize, canvas: NDArray[np.float64]
+) -> bool:
+    """Return whether a whole region is in sight and fills a canvas, about as `fit` shows it.
+
+    Parameters
+    ----------
+    viewer
+        Whose camera counts.
+    shape
+        Shape (y, x) of the region in px.
+    pixels
+        How large pixels are.
+    canvas
+        Height and width of the canvas on the screen.
+    """
+    box = (0, 0, *shape)
+    _, extent = _place(box, pixels)
+    share = float((extent * viewer.scene.camera.zoom / canvas).max())
+    return share > FITTED_SHARE and is_in_sight(viewer, box, pixels, canvas)
+
+
+def is_in_sight(
+    viewer: ViewerModel, box: Sequence[float], pixels: PixelSize, canvas: NDArray[np.float64]
+) -> bool:
+    """Return whether a box (y0, x0, y1, x1 in px) lies in a canvas of a height and width."""
+    middle, extent = _place(box, pixels)
+    camera = viewer.scene.camera
+    beyond = np.abs(middle - camera.center[-2:]) + extent / 2 > canvas / camera.zoom / 2
+    return not beyond.any()
 
 
 def centre(
@@ -65,12 +98,11 @@ def centre(
     only_if_hidden
         Leave the view alone if the box can be seen, and the zoom in any case.
     """
+    if only_if_hidden and is_in_sight(viewer, box, pixels, canvas_size(viewer)):
+        return
     middle, extent = _place(box, pixels)
     camera = viewer.scene.camera
     canvas = canvas_size(viewer) / camera.zoom
-    beyond = np.abs(middle - camera.center[-2:]) + extent / 2 > canvas / 2
-    if only_if_hidden and not beyond.any():
-        return
     zoom, share = float(camera.zoom), float((extent / canvas).max())
     if not only_if_hidden and share < SMALL_SHARE:
         zoom *= COMFORTABLE_SHARE / share
@@ -122,7 +154,7 @@ class Follow:
             self._own_zoom = zoom
         is_vast = is_followed and larger * zoom > LARGEST_FOLLOWED_SHARE * canvas.min()
         if is_vast:
-            zoom = min(zoom, self._own_zoom)
+            zoom = min(zoom, max(self._own_zoom, _whole_zoom(viewer, within, pixels)))
         if larger * zoom < SMALLEST_ON_SCREEN_PX:
             zoom = AIM_ON_SCREEN_PX / larger
         zoom = max(zoom, least_share * float(canvas.min()) / larger)
@@ -147,6 +179,12 @@ def zoom(viewer: ViewerModel, pixels: PixelSize) -> float:
 def ring_px(zoom: float, on_screen_px: float = RING_ON_SCREEN_PX) -> int:
     """Return the width, in image pixels, of a ring that is well seen at a zoom."""
     return int(np.clip(round(on_screen_px / zoom), 1, MAX_RING_PX))
+
+
+def _whole_zoom(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> float:
+    """Return the zoom at which a whole region fills the canvas."""
+    extent = np.array(pixels.extent(shape))
+    return (1 - MARGIN) * float(np.min(canvas_size(viewer) / extent))
 
 
 def _place(

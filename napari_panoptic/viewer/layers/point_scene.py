@@ -19,7 +19,7 @@ from napari_panoptic.nuclei.display.palette import rgba_table
 from napari_panoptic.nuclei.display.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
 from napari_panoptic.viewer.kit.events import Within
-from napari_panoptic.viewer.layers.camera import MARGIN
+from napari_panoptic.viewer.layers.camera import fit, is_fitted
 from napari_panoptic.viewer.layers.labels import drawn_once
 from napari_panoptic.viewer.layers.owned import (
     IMAGE,
@@ -204,15 +204,14 @@ class PointScene:
 
     def fit(self) -> None:
         """Show the whole image, where there is one."""
-        shape = self._shape
-        if shape is None:
-            return
-        scale = self._mpp_xy[::-1]
-        extent = np.array(shape) * scale
-        camera = self._viewer.scene.camera
-        canvas = np.array(self._viewer.canvas.viewbox_size(self._viewer.layers), float)
-        camera.center = (0.0, *((np.array(shape) - 1) / 2 * scale + self.origin_yx))
-        camera.zoom = (1 - MARGIN) * float(np.min(canvas / extent))
+        if self._shape is not None:
+            fit(self._viewer, self._shape, self._pixels)
+
+    def is_whole_in_sight(self, canvas: NDArray[np.float64]) -> bool:
+        """Return whether the whole image fills a canvas of a height and width on the screen."""
+        return self._shape is not None and is_fitted(
+            self._viewer, self._shape, self._pixels, canvas
+        )
 
     def centre(self, side: Side, row: int) -> None:
         """Bring a point to the middle; from afar, nearer."""

@@ -475,6 +475,18 @@ class Scene:
         if self._snapshot is not None:
             camera.fit(self._viewer, self._snapshot.shape, self._pixels)
 
+    def is_whole_in_sight(self, canvas: NDArray[np.float64]) -> bool:
+        """Return whether the whole region fills a canvas of a height and width on the screen."""
+        shape = None if self._snapshot is None else self._snapshot.shape
+        return shape is not None and camera.is_fitted(self._viewer, shape, self._pixels, canvas)
+
+    def is_object_in_sight(self, selection: Selection, canvas: NDArray[np.float64]) -> bool:
+        """Return whether an object lies in a canvas of a height and width on the screen."""
+        box = box_of(self._snapshot, selection)
+        return box is not None and camera.is_in_sight(
+            self._viewer, box.tolist(), self._pixels, canvas
+        )
+
     @property
     def zoom(self) -> float:
         """How large an image pixel is on the screen."""

@@ -458,10 +458,11 @@ class TeamGrid:
     def _enter(self, region: str) -> None:
         viewer = self._viewer
         active = viewer.layers.selection.active
+        was_whole = self._scene.is_whole_in_sight(camera.canvas_size(viewer))
         self._scene.step_aside(self)
         # Layers kept from the scene, or owned by others, would get cells too.
         others = [(layer, layer.visible) for layer in viewer.layers if layer.visible]
-        self._before = _Before.of(viewer, others, active, region)
+        self._before = _Before.of(viewer, others, active, region, was_whole)
         for layer, _ in others:
             layer.visible = False
         viewer.layers.events.inserted.connect(self._on_inserted)
@@ -486,7 +487,7 @@ class TeamGrid:
                     if layer in viewer.layers:
                         layer.visible = visible
                 self._scene.come_back()
-            if shown.snapshot.region.name == before.region:
+            if shown.snapshot.region.name == before.region and not before.was_whole:
                 before.restore_camera(viewer)
             else:
                 self._scene.fit()
@@ -609,6 +610,7 @@ class _Before:
     others: list[tuple[Layer, bool]]
     active: Layer | None
     region: str | None
+    was_whole: bool
     center: tuple[float, ...]
     zoom: float
     grid: tuple[bool, int, tuple[int, int], float]
@@ -621,12 +623,14 @@ class _Before:
         others: list[tuple[Layer, bool]],
         active: Layer | None,
         region: str | None,
+        was_whole: bool,
     ) -> _Before:
         grid, camera = viewer.canvas.grid, viewer.scene.camera
         return cls(
             others=others,
             active=active,
             region=region,
+            was_whole=was_whole,
             center=tuple(camera.center),
             zoom=float(camera.zoom),
             grid=(grid.enabled, grid.stride, tuple(grid.shape), grid.spacing),

@@ -30,7 +30,13 @@ from napari_panoptic.report.nuclei.inspection_picture import (
     InspectionPicture,
 )
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
-from napari_panoptic.viewer.kit.widgets import PushButton, heading, separator, swatch_icon
+from napari_panoptic.viewer.kit.widgets import (
+    PushButton,
+    button_box,
+    heading,
+    separator,
+    swatch_icon,
+)
 
 TITLE = "Open cohort"
 NO_DOUBTS = "No doubts: the files that were read are consistent."
@@ -69,7 +75,7 @@ class InspectionDialog(QDialog):
         self._bar.setFixedHeight(6)
         self.note = WrappedLabel()
         self.doubts: list[DoubtRow] = []
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        buttons = button_box(QDialogButtonBox.StandardButton.Cancel)
         buttons.rejected.connect(self.reject)
         self.open_button = PushButton("Open")
         self.open_button.setDefault(True)

@@ -20,6 +20,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.display.glossary import FINDING_WORDS
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
+from napari_panoptic.viewer.kit.widgets import button_box
 
 _HEADER = ("What", "How many", "Team", "Details")
 _OF_NEITHER = (
@@ -97,7 +98,7 @@ class NotesDialog(QDialog):
         header = self._list.header()
         if header is not None:
             header.sectionResized.connect(lambda *_: self._list.scheduleDelayedItemsLayout())
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons = button_box(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
         layout = QVBoxLayout(self)
         layout.addWidget(self.intro)

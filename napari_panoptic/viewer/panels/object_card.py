@@ -11,7 +11,7 @@ from qtpy.QtCore import QEvent, Qt
 from qtpy.QtGui import QGuiApplication, QImage, QPalette, QPixmap, QResizeEvent
 from qtpy.QtWidgets import (
     QBoxLayout,
-    QPushButton,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -37,6 +37,9 @@ CROP_PX, SMALLEST_CROP_PX = 200, 100
 """Width of the picture on the screen."""
 _MARGINS_PX = 24
 """Around picture and text, and between them."""
+_UNBROKEN = str.maketrans(" \N{THIN SPACE}", "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}")
+LONGEST_IN_ONE_LINE = 24
+"""Letters of a value that is not broken into lines."""
 ROOM = 1.5
 """Least width of the picture in the image, in widths of the object."""
 WIDE_PX, LOW_PX = 460, 360
@@ -103,7 +106,8 @@ class ObjectCard(ScrollPanel):
         self.hint = PlainLabel(EMPTY)
         self._picture = PlainLabel()
         self._head, self._sentence, self._figures = RichLabel(), RichLabel(), RichLabel()
-        self.copy_button = QPushButton("Copy as text")
+        self.copy_button = QToolButton()
+        self.copy_button.setText("Copy")
         self._content = QWidget()
         self._lay_out()
         self.show_card(None)
@@ -141,7 +145,8 @@ class ObjectCard(ScrollPanel):
         texts = (self._head, self._sentence, self._figures)
         words = max(label.minimumSizeHint().width() for label in texts)
         left = viewport_of(self).width() - words - _MARGINS_PX
-        room = min(self.height() - 10, 2 * self.width() // 5, left) if is_beside else CROP_PX
+        high = self.height() - self.copy_button.sizeHint().height() - 16
+        room = min(high, 2 * self.width() // 5, left) if is_beside else CROP_PX
         size = min(max(room, SMALLEST_CROP_PX), CROP_PX)
         self._picture.setFixedSize(size, size)
 
@@ -157,17 +162,20 @@ class ObjectCard(ScrollPanel):
         for label in (self._head, self._sentence, self._figures):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
             label.linkActivated.connect(self.follow)
-        self.copy_button.setToolTip("Copy everything on this card.")
+        self.copy_button.setToolTip("Copy everything on this card as text.")
         self.copy_button.clicked.connect(lambda _=False: self.copy())
         self._picture.setScaledContents(True)
         texts = QVBoxLayout()
         for label in (self._head, self._sentence, self._figures):
             texts.addWidget(label)
-        texts.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignLeft)
         texts.addStretch(1)
+        picture = QVBoxLayout()
+        picture.addWidget(self._picture)
+        picture.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignLeft)
+        picture.addStretch(1)
         self._columns = QBoxLayout(QBoxLayout.Direction.TopToBottom, self._content)
         self._columns.setContentsMargins(0, 0, 0, 0)
-        self._columns.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
+        self._columns.addLayout(picture)
         self._columns.addLayout(texts, 1)
         self._rows.addWidget(self.hint)
         self._rows.addWidget(self._content)
@@ -192,7 +200,8 @@ class ObjectCard(ScrollPanel):
         self._head.set_rich(f"{swatch}{title}<br>{html.escape(facts.title)}")
         self._sentence.set_rich(self._linked(card.sentence))
         self._sentence.setToolTip(facts.explanation)
-        self._figures.set_rich(_table([(name, self._linked(v)) for name, v in card.lines]))
+        lines = [(name, self._linked(_kept_together(value))) for name, value in card.lines]
+        self._figures.set_rich(_table(lines))
         self._fit_picture()
 
     def _linked(self, sentence: Sentence) -> str:
@@ -204,6 +213,16 @@ class ObjectCard(ScrollPanel):
             else f"<a style='color:{colour}' href='{part.side}/{part.row}'>{part.id}</a>"
             for part in sentence
         )
+
+
+def _kept_together(value: Sentence) -> Sentence:
+    """Return a value whose short words stay in one line: the label reserves the room for it."""
+    return tuple(
+        part.translate(_UNBROKEN)
+        if isinstance(part, str) and len(part) <= LONGEST_IN_ONE_LINE
+        else part
+        for part in value
+    )
 
 
 def _table(lines: Sequence[tuple[str, str]]) -> str:

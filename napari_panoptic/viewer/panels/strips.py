@@ -6,9 +6,10 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from napari.settings import get_settings
 from psygnal import Signal
-from qtpy.QtCore import QSignalBlocker, QSize, Qt
-from qtpy.QtGui import QResizeEvent
+from qtpy.QtCore import QEvent, QSignalBlocker, QSize, Qt
+from qtpy.QtGui import QFont, QFontMetrics, QResizeEvent
 from qtpy.QtWidgets import (
     QComboBox,
     QGridLayout,
@@ -121,6 +122,8 @@ _SIDE_STATUSES: Mapping[Side, tuple[Status, ...]] = {
 _ICON_WIDTHS: Mapping[Side, float] = {Side.REFERENCE: 3.5, Side.PREDICTION: 1.6}
 _SHORT_WORDS = {str(status): word for status, word in styles.SHORT_STATUS_WORDS.items()}
 _ICON_PX, _CHIP_PADDING_PX = 18, 7
+SMALL_PT = 9
+"""Size of the counts where the legend has no room for larger ones."""
 _SIDE_MEANINGS: Mapping[Side, str] = {
     Side.REFERENCE: "The annotation, drawn with thick outlines.",
     Side.PREDICTION: "The team's objects, drawn with thin outlines.",
@@ -178,6 +181,23 @@ def class_chips(labels: LabelImage | SideOutcomes | None, scheme: ClassScheme) -
             zip(scheme.names, styles.class_colours(len(scheme.names)), strict=True), start=1
         )
     ]
+
+
+def _chip_text(chip: Chip, is_short: bool) -> str:
+    to_text = styles.short_count_text if is_short else styles.count_text
+    word = _SHORT_WORDS.get(chip.word, chip.word) if is_short else chip.word
+    return f"{word} {styles.UNDEFINED if chip.count is None else to_text(chip.count)}"
+
+
+def _chip_width(chip: Chip, font: QFont, is_short: bool) -> int:
+    words = QFontMetrics(font).horizontalAdvance(_chip_text(chip, is_short))
+    return words + _ICON_PX + _CHIP_PADDING_PX
+
+
+def _sized(font: QFont, size_pt: float) -> QFont:
+    sized = QFont(font)
+    sized.setPointSizeF(size_pt)
+    return sized
 
 
 class LegendStrip(QWidget):
@@ -282,43 +302,62 @@ class LegendStrip(QWidget):
         if [chip.word for chip in chips] != [word for s, word in self.chips if s is side]:
             self._rebuild(side, chips)
         self._shown[side] = chips
-        self._fit(side)
+        self._fit()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Write counts out where there is room for that."""
         super().resizeEvent(event)
         self._fit_all()
 
+    def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
+        """Follow napari's font size, which comes with another style."""
+        super().changeEvent(event)
+        if event is not None and event.type() == QEvent.Type.StyleChange:
+            self._fit_all()
+
     def _fit_all(self) -> None:
         if (layout := self.layout()) is not None:
             layout.activate()  # else the places are as wide as before
+        self._fit()
+
+    def _fit(self) -> None:
+        """Write counts out, or shorter or smaller where that does not fit.
+
+        Tooltips have the exact counts. Both sides are written alike. Only the smallest form
+        decides how narrow the legend can be.
+        """
+        usual = float(get_settings().appearance.font_size)
+        small = min(SMALL_PT, usual)
+        forms = [(usual, False), (usual, True), (small, False), (small, True)]
+        rooms = {}
         for side in self._shown:
-            self._fit(side)
-
-    def _fit(self, side: Side) -> None:
-        """Write counts out, or shortened where that does not fit: tooltips have the exact ones."""
-        chips, place = self._shown[side], self._places[side]
-        needed = sum(self._write(side, chip, is_short=True) for chip in chips)
-        place.setMinimumWidth(needed)
-        room = max(place.width(), needed)
-        if sum(self._write(side, chip, is_short=False) for chip in chips) > room:
+            needed, place = self._width(side, *forms[-1]), self._places[side]
+            place.setMinimumWidth(needed)
+            rooms[side] = max(place.width(), needed)
+        size_pt, is_short = next(
+            form
+            for form in forms
+            if all(self._width(side, *form) <= room for side, room in rooms.items())
+        )
+        for side, chips in self._shown.items():
             for chip in chips:
-                self._write(side, chip, is_short=True)
-        self._rows[side].invalidate()
+                self._write(side, chip, size_pt, is_short)
+            self._rows[side].invalidate()
 
-    def _write(self, side: Side, chip: Chip, *, is_short: bool) -> int:
-        """Write a chip, and give the width that it takes."""
-        button = self.chips[side, chip.word]
-        to_text = styles.short_count_text if is_short else styles.count_text
-        word = _SHORT_WORDS.get(chip.word, chip.word) if is_short else chip.word
-        number = styles.UNDEFINED if chip.count is None else to_text(chip.count)
-        button.setText(f"{word} {number}")
-        words = button.fontMetrics().horizontalAdvance(button.text())
-        width = words + _ICON_PX + _CHIP_PADDING_PX
-        button.setFixedWidth(width)
+    def _width(self, side: Side, size_pt: float, is_short: bool) -> int:
+        """Return the width that the chips of a side take."""
+        return sum(
+            _chip_width(chip, _sized(self.font(), size_pt), is_short) for chip in self._shown[side]
+        )
+
+    def _write(self, side: Side, chip: Chip, size_pt: float, is_short: bool) -> None:
+        button, font = self.chips[side, chip.word], _sized(self.font(), size_pt)
+        if button.font() != font:
+            button.setFont(font)
+        button.setText(_chip_text(chip, is_short))
+        button.setFixedWidth(_chip_width(chip, font, is_short))
         exact = "" if chip.count is None else f" Here: {styles.count_text(chip.count)}."
         button.setToolTip(f"{chip.meaning}{exact} Click to list only these.")
-        return width
 
     def _rebuild(self, side: Side, chips: Sequence[Chip]) -> None:
         row = self._rows[side]

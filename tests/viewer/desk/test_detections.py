@@ -22,6 +22,7 @@ from napari_panoptic.viewer.desk import detections as desk_module
 from napari_panoptic.viewer.desk.detections import detection_desk_in
 from napari_panoptic.viewer.desk.nuclei import desk_in
 from napari_panoptic.viewer.layers import owned
+from napari_panoptic.viewer.layers.camera import canvas_size
 from napari_panoptic.viewer.layers.owned import is_own
 from napari_panoptic.viewer.opening import TITLE_END, open_in
 from napari_panoptic.viewer.panels.detections.panels import PointTable
@@ -707,6 +708,17 @@ def test_the_tool_in_hand_is_taken_up_in_the_next_cohort(desk, layers, viewer, w
     assert desk.state.tool == ToolInHand(Side.REFERENCE, Tool.MOVE)
     layers[Side.REFERENCE].mode = "pan_zoom"
     assert desk.state.tool.tool is Tool.LOOK
+
+
+def test_a_frame_in_sight_as_a_whole_fills_a_canvas_of_another_size(desk, viewer, wait_until):
+    desk.scene.fit()
+    before = viewer.scene.camera.zoom
+    viewer.window.resize(1000, 640)
+    QTest.qWait(50)
+    wait_until(lambda: desk.is_arranged and desk.is_settled)
+    assert desk.scene.is_whole_in_sight(canvas_size(viewer))
+    assert viewer.scene.camera.zoom != before
+    viewer.window.resize(1280, 800)
 
 
 def test_ctrl_and_a_number_show_a_workspace(viewer, desk):

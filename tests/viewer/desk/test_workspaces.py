@@ -13,6 +13,7 @@ from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.nuclei import WORKSPACES
 from napari_panoptic.viewer.desk.workspaces import Arrangement, Column, Stack
 from napari_panoptic.viewer.kit.widgets import is_in_sight
+from napari_panoptic.viewer.layers.camera import canvas_size
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.modes import Tool, ToolInHand, ViewMode
 from napari_panoptic.viewer.state.preferences import Queue
@@ -81,6 +82,69 @@ def test_a_workspace_gives_its_panels_the_room_that_it_declares(desk, wait_until
             dock.height() / window.height() if side == "bottom" else dock.width() / window.width()
         )
         assert share == pytest.approx(column.share, abs=0.1), side
+
+
+def test_a_whole_region_fills_the_canvas_of_the_next_workspace(desk, wait_until):
+    scene, viewer = desk.link.scene, desk.viewer
+    scene.fit()
+    before = viewer.scene.camera.zoom
+    desk.show_workspace("Review")
+    rest(desk, wait_until)
+    assert scene.is_whole_in_sight(canvas_size(viewer))
+    assert viewer.scene.camera.zoom != before
+
+
+def test_a_whole_region_fills_the_canvas_also_if_an_object_is_shown_at_once(desk, wait_until):
+    scene, camera = desk.link.scene, desk.viewer.scene.camera
+    scene.fit()
+    desk.show_workspace("Review")
+    QTest.qWait(1)
+    y, x = camera.center[-2:]
+    camera.center = (0.0, y + 1, x + 1)
+    rest(desk, wait_until)
+    assert scene.is_whole_in_sight(canvas_size(desk.viewer))
+
+
+def test_the_next_workspace_leaves_a_zoomed_view_as_it_is(desk, wait_until):
+    camera, rows = desk.viewer.scene.camera, desk.session.shown.outcomes.reference
+    desk.session.select_row(Side.REFERENCE, 0)
+    assert len(rows)
+    desk.link.scene.centre(desk.session.selection)
+    camera.zoom *= 1.5
+    before = (camera.center, camera.zoom)
+    desk.show_workspace("Review")
+    rest(desk, wait_until)
+    assert (camera.center, camera.zoom) == before
+
+
+def test_a_selected_object_stays_in_sight_when_the_canvas_becomes_narrower(desk, wait_until):
+    viewer, scene = desk.viewer, desk.link.scene
+    desk.show_workspace("Teams")
+    rest(desk, wait_until)
+    desk.session.select_row(Side.REFERENCE, 0)
+    desk.state.mode = ViewMode.ONE
+    rest(desk, wait_until)
+    selection, camera = desk.session.selection, viewer.scene.camera
+    scene.centre(selection)
+    camera.zoom = zoom = camera.zoom * 1.5
+    y, x = camera.center[-2:]
+    camera.center = (0.0, y, x - 0.35 * canvas_size(viewer)[1] / zoom)
+    assert scene.is_object_in_sight(selection, canvas_size(viewer))
+    desk.show_workspace("Failures")
+    rest(desk, wait_until)
+    assert scene.is_object_in_sight(selection, canvas_size(viewer))
+    assert camera.zoom == zoom
+
+
+def test_the_object_table_needs_no_height_behind_a_tab(desk, wait_until):
+    desk.show_workspace("Review")
+    rest(desk, wait_until)
+    table = desk.panels.objects
+    assert not is_in_sight(table)
+    assert table.minimumHeight() == 1
+    assert desk.dock("Objects").minimumSizeHint().height() < 100
+    desk.reveal("Objects")
+    wait_until(lambda: is_in_sight(table) and table.minimumHeight() > 100)
 
 
 @pytest.mark.long

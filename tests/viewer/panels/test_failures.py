@@ -28,7 +28,13 @@ from napari_panoptic.viewer.desk.failure_steps import FIRST as FIRST_OF_ALL
 from napari_panoptic.viewer.desk.failure_steps import LAST, LAST_CHOSEN
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.crops import KEPT_BYTES, Crops
-from napari_panoptic.viewer.panels.failures.panel import ALL_HIDDEN, FILTERED, NO_FAILURES, Scope
+from napari_panoptic.viewer.panels.failures.panel import (
+    ALL_HIDDEN,
+    FILTERED,
+    NO_FAILURES,
+    FailuresPanel,
+    Scope,
+)
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter
 from napari_panoptic.viewer.panels.failures.view import FailureView
 from napari_panoptic.viewer.state.preferences import Queue
@@ -827,3 +833,13 @@ def test_no_button_is_cut_off_in_a_narrow_panel(failures, desk, wait_until):
     finally:
         panel.setMinimumWidth(0)
         panel.setMaximumWidth(16777215)
+
+
+def test_menus_stay_at_the_top_above_a_hint(qtbot):
+    panel = FailuresPanel()
+    qtbot.addWidget(panel)
+    panel.resize(600, 600)
+    panel.show_hint("No failures here.")
+    panel.show()
+    assert panel.export.y() < 150
+    assert panel.hint.y() < 200

@@ -57,6 +57,18 @@ class TestCard:
             "Verdict: both wrong",
         ]
 
+    def test_figures_keep_number_and_unit_in_one_line(self, panel):
+        panel.resize(200, 500)
+        panel.show_card(card_of(R, 1))
+        assert "100\u202fpx\u00a0(25.0\u202fµm²)" in shown_text(panel._figures)
+
+    def test_the_way_to_copy_it_is_in_sight_in_a_low_panel(self, panel):
+        panel.resize(400, 180)
+        panel.show_card(card_of(R, 1, partner=Named(P, 1, 22), verdict="both wrong"))
+        QTest.qWait(20)
+        button = panel.copy_button
+        assert button.mapTo(panel, button.rect().bottomLeft()).y() < panel.height()
+
     def test_text_can_be_selected(self, panel):
         panel.show_card(card_of(P, 2))
         labels = [label for label in panel.findChildren(QLabel) if "Spurious" in label.text()]

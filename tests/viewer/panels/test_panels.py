@@ -3,6 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from napari.settings import get_settings
 from qtpy.QtCore import QPoint, QRect, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QLineEdit, QSlider, QSplitter
@@ -471,6 +472,27 @@ class TestStrips:
         assert "Here: 123\u2009456." in legend.chips[Side.REFERENCE, "TP"].toolTip()
         legend.resize(800, 60)
         qtbot.waitUntil(lambda: legend.chips[Side.REFERENCE, "TP"].text() == "TP 123\u2009456")
+
+    def test_counts_are_as_large_as_other_letters_where_there_is_room(self, qtbot):
+        appearance = get_settings().appearance
+        before, appearance.font_size = appearance.font_size, 12
+        try:
+            legend = make(qtbot, LegendStrip())
+            legend.resize(1200, 60)
+            legend.show()
+            chips = legend.chips.values()
+            qtbot.waitUntil(lambda: {chip.font().pointSizeF() for chip in chips} == {12.0})
+            legend.resize(legend.minimumSizeHint().width(), 60)
+            qtbot.waitUntil(lambda: {chip.font().pointSizeF() for chip in chips} == {9.0})
+        finally:
+            appearance.font_size = before
+
+    def test_without_notes_their_button_has_no_text(self, qtbot):
+        title = make(qtbot, TitleStrip())
+        title.show_notes(2)
+        assert title.notes.text() == "⚠ 2 notes"
+        title.show_notes(0)
+        assert title.notes.text() == ""
 
     def test_by_class_the_classes_are_counted(self, qtbot):
         legend = make(qtbot, LegendStrip())

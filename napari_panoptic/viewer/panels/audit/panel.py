@@ -293,7 +293,7 @@ class AuditPanel(ListPanel):
 
 
 def _policy_menu(which: str) -> ChoiceBox:
-    return ChoiceBox(
+    menu = ChoiceBox(
         [
             Choice(
                 policy, SETTING_WORDS[policy], f"{SETTING_MEANINGS[policy]} Code name: {policy}."
@@ -302,6 +302,9 @@ def _policy_menu(which: str) -> ChoiceBox:
         ],
         f"The {which} policy. Open the menu and rest on a policy to read what it does.",
     )
+    # In letters of 12 points Qt reserves too little room for the longest name.
+    menu.setMinimumContentsLength(max(len(SETTING_WORDS[policy]) for policy in AmbiguousPolicy))
+    return menu
 
 
 def _beside(*widgets: QWidget) -> QWidget:

@@ -165,6 +165,7 @@ class FailuresPanel(QWidget):
             for button in buttons:
                 row.addWidget(button)
             layout.addLayout(row)
-        layout.addWidget(self.hint)
+        self.hint.setAlignment(Qt.AlignmentFlag.AlignTop)
+        layout.addWidget(self.hint, 1)  # in the gallery's place
         layout.addWidget(self.view, 1)
         self.setFocusProxy(self.view)

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import QAbstractTableModel, QEvent, QModelIndex, QPoint, Qt
-from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
+from qtpy.QtGui import (
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QResizeEvent,
+)
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QPushButton,
@@ -141,7 +147,7 @@ class ObjectTable(QWidget):
         )
         self.queue = ChoiceMenu("N", "Where N and Shift+N lead.", list(Queue))
         self.others = ChoiceMenu(
-            "Other objects", "What the image shows besides the listed objects.", list(Others)
+            "Others", "What the image shows besides the listed objects.", list(Others)
         )
         self.behind = QToolButton()
         self.export = ToolButton(
@@ -157,6 +163,7 @@ class ObjectTable(QWidget):
         self._menus: dict[str, FilterMenu] = {}
         self._verdicts: Mapping[Side, GivenVerdicts] = {}
         self._is_synchronising = False
+        self._is_in_sight = True
         self._set_up_view()
         self._lay_out()
         self.show_outcomes(None)
@@ -330,18 +337,15 @@ class ObjectTable(QWidget):
         columns.setToolTip("Which columns to show; also by a right click on the header.")
         columns.setMenu(self._columns)
         opens_menu(columns)
-        filters = [menu for name, menu in self._menus.items() if name != "verdict"]
         bar = FlowBar(
-            *filters,
+            *self._menus.values(),
             failures,
             unreviewed,
             everything,
-            self.worst,
             self.queue,
+            self.worst,
             self.others,
-            self._menus["verdict"],
             columns,
-            self.export,
         )
         self.worst.chosen.connect(self.put_worst_first)
         self.follow.triggered.connect(lambda on: self.follow_chosen.emit(on))
@@ -353,7 +357,7 @@ class ObjectTable(QWidget):
         layout.addWidget(bar)
         layout.addWidget(self.hint)
         layout.addWidget(self.view, 1)
-        layout.addWidget(FlowBar(self._count, self.behind))
+        layout.addWidget(FlowBar(self._count, self.behind, self.export))
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Stay as high as buttons, hint and counts need at this width, so that none overlap."""
@@ -367,7 +371,15 @@ class ObjectTable(QWidget):
             self._fit_height()
         return is_done
 
+    def set_in_sight(self, in_sight: bool) -> None:
+        """Need no height behind another tab, where it would be taken from other panels."""
+        self._is_in_sight = in_sight
+        self._fit_height()
+
     def _fit_height(self) -> None:
+        if not self._is_in_sight:
+            self.setMinimumHeight(1)  # 0 stands for the height that the layout needs
+            return
         layout, horizontal = self.layout(), self.view.horizontalHeader()
         if horizontal is not None:
             rows = _LEAST_ROWS * self.view.row_height + 2 * self.view.frameWidth()

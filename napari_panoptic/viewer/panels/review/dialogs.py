@@ -26,6 +26,7 @@ from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, Re
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown
+from napari_panoptic.viewer.kit.widgets import button_box
 
 TOO_FEW = (
     "Two reviewers are needed, and only one name has verdicts so far. Let a second person open "
@@ -243,7 +244,7 @@ def _lay_out(dialog: QDialog, *widgets: QWidget) -> None:
     layout = QVBoxLayout(dialog)
     for widget in widgets:
         layout.addWidget(widget, 1 if isinstance(widget, QTreeWidget) else 0)
-    buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+    buttons = button_box(QDialogButtonBox.StandardButton.Close)
     buttons.rejected.connect(dialog.close)
     layout.addStretch(0)
     layout.addWidget(buttons)

@@ -1,0 +1,142 @@
+"""Napari's messages in whole, where napari's own place for them is hidden or too small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from napari.settings import get_settings
+from napari.utils.notifications import Notification, notification_manager
+from qtpy.compat import isalive
+from qtpy.QtCore import QEvent, QObject, QPoint, Qt
+from qtpy.QtGui import QEnterEvent
+from qtpy.QtWidgets import QFrame, QHBoxLayout, QMainWindow, QScrollArea, QToolButton
+from superqt import ensure_main_thread
+
+from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
+from napari_panoptic.viewer.kit.shown import WrappedLabel
+
+_WIDTH, _MARGIN = 520, 8
+_HIGHEST_SHARE = 0.6
+"""Of the window; a longer text is scrolled."""
+_NAPARIS_TEXT_PX = 280
+"""Room for one line in napari's notifications, which cut the rest."""
+_SHOWN_MS, _MS_PER_CHARACTER = 4000, 60
+_MOVING = (QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.Hide)
+
+
+class MessageBoard(QFrame):
+    """Messages that napari cannot show in whole, newest first, over the corner of the canvas.
+
+    napari shows one line of a message inside the canvas: cut where the text is long, nowhere
+    while a workspace hides the canvas. Messages stay for a time in proportion to their length,
+    and as long as the mouse is over them.
+
+    Parameters
+    ----------
+    window
+        The window.
+    is_current
+        Returns whether napari shows its messages in this window.
+    """
+
+    def __init__(self, window: QMainWindow, is_current: Callable[[], bool]) -> None:
+        super().__init__(window)
+        self._is_current: Callable[[], bool] | None = is_current
+        self.setAutoFillBackground(True)
+        self.setStyleSheet("MessageBoard { border: 1px solid gray }")
+        self._text = WrappedLabel()
+        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        scrolled = QScrollArea()
+        scrolled.setWidgetResizable(True)
+        scrolled.setFrameShape(QFrame.Shape.NoFrame)
+        scrolled.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scrolled.setWidget(self._text)
+        close = QToolButton()
+        close.setText("✕")
+        close.setToolTip("Close the message")
+        close.clicked.connect(self.hide)
+        line = QHBoxLayout(self)
+        line.setContentsMargins(_MARGIN, _MARGIN, _MARGIN, _MARGIN)
+        line.addWidget(scrolled, 1)
+        line.addWidget(close, 0, Qt.AlignmentFlag.AlignTop)
+        self._end = single_shot(_SHOWN_MS, self.hide, self)
+        for widget in (window, window.centralWidget()):
+            if widget is not None:
+                widget.installEventFilter(self)
+        self.hide()
+        notification_manager.notification_ready.connect(self._on_message)
+
+    def text(self) -> str:
+        """Return the messages that are shown; empty without any."""
+        return "" if self.isHidden() else self._text.text()
+
+    def release(self) -> None:
+        """Show nothing any more, and leave the window."""
+        self._is_current = None
+        notification_manager.notification_ready.disconnect(self._on_message)
+        stop_timers(self._end)
+        if isalive(self):  # type: ignore[no-untyped-call]
+            self.hide()
+            self.deleteLater()
+
+    def enterEvent(self, event: QEnterEvent | None) -> None:  # noqa: N802
+        """Let the message stay while it is read."""
+        super().enterEvent(event)
+        self._end.stop()
+
+    def leaveEvent(self, event: QEvent | None) -> None:  # noqa: N802
+        """Let the message go after a while."""
+        super().leaveEvent(event)
+        self._end.start()
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        """Stay in the corner of the canvas or window; pass events on."""
+        window = self._living_window()
+        moves = event is not None and event.type() in _MOVING
+        if moves and window is not None and not self.isHidden():
+            self._place(window)
+        return super().eventFilter(watched, event)
+
+    @ensure_main_thread  # type: ignore[untyped-decorator]
+    def _on_message(self, message: Notification) -> None:
+        window = self._living_window()
+        if self._is_current is None or not self._is_current() or window is None:
+            return
+        if message.severity < get_settings().application.gui_notification_level:
+            return
+        text = str(message.message)
+        if not window.isVisible() or (self.isHidden() and self._is_whole_in_napari(window, text)):
+            return
+        before = f"\n\n{self._text.text()}" if not self.isHidden() else ""
+        text = f"{message.severity.as_icon()} {text}{before}"
+        self._text.setText(text)
+        self._end.start(max(_SHOWN_MS, _MS_PER_CHARACTER * len(text)))
+        self._place(window)
+        self.show()
+        self.raise_()
+
+    def _living_window(self) -> QMainWindow | None:
+        """Return the window; it is not kept, or what lives in it would hold it."""
+        window = self.parentWidget()
+        return window if isinstance(window, QMainWindow) else None
+
+    def _is_whole_in_napari(self, window: QMainWindow, text: str) -> bool:
+        canvas = window.centralWidget()
+        if canvas is None or not canvas.isVisible() or canvas.width() < _WIDTH or "\n" in text:
+            return False
+        return self._text.fontMetrics().horizontalAdvance(text) <= _NAPARIS_TEXT_PX
+
+    def _place(self, window: QMainWindow) -> None:
+        """Lie over napari's own message, or where it would be in a window without a canvas."""
+        width = min(_WIDTH, window.width() - 2 * _MARGIN)
+        beside = width - self.sizeHint().width() + self._text.sizeHint().width()
+        wanted = self._text.heightForWidth(beside) + 4 * _MARGIN
+        height = min(wanted, round(_HIGHEST_SHARE * window.height()))
+        canvas = window.centralWidget()
+        if canvas is not None and canvas.isVisible():
+            corner = canvas.mapTo(window, QPoint(canvas.width(), canvas.height()))
+        else:
+            bar = window.statusBar()
+            corner = QPoint(window.width(), window.height() - (0 if bar is None else bar.height()))
+        left, top = corner.x() - width - _MARGIN, corner.y() - height - _MARGIN
+        self.setGeometry(max(left, _MARGIN), max(top, _MARGIN), width, height)
