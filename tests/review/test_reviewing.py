@@ -274,3 +274,12 @@ def test_another_region_has_verdicts_of_its_own(reviewing):
     session.evaluation = None
     reviewing.refresh()
     assert reviewing.judged is None
+
+
+def test_history_is_empty_where_nothing_is_held_in_memory(tmp_path):
+    reviewing = closing_review(None, tmp_path / "r.sqlite")  # as on a whole slide
+    with reviewing as review:
+        told = []
+        review.changed.connect(lambda: told.append(review.history(*RING)))
+        assert review.history(*RING) == []
+        assert not told

@@ -33,6 +33,7 @@ class NameTable(QWidget):
     """
 
     chosen = Signal(str)
+    clicked = Signal(str)  # also a row that was current before
     filter_left = Signal()  # by Enter or Esc
 
     def __init__(self, title: str, hint: str = "") -> None:
@@ -57,6 +58,7 @@ class NameTable(QWidget):
         self.filter.entered.connect(self._choose_first)
         self.table.row_chosen.connect(lambda row, _column: self._on_row(row))
         self.table.centre_wanted.connect(self._on_row)
+        self.table.clicked.connect(lambda _index: self._on_clicked())
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(SPACING_PX)
@@ -152,6 +154,11 @@ class NameTable(QWidget):
             self.table.select(rows[0])
             self._on_row(rows[0])
             self.filter_left.emit()
+
+    def _on_clicked(self) -> None:
+        row = self.table.selected()
+        if row is not None:
+            self.clicked.emit(self._names[row])
 
     def _on_row(self, row: int) -> None:
         self._marked = self._names[row]

@@ -69,6 +69,7 @@ class PlaceNavigator(QWidget):
         self._progress_row, self.body = QWidget(), QWidget()
         self.above = QVBoxLayout()
         self.places.chosen.connect(self._on_place)
+        self.places.clicked.connect(self._on_clicked)
         self._lay_out()
 
     def place_figures(self, names: Sequence[str]) -> list[Column]:
@@ -154,11 +155,19 @@ class PlaceNavigator(QWidget):
 
     def _on_place(self, name: str) -> None:
         """Choose a place; of a patient the one with the lowest value."""
-        if self.by_patient.isChecked():
-            names = self._of_patient(name)
-            figures = self.place_figures(names)[0].values
-            name = names[0 if np.isnan(figures).all() else int(np.nanargmin(figures))]
-        self.place_chosen.emit(name)
+        self.place_chosen.emit(self._lowest_of(name) if self.by_patient.isChecked() else name)
+
+    def _on_clicked(self, name: str) -> None:
+        """Choose the lowest place of the patient of whom another one is shown."""
+        if self.by_patient.isChecked() and self._patients.get(self._shown or "") == name:
+            lowest = self._lowest_of(name)
+            if lowest != self._shown:
+                self.place_chosen.emit(lowest)
+
+    def _lowest_of(self, patient: str) -> str:
+        names = self._of_patient(patient)
+        figures = self.place_figures(names)[0].values
+        return names[0 if np.isnan(figures).all() else int(np.nanargmin(figures))]
 
     def _place_columns(self, names: Sequence[str], patients: Sequence[str]) -> list[Column]:
         short = [short_name(*each) for each in zip(names, patients, strict=True)]

@@ -343,15 +343,6 @@ def test_panels_that_need_a_region_in_memory_say_what_to_do_instead(desk, wait_u
     wait_until(lambda: "cannot be edited" in parts["Edits"].widget.state.text())
 
 
-def test_the_review_opens_while_an_object_of_a_slide_is_selected(desk, wait_until):
-    desk.show_failure()
-    wait_until(lambda: desk.session.selection is not None)
-    parts = {part.title: part for part in desk.parts}
-    desk.raise_part(parts["Review"])
-    wait_until(lambda: "whole slides" in parts["Review"].widget.object_title.text())
-    desk.session.select(None)
-
-
 @pytest.mark.long
 def test_excluded_areas_are_hatched_near_and_from_afar(desk, zoom_to, wait_until):
     mask = np.zeros(SHAPES[SLIDE], bool)

@@ -38,7 +38,7 @@ from napari_panoptic.viewer.panels.teams.panel import (
     TeamsPanel,
 )
 from tests.support.small_pairs import SCHEME, empty_pair, four_fates
-from tests.viewer.finding import shown_text
+from tests.viewer.finding import click, shown_text
 
 
 def make(qtbot, widget):
@@ -398,6 +398,21 @@ class TestNavigator:
         assert told == ["P2_1", "P1_1"]
         navigator.by_patient.setChecked(False)
         assert places.selected() == "P1_2"
+
+    def test_a_click_on_the_patient_that_is_shown_goes_to_the_lowest_region(self, qtbot, cohort):
+        navigator, told = make(qtbot, Navigator()), []
+        summaries = {(name, "first"): summary(name, "first") for name in ("P1_1", "P1_2", "P2_1")}
+        navigator.show_cohort(cohort, summaries)
+        navigator.place_chosen.connect(told.append)
+        navigator.show_team("first")
+        navigator.show_region("P1_2")
+        navigator.by_patient.setChecked(True)
+        table = navigator.places.table
+        place = table.visualRect(table.model().index(0, 0)).center()
+        for region in ("P1_1", "P1_1"):  # the second click changes nothing
+            click(table.viewport(), place)
+            assert told == ["P1_1"]
+            navigator.show_region(region)
 
     def test_a_region_whose_pq_is_undefined_has_counts(self, qtbot, cohort):
         navigator = make(qtbot, Navigator())
