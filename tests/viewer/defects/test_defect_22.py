@@ -3,6 +3,7 @@
 import gc
 
 import pytest
+from qtpy.compat import isalive
 from qtpy.QtCore import QTimer
 
 from napari_panoptic.viewer.panels.review.files import POLL_MS
@@ -14,7 +15,7 @@ from napari_panoptic.viewer.state.modes import ViewMode
 def test_defect_22_no_timer_of_the_review_outlives_its_cohort(desk):
     def running():
         """Return the running timers that look at the review file."""
-        timers = [thing for thing in gc.get_objects() if isinstance(thing, QTimer)]
+        timers = [each for each in gc.get_objects() if isinstance(each, QTimer) and isalive(each)]
         return [timer for timer in timers if timer.isActive() and timer.interval() == POLL_MS]
 
     assert running()
