@@ -186,7 +186,7 @@ def class_chips(labels: LabelImage | SideOutcomes | None, scheme: ClassScheme) -
 def _chip_text(chip: Chip, is_short: bool) -> str:
     to_text = styles.short_count_text if is_short else styles.count_text
     word = _SHORT_WORDS.get(chip.word, chip.word) if is_short else chip.word
-    return f"{word} {styles.UNDEFINED if chip.count is None else to_text(chip.count)}"
+    return word if chip.count is None else f"{word} {to_text(chip.count)}"
 
 
 def _chip_width(chip: Chip, font: QFont, is_short: bool) -> int:

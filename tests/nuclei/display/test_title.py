@@ -7,7 +7,7 @@ import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.display.cohort_lines import CohortLines
-from napari_panoptic.nuclei.display.title import title_parts, why_no_figures
+from napari_panoptic.nuclei.display.title import threshold_text, title_parts, why_no_figures
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.live.summary import evaluate_cohort_summary
@@ -94,3 +94,15 @@ def test_an_unreadable_image_is_named(folder: Path) -> None:
     session = shown(folder, "Sample-A_1")
     assert why_no_figures(session) is None
     assert "image unreadable" in title_parts(session, (), None)
+
+
+@pytest.mark.parametrize(
+    ("count", "threshold", "text"),
+    [
+        (0, 0.2619671, "no objects below 0.262"),
+        (1, 0.43, "without 1 object below 0.43"),
+        (12, 0.123456, "without 12 objects below 0.1235"),
+    ],
+)
+def test_a_threshold_is_told_in_few_digits(count, threshold, text) -> None:
+    assert threshold_text(count, threshold) == text

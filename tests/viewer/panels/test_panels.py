@@ -468,6 +468,8 @@ class TestStrips:
         assert legend.chips[Side.REFERENCE, "FN"].text() == "FN 1"
         assert legend.chips[Side.PREDICTION, "FP"].text() == "FP 1"
         assert legend.chips[Side.REFERENCE, "ignored"].text() == "ignored 1"
+        legend.show_counts(None, None, None, None)
+        assert legend.chips[Side.REFERENCE, "FN"].text() == "FN"  # nothing to count
 
     def test_counts_of_a_slide_are_shortened_where_they_do_not_fit(self, qtbot):
         legend = make(qtbot, LegendStrip())
