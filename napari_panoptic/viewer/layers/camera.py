@@ -112,6 +112,18 @@ def centre(
     camera.zoom = zoom
 
 
+def drop_border(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
+    """Move the view by the empty border that it shows beside an image of a shape (y, x) in px.
+
+    A border that keeps an object clear of the edge of the canvas stays.
+    """
+    camera = viewer.scene.camera
+    middle = np.array(camera.center[-2:])
+    inside = _within_border(viewer, middle, pixels, shape, float(camera.zoom))
+    if (np.abs(inside - middle) * camera.zoom > CLEAR_ON_SCREEN_PX).any():
+        camera.center = (0.0, float(inside[0]), float(inside[1]))
+
+
 class Follow:
     """Brings one object after another into view, large enough to judge.
 
@@ -208,10 +220,21 @@ def _middle_within(
     An image that is smaller than the canvas is centred. Only where the box would come too near
     to an edge of the canvas, the view goes beyond the border.
     """
-    canvas = canvas_size(viewer) / zoom
     middle, extent = _place(box, pixels)
-    whole_middle, whole = _place((0, 0, *shape), pixels)
-    furthest = np.maximum(whole - canvas, 0) / 2
-    nearest = np.clip(middle, whole_middle - furthest, whole_middle + furthest)
-    clear = np.maximum((canvas - extent) / 2 - CLEAR_ON_SCREEN_PX / zoom, 0)
+    nearest = _within_border(viewer, middle, pixels, shape, zoom)
+    clear = (canvas_size(viewer) / zoom - extent) / 2 - CLEAR_ON_SCREEN_PX / zoom
+    clear = np.maximum(clear, 0)
     return np.clip(nearest, middle - clear, middle + clear)
+
+
+def _within_border(
+    viewer: ViewerModel,
+    middle: NDArray[np.float64],
+    pixels: PixelSize,
+    shape: tuple[int, int],
+    zoom: float,
+) -> NDArray[np.float64]:
+    """Return the middle of the view (y, x) that is nearest to one and shows no empty border."""
+    whole_middle, whole = _place((0, 0, *shape), pixels)
+    furthest = np.maximum(whole - canvas_size(viewer) / zoom, 0) / 2
+    return np.clip(middle, whole_middle - furthest, whole_middle + furthest)

@@ -489,6 +489,8 @@ class TeamGrid:
                 self._scene.come_back()
             if shown.snapshot.region.name == before.region and not before.was_whole:
                 before.restore_camera(viewer)
+                # The canvas may have been smaller then, and have shown no border.
+                camera.drop_border(viewer, shown.snapshot.shape, shown.pixels)
             else:
                 self._scene.fit()
             if before.active is not None and before.active in viewer.layers:

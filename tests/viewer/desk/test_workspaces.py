@@ -13,7 +13,7 @@ from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.nuclei import WORKSPACES
 from napari_panoptic.viewer.desk.workspaces import Arrangement, Column, Stack
 from napari_panoptic.viewer.kit.widgets import is_in_sight
-from napari_panoptic.viewer.layers.camera import canvas_size
+from napari_panoptic.viewer.layers.camera import CLEAR_ON_SCREEN_PX, canvas_size
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.modes import Tool, ToolInHand, ViewMode
 from napari_panoptic.viewer.state.preferences import Queue
@@ -115,6 +115,21 @@ def test_the_next_workspace_leaves_a_zoomed_view_as_it_is(desk, wait_until):
     desk.show_workspace("Review")
     rest(desk, wait_until)
     assert (camera.center, camera.zoom) == before
+
+
+def test_an_object_at_the_border_is_shown_without_empty_border_after_the_teams(desk, wait_until):
+    viewer, scene = desk.viewer, desk.link.scene
+    rows = desk.session.evaluation.outcomes.reference
+    desk.session.select_row(Side.REFERENCE, int(rows.centroid_yx_px[:, 0].argmax()))
+    viewer.scene.camera.zoom *= 4
+    scene.show_object(desk.session.selection)
+    for name in ("Teams", "Review"):
+        desk.show_workspace(name)
+        rest(desk, wait_until)
+    height, _ = canvas_size(viewer) / viewer.scene.camera.zoom
+    beyond = viewer.scene.camera.center[-2] + height / 2 - viewer.layers["image"].extent.world[1][0]
+    assert beyond * viewer.scene.camera.zoom <= CLEAR_ON_SCREEN_PX + 1
+    assert scene.is_object_in_sight(desk.session.selection, canvas_size(viewer))
 
 
 def test_a_selected_object_stays_in_sight_when_the_canvas_becomes_narrower(desk, wait_until):

@@ -49,6 +49,16 @@ def test_a_box_is_shown_as_near_to_the_middle_as_the_border_allows(viewer, box, 
     np.testing.assert_allclose(middle_px(viewer), ((y0 + y1 - 1) / 2, (x0 + x1 - 1) / 2))
 
 
+def test_an_empty_border_is_dropped_unless_it_keeps_an_object_clear_of_the_edge(viewer):
+    viewer.scene.camera.center = (0, 0.5 * (900 - 0.5), 0.5 * 1000)
+    camera.drop_border(viewer, SHAPE, PIXELS)
+    np.testing.assert_allclose(middle_px(viewer), (799.5, 1000))
+    camera.centre(viewer, (960, 900, 1000, 940), PIXELS, within=SHAPE)
+    before = viewer.scene.camera.center
+    camera.drop_border(viewer, SHAPE, PIXELS)
+    assert viewer.scene.camera.center == before
+
+
 def test_an_image_that_is_smaller_than_the_canvas_is_in_the_middle(viewer):
     camera.centre(viewer, (100, 300, 140, 340), PIXELS, within=(300, 2000))
     np.testing.assert_allclose(middle_px(viewer), (149.5, 319.5))
