@@ -29,7 +29,7 @@ class MessageBoard(QFrame):
 
     napari shows one line of a message inside the canvas: cut where the text is long, nowhere
     while a workspace hides the canvas. Messages stay for a time in proportion to their length,
-    and as long as the mouse is over them.
+    and as long as the mouse is over them. The same message is listed once.
 
     Parameters
     ----------
@@ -44,6 +44,7 @@ class MessageBoard(QFrame):
         self._is_current: Callable[[], bool] | None = is_current
         self.setAutoFillBackground(True)
         self.setStyleSheet("MessageBoard { border: 1px solid gray }")
+        self._messages: list[str] = []
         self._text = WrappedLabel()
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         scrolled = QScrollArea()
@@ -107,13 +108,21 @@ class MessageBoard(QFrame):
         text = str(message.message)
         if not window.isVisible() or (self.isHidden() and self._is_whole_in_napari(window, text)):
             return
-        before = f"\n\n{self._text.text()}" if not self.isHidden() else ""
-        text = f"{message.severity.as_icon()} {text}{before}"
+        if self.isHidden():
+            self._messages.clear()
+        self._add(f"{message.severity.as_icon()} {text}")
+        text = "\n\n".join(self._messages)
         self._text.setText(text)
         self._end.start(max(_SHOWN_MS, _MS_PER_CHARACTER * len(text)))
         self._place(window)
         self.show()
         self.raise_()
+
+    def _add(self, text: str) -> None:
+        """Put a message before the others; one that was shown already is not repeated."""
+        if text in self._messages:
+            self._messages.remove(text)
+        self._messages.insert(0, text)
 
     def _living_window(self) -> QMainWindow | None:
         """Return the window; it is not kept, or what lives in it would hold it."""

@@ -78,6 +78,8 @@ def _evaluated(request: ReportRequest, job: Job[CohortReport]) -> Iterator[Cohor
         raise
     if found is not None:
         shutil.rmtree(store.parent, ignore_errors=True)
+        # Computed when first asked for, else by the window, which would stand still.
+        _ = found.aggregation, found.statistics
         yield found
 
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import napari
 import numpy as np
 import pytest
+from napari.settings import get_settings
 from qtpy.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox, QToolButton
@@ -734,3 +735,28 @@ def test_ctrl_and_a_number_show_a_workspace(viewer, desk):
     QTest.keyClick(window, Qt.Key.Key_3, ctrl)
     assert desk.workspace.name == "Inspect"
     desk.set_available("Atypia", True)
+
+
+def whole_texts(table, titles):
+    """List which columns have room for their longest text."""
+    columns = [table.titles().index(title) for title in titles]
+    return [table.columnWidth(k) >= table._needed_px(k) for k in columns]
+
+
+def test_figures_and_outcomes_of_points_and_atypia_are_whole(viewer, desk, wait_until):
+    appearance = get_settings().appearance
+    before, appearance.font_size = appearance.font_size, 12
+    try:
+        viewer.window.resize(1280, 800)
+        shown = {
+            "Inspect": (desk.points.table, ("Status", "Conf", "µm", "x", "y")),
+            "Atypia": (desk.atypia.table, ("True", "Score", "Conf", "Points")),
+        }
+        for name, (table, titles) in shown.items():
+            desk.show_workspace(name)
+            wait_until(lambda: desk.is_arranged and desk.is_settled)
+            wait_until(lambda table=table: len(table.texts()) > 0)
+            assert all(whole_texts(table, titles)), name
+    finally:
+        appearance.font_size = before
+        desk.show_workspace("Inspect")

@@ -63,10 +63,23 @@ def test_messages_follow_the_corner_of_a_smaller_window(board, wait_until):
 
 
 def test_more_than_the_window_holds_is_scrolled(board, wait_until):
-    for _ in range(30):
-        show_error(LONG)
+    for number in range(30):
+        show_error(f"{number}: {LONG}")
     wait_until(lambda: is_in_window(board))
     assert board.text().count(LONG) == 30
+
+
+def test_the_same_message_is_listed_once_and_first(board):
+    for _ in range(3):
+        show_error(LONG)
+    assert board.text().count(LONG) == 1
+    show_warning("Second.")
+    show_error(LONG)
+    assert board.text().count(LONG) == 1
+    assert board.text().index(LONG) < board.text().index("Second.")
+    board.findChild(QToolButton).click()
+    show_error(LONG)
+    assert LONG in board.text()
 
 
 def test_a_message_of_a_thread_is_shown(board, wait_until):

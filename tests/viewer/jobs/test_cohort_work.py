@@ -74,6 +74,13 @@ def same(found, wanted):
     )
 
 
+def test_the_window_has_nothing_left_to_compute(request_, finish):
+    (found,), failed, _ = finish(request_)
+    assert not failed
+    assert {"aggregation", "statistics"} <= vars(found).keys()
+    assert "pq" in found.statistics
+
+
 @pytest.mark.long
 def test_it_goes_on_where_another_stopped_and_leaves_nothing(request_, finish, taken_over, cache):
     kept = leave_some(request_)

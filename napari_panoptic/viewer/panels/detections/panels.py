@@ -172,7 +172,13 @@ class PointTable(QWidget):
         xy = np.concatenate([reference.xy_px, prediction.xy_px])
         self.table.show_rows(
             (
-                Column("Side", "Annotated, or detected by the team.", side, width=70, is_text=True),
+                Column(
+                    "Side",
+                    "Annotated, or detected by the team.",
+                    side,
+                    is_text=True,
+                    stretch=True,  # cut before the outcome is
+                ),
                 Column(
                     "Id",
                     "Line in the file.",
