@@ -27,6 +27,7 @@ DENSITY_AREA = 10_000.0
 OD_PER_STAIN = 6.0
 """Decadic optical density of 1 in scikit-image's stain channels, which take logarithms to 1e-6."""
 TOUCHING, APART = "yes", "no"
+_HULLS_AT_ONCE = 20
 _STRIP_PX = 2**22
 _CHORDS = 64
 
@@ -368,9 +369,14 @@ def _hull_areas(labels: LabelImage) -> NDArray[np.float64]:
             corners.append(found.yx + np.array([dy, dx], np.int32))
     owner = np.concatenate(objects)
     order = np.argsort(owner, kind="stable")
-    points = np.concatenate(corners)[order].astype(np.float64)
-    hulls = shapely.convex_hull(shapely.multipoints(points, indices=owner[order]))
-    areas: NDArray[np.float64] = shapely.area(hulls)
+    owner, points = owner[order], np.concatenate(corners)[order].astype(np.float64)
+    areas = np.full(len(labels), np.nan)
+    # Few at a time: shapely makes points without letting other threads run, such as a window's.
+    for first in range(0, len(labels), _HULLS_AT_ONCE):
+        begin, end = np.searchsorted(owner, (first, first + _HULLS_AT_ONCE))
+        hulls = shapely.multipoints(points[begin:end], indices=owner[begin:end] - first)
+        found_areas = shapely.area(shapely.convex_hull(hulls))
+        areas[first : first + len(found_areas)] = found_areas
     return areas
 
 

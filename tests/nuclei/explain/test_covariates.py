@@ -196,3 +196,11 @@ def test_values_become_numbers_or_words() -> None:
     assert as_covariate(np.array([True, False])).tolist() == ["yes", "no"]
     assert np.isnan(as_covariate(np.array([np.inf, 1.0]))[0])
     assert as_covariate(np.array([1, 2], np.int8)).dtype == np.float64
+
+
+def test_hulls_of_many_objects_are_those_of_each(monkeypatch) -> None:
+    labels = side_of(blobs(n=60)).labels
+    assert len(labels) > covariates._HULLS_AT_ONCE
+    found = covariates._hull_areas(labels)
+    monkeypatch.setattr(covariates, "_HULLS_AT_ONCE", 1000)
+    assert found.tolist() == covariates._hull_areas(labels).tolist()

@@ -688,6 +688,9 @@ class TestGroups:
         if groups.value.groups:
             groups.panel.show_groups(replace(groups.value, groups=()))
         assert shown_text(groups.panel.hint) == groups_panel.NO_GROUPS
+        # True before and after the button was pressed; which regions, only Failures lists.
+        assert "Failures, grouped by cause" in groups_panel.NO_GROUPS
+        assert "press" not in groups_panel.NO_GROUPS
         assert groups.panel.headline.isHidden()
 
 

@@ -40,7 +40,8 @@ EMPTY = (
     "no prediction of this team: choose another region or team."
 )
 NO_GROUPS = (
-    "No splits, mergers or duplicates here. Choose another region, or press “Over the cohort”."
+    "No splits, mergers or duplicates in this region. “Over the cohort” counts them in all "
+    "regions; the panel Failures, grouped by cause, leads to them."
 )
 _ALL = "all kinds"
 
