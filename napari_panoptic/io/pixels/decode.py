@@ -243,7 +243,7 @@ def undecodable(path: Path, what: str, error: Exception) -> UnreadableFileError:
     if isinstance(error, (IndexError, AttributeError)):
         # The message describes the decoder, not the file.
         reason = "a part that the format requires is missing"
-    # Python's message on an expression that is not a value contains an address in memory.
+    # Python's message about an expression that is not a literal contains a memory address.
     reason = re.sub(r":? *<[^<>]* object at 0x[0-9A-Fa-f]+>", "", reason)
     # Decoders quote the file, which may not be text.
     reason = visible(reason)

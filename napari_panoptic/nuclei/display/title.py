@@ -87,11 +87,10 @@ def why_no_figures(session: Session) -> str | None:
 def threshold_text(count: int, threshold: float) -> str:
     """Describe how many objects are left out for their score.
 
-    A threshold of many digits, such as a point of a curve, is rounded to four.
+    The threshold is rounded to four digits: a point on a curve can have many more.
     """
-    if count == 0:
-        return f"no objects below {threshold:.4g}"
-    return f"without {counted(count, 'object', write=count_text)} below {threshold:.4g}"
+    left_out = f"without {counted(count, 'object', write=count_text)}" if count else "no objects"
+    return f"{left_out} below {threshold:.4g}"
 
 
 def region_notes(session: Session, snapshot: RegionSnapshot) -> list[Finding]:

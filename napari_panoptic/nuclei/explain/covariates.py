@@ -371,7 +371,7 @@ def _hull_areas(labels: LabelImage) -> NDArray[np.float64]:
     order = np.argsort(owner, kind="stable")
     owner, points = owner[order], np.concatenate(corners)[order].astype(np.float64)
     areas = np.full(len(labels), np.nan)
-    # Few at a time: shapely makes points without letting other threads run, such as a window's.
+    # A few at a time: shapely holds the GIL while it makes points, which would block a window.
     for first in range(0, len(labels), _HULLS_AT_ONCE):
         begin, end = np.searchsorted(owner, (first, first + _HULLS_AT_ONCE))
         hulls = shapely.multipoints(points[begin:end], indices=owner[begin:end] - first)

@@ -136,7 +136,7 @@ def rank_lines(table: ProtocolTable, teams: Sequence[str]) -> Plot:
 
 
 def _protocol_label(name: str) -> str:
-    """Return a short name: what is corrected, without the name of the challenge before it."""
+    """Return a short name: the corrections, without the challenge's name before them."""
     corrected = name.removeprefix(f"{CHALLENGE_PROTOCOL}+")
     return label(name if corrected == name else f"… +{corrected}", 48)
 

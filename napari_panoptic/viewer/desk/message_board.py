@@ -1,4 +1,4 @@
-"""Napari's messages in whole, where napari's own place for them is hidden or too small."""
+"""Shows messages in full where napari truncates or hides them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _WIDTH, _MARGIN = 520, 8
 _HIGHEST_SHARE = 0.6
 """Of the window; a longer text is scrolled."""
 _NAPARIS_TEXT_PX = 280
-"""Room for one line in napari's notifications, which cut the rest."""
+"""Room for one line in napari's notifications, which truncate the rest."""
 _SHOWN_MS, _MS_PER_CHARACTER = 4000, 60
 _MOVING = (QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.Hide)
 
 
 class MessageBoard(QFrame):
-    """Messages that napari cannot show in whole, newest first, over the corner of the canvas.
+    """Messages that napari cannot show in full, newest first, over the corner of the canvas.
 
-    napari shows one line of a message inside the canvas: cut where the text is long, nowhere
-    while a workspace hides the canvas. Messages stay for a time in proportion to their length,
-    and as long as the mouse is over them. The same message is listed once.
+    napari shows one line of a message inside the canvas. It truncates a long text, and shows
+    nothing while a workspace hides the canvas. Messages stay for a time proportional to their
+    length, and as long as the mouse is over them. The same message is listed once.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class MessageBoard(QFrame):
         self._end.stop()
 
     def leaveEvent(self, event: QEvent | None) -> None:  # noqa: N802
-        """Let the message go after a while."""
+        """Hide the message after a while."""
         super().leaveEvent(event)
         self._end.start()
 
@@ -106,7 +106,7 @@ class MessageBoard(QFrame):
         if message.severity < get_settings().application.gui_notification_level:
             return
         text = str(message.message)
-        if not window.isVisible() or (self.isHidden() and self._is_whole_in_napari(window, text)):
+        if not window.isVisible() or (self.isHidden() and self._is_shown_by_napari(window, text)):
             return
         if self.isHidden():
             self._messages.clear()
@@ -129,14 +129,14 @@ class MessageBoard(QFrame):
         window = self.parentWidget()
         return window if isinstance(window, QMainWindow) else None
 
-    def _is_whole_in_napari(self, window: QMainWindow, text: str) -> bool:
+    def _is_shown_by_napari(self, window: QMainWindow, text: str) -> bool:
         canvas = window.centralWidget()
         if canvas is None or not canvas.isVisible() or canvas.width() < _WIDTH or "\n" in text:
             return False
         return self._text.fontMetrics().horizontalAdvance(text) <= _NAPARIS_TEXT_PX
 
     def _place(self, window: QMainWindow) -> None:
-        """Lie over napari's own message, or where it would be in a window without a canvas."""
+        """Cover napari's own message; without a canvas, take the corner of the window."""
         width = min(_WIDTH, window.width() - 2 * _MARGIN)
         beside = width - self.sizeHint().width() + self._text.sizeHint().width()
         wanted = self._text.heightForWidth(beside) + 4 * _MARGIN

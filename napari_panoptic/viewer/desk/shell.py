@@ -141,7 +141,7 @@ class DeskShell(ABC):
         self._guard: CloseGuard | None = None
         self._fonts: DockFonts | None = None
         self.messages: MessageBoard | None = None
-        """What napari's own messages cut or hide; None unless the desk is built."""
+        """Shows what napari's own messages truncate or hide; None unless the desk is built."""
         self._shown: Workspace | None = None
         self._unbind_workspaces: Callable[[], None] = lambda: None
         self._is_closed = False

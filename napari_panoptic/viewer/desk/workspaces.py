@@ -338,7 +338,7 @@ class Arranger(QObject):
             dock.hide()
 
     def _on_seen(self, seen: bool) -> None:
-        """Let a dock behind a tab be low; Qt keeps the least height that it had in sight."""
+        """Let a hidden dock shrink: Qt keeps the minimum height that it had while visible."""
         dock = self.sender()
         if not seen and isinstance(dock, QDockWidget):
             dock.setMinimumHeight(0)

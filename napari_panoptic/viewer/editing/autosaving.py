@@ -129,8 +129,8 @@ class Autosaver:
     def _do(self, task: Callable[[], None]) -> None:
         try:
             self._tasks.append(self._pool.submit(task))
-        except RuntimeError:  # the interpreter shuts down: pools accept no tasks any more
-            with suppress(OSError):  # no window is left to report it
+        except RuntimeError:  # at interpreter shutdown, pools accept no more tasks
+            with suppress(OSError):  # no window is left that could report it
                 task()
 
     def _problem(self) -> str:

@@ -78,7 +78,7 @@ def _evaluated(request: ReportRequest, job: Job[CohortReport]) -> Iterator[Cohor
         raise
     if found is not None:
         shutil.rmtree(store.parent, ignore_errors=True)
-        # Computed when first asked for, else by the window, which would stand still.
+        # These are computed on first access. In the window's thread they would block it.
         _ = found.aggregation, found.statistics
         yield found
 

@@ -114,7 +114,7 @@ DETECTION_LIST_KEYS: tuple[Shortcut, ...] = (
     Shortcut("Down", "the line below"),
     *SORT_KEYS,
 )
-"""Keys of the lists of the desk of detections."""
+"""Keys of the lists on the detections desk."""
 
 RATED_KEYS: tuple[Shortcut, ...] = (
     Shortcut("j", "next case", "next_case"),

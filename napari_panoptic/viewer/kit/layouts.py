@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtGui import QShowEvent
-from qtpy.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QScrollArea,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QToolButton, QVBoxLayout, QWidget
 from superqt import QFlowLayout
 
 from napari_panoptic.viewer.kit.array_table import ArrayTable
@@ -134,7 +127,7 @@ class Section(QWidget):
         self._rows.addWidget(widget)
 
     def add_beside_title(self, widget: QWidget) -> None:
-        """Add a widget beside the title; it stays in sight where the section is folded."""
+        """Add a widget beside the title; it stays visible while the section is folded."""
         self._heading.addWidget(widget, 1)
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 LEAST_WIDTH_PX = 240
 """A panel that is narrower than this shows a plot in part."""
 DPI = 88
-"""So that words of 7.5 pt can be read beside letters of 9 pt, and most plots fit 400 px."""
+"""For a window with a 9 pt font: labels of 7.5 pt can be read, and most plots fit 400 px."""
 DPI_PT, MOST_ENLARGED = 9.0, 1.35
-"""The size of the window's letters for which DPI is, and how far larger ones enlarge a plot's."""
+"""The font size (pt) that DPI is meant for, and the largest factor for larger fonts."""
 LEAST_SCALE = 0.7
 DRAWING = Lock()
 """Held while a worker draws: matplotlib does not promise that two threads may draw at once."""

@@ -14,7 +14,7 @@ from napari_panoptic.viewer.kit.napari_private import moved_once
 MARGIN = 0.02
 """Empty border around a region that fills the canvas, as a share of the canvas."""
 FITTED_SHARE = 0.8
-"""A region that is whole in sight and covers more of the canvas, in one direction, fills it."""
+"""A region that is visible as a whole and covers more of one direction fills the canvas."""
 SMALL_SHARE, COMFORTABLE_SHARE = 0.05, 0.1
 """Centring zooms in on an object below the first share of the canvas, to the second."""
 SMALLEST_ON_SCREEN_PX, AIM_ON_SCREEN_PX = 64, 80
@@ -113,7 +113,7 @@ def centre(
 
 
 def drop_border(viewer: ViewerModel, shape: tuple[int, int], pixels: PixelSize) -> None:
-    """Move the view by the empty border that it shows beside an image of a shape (y, x) in px.
+    """Move the view so that it shows no empty border beside an image of a shape (y, x) in px.
 
     A border that keeps an object clear of the edge of the canvas stays.
     """

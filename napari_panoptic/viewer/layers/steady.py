@@ -1,4 +1,4 @@
-"""The view when the canvas gets another size, as with another workspace."""
+"""Keeps the view when the canvas changes its size, for example with another workspace."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Fitted(Protocol):
 
 
 class SteadyView:
-    """Keeps in sight what was in sight when the canvas changes its size.
+    """Keeps in view what was in view before the canvas changed its size.
 
-    What filled the canvas as a whole fills it again. Elsewhere the camera moves only if `keep`
+    A region that filled the canvas fills it again. Otherwise the camera moves only if `keep`
     moves it.
 
     Parameters

@@ -39,7 +39,7 @@ _MARGINS_PX = 24
 """Around picture and text, and between them."""
 _UNBROKEN = str.maketrans(" \N{THIN SPACE}", "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}")
 LONGEST_IN_ONE_LINE = 24
-"""Letters of a value that is not broken into lines."""
+"""Most characters of a value that stays on one line."""
 ROOM = 1.5
 """Least width of the picture in the image, in widths of the object."""
 WIDE_PX, LOW_PX = 460, 360
@@ -216,7 +216,7 @@ class ObjectCard(ScrollPanel):
 
 
 def _kept_together(value: Sentence) -> Sentence:
-    """Return a value whose short words stay in one line: the label reserves the room for it."""
+    """Return a value whose short parts stay on one line: the label reserves room for them."""
     return tuple(
         part.translate(_UNBROKEN)
         if isinstance(part, str) and len(part) <= LONGEST_IN_ONE_LINE

@@ -123,7 +123,7 @@ _ICON_WIDTHS: Mapping[Side, float] = {Side.REFERENCE: 3.5, Side.PREDICTION: 1.6}
 _SHORT_WORDS = {str(status): word for status, word in styles.SHORT_STATUS_WORDS.items()}
 _ICON_PX, _CHIP_PADDING_PX = 18, 7
 SMALL_PT = 9
-"""Size of the counts where the legend has no room for larger ones."""
+"""Font size of the counts where larger ones do not fit the legend."""
 _SIDE_MEANINGS: Mapping[Side, str] = {
     Side.REFERENCE: "The annotation, drawn with thick outlines.",
     Side.PREDICTION: "The team's objects, drawn with thin outlines.",
@@ -310,7 +310,7 @@ class LegendStrip(QWidget):
         self._fit_all()
 
     def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
-        """Follow napari's font size, which comes with another style."""
+        """Follow napari's font size, which changes with the style."""
         super().changeEvent(event)
         if event is not None and event.type() == QEvent.Type.StyleChange:
             self._fit_all()

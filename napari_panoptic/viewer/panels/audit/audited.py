@@ -60,7 +60,7 @@ _SIDE_WORDS = {str(Side.REFERENCE): "ref.", str(Side.PREDICTION): "pred."}
 def object_columns(
     part: pd.DataFrame, first: AmbiguousPolicy, second: AmbiguousPolicy
 ) -> list[Column]:
-    """Return what is shown of objects under two policies; the tooltip of a row has the reasons."""
+    """Return the columns of objects under two policies; tooltips of a row state the reasons."""
     words = SETTING_WORDS[first], SETTING_WORDS[second]
     reasons = [
         "; ".join(

@@ -96,9 +96,9 @@ class AuditPanel(ListPanel):
         self.show_audit(None)
 
     @property
-    def policies(self) -> tuple[str, str]:
+    def policies(self) -> tuple[AmbiguousPolicy, AmbiguousPolicy]:
         """The two policies that are compared."""
-        return str(self.first.choice), str(self.second.choice)
+        return self.first.choice, self.second.choice
 
     @property
     def listed(self) -> Listed:
@@ -154,12 +154,8 @@ class AuditPanel(ListPanel):
             self.table.select(row)
         self._show_sentence(row)
 
-    def _chosen(self) -> tuple[AmbiguousPolicy, AmbiguousPolicy]:
-        first, second = self.policies
-        return AmbiguousPolicy(first), AmbiguousPolicy(second)
-
     def _policy_words(self) -> tuple[str, str]:
-        first, second = self._chosen()
+        first, second = self.policies
         return SETTING_WORDS[first], SETTING_WORDS[second]
 
     def _show_headline(self, audited: Audited) -> None:
@@ -186,9 +182,9 @@ class AuditPanel(ListPanel):
     def _fill_effect(self, audited: Audited) -> None:
         header = [
             Cell("Class", "Classes that change; the last line is the region."),
-            Cell("ΔTP", "Change of the TP from the first policy to the second."),
-            Cell("ΔFP", f"Change of the FP. {_PQ_COUNTS}"),
-            Cell("ΔFN", f"Change of the FN. {_PQ_COUNTS}"),
+            Cell("ΔTP", "Change in TP from the first policy to the second."),
+            Cell("ΔFP", f"Change in FP. {_PQ_COUNTS}"),
+            Cell("ΔFN", f"Change in FN. {_PQ_COUNTS}"),
             Cell("PQ", "Panoptic quality under the second policy."),
             Cell("ΔPQ", "PQ under the second policy minus that under the first."),
         ]
@@ -231,7 +227,7 @@ class AuditPanel(ListPanel):
                 (Side(side), int(row))
                 for side, row in zip(part["side"], audited.rows[places], strict=True)
             ]
-            self.table.show_rows(object_columns(part, *self._chosen()))
+            self.table.show_rows(object_columns(part, *self.policies))
         is_empty = not self._shown
         self.table.setVisible(not is_empty)
         self.hint.setVisible(is_empty)
@@ -304,7 +300,7 @@ def _policy_menu(which: str) -> ChoiceBox:
         ],
         f"The {which} policy. Open the menu and rest on a policy to read what it does.",
     )
-    # In letters of 12 points Qt reserves too little room for the longest name.
+    # In a 12 pt font, Qt reserves too little room for the longest name.
     menu.setMinimumContentsLength(max(len(SETTING_WORDS[policy]) for policy in AmbiguousPolicy))
     return menu
 

@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 from psygnal import Signal
 from qtpy.QtCore import QAbstractTableModel, QEvent, QModelIndex, QPoint, Qt
-from qtpy.QtGui import (
-    QGuiApplication,
-    QKeyEvent,
-    QKeySequence,
-    QMouseEvent,
-    QResizeEvent,
-)
+from qtpy.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QMouseEvent, QResizeEvent
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QPushButton,
@@ -372,7 +366,7 @@ class ObjectTable(QWidget):
         return is_done
 
     def set_in_sight(self, in_sight: bool) -> None:
-        """Need no height behind another tab, where it would be taken from other panels."""
+        """Need no height behind another tab, or the panels in sight would lose it."""
         self._is_in_sight = in_sight
         self._fit_height()
 

@@ -393,7 +393,7 @@ class ReviewPanel(ScrollPanel):
         self.goes_on.toggled.connect(lambda on: self.goes_on_changed.emit(on))
 
     def _show_heading(self) -> None:
-        """Show the field of the name while there is none or the section is open, else the name."""
+        """Show the name, or its field if the section is open or the name is missing."""
         is_open = self.settings.fold.isChecked() or not self._reviewer
         # A field that is hidden while one types in it would lose what is typed.
         self.name.setVisible(is_open or self.name.hasFocus())
