@@ -52,14 +52,14 @@ class MessageBoard(QFrame):
         scrolled.setFrameShape(QFrame.Shape.NoFrame)
         scrolled.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scrolled.setWidget(self._text)
-        close = QToolButton()
-        close.setText("✕")
-        close.setToolTip("Close the message")
-        close.clicked.connect(self.hide)
+        self._close = QToolButton()
+        self._close.setText("✕")
+        self._close.setToolTip("Close the message")
+        self._close.clicked.connect(self.hide)
         line = QHBoxLayout(self)
         line.setContentsMargins(_MARGIN, _MARGIN, _MARGIN, _MARGIN)
         line.addWidget(scrolled, 1)
-        line.addWidget(close, 0, Qt.AlignmentFlag.AlignTop)
+        line.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
         self._end = single_shot(_SHOWN_MS, self.hide, self)
         for widget in (window, window.centralWidget()):
             if widget is not None:
@@ -110,7 +110,7 @@ class MessageBoard(QFrame):
             return
         if self.isHidden():
             self._messages.clear()
-        self._add(f"{message.severity.as_icon()} {text}")
+        self._add(f"{message.severity.value.capitalize()}: {text}")
         text = "\n\n".join(self._messages)
         self._text.setText(text)
         self._end.start(max(_SHOWN_MS, _MS_PER_CHARACTER * len(text)))
@@ -138,7 +138,7 @@ class MessageBoard(QFrame):
     def _place(self, window: QMainWindow) -> None:
         """Cover napari's own message; without a canvas, take the corner of the window."""
         width = min(_WIDTH, window.width() - 2 * _MARGIN)
-        beside = width - self.sizeHint().width() + self._text.sizeHint().width()
+        beside = width - self._close.sizeHint().width() - 5 * _MARGIN
         wanted = self._text.heightForWidth(beside) + 4 * _MARGIN
         height = min(wanted, round(_HIGHEST_SHARE * window.height()))
         canvas = window.centralWidget()

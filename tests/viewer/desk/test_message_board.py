@@ -6,7 +6,7 @@ import pytest
 from napari.settings import get_settings
 from napari.utils.notifications import notification_manager
 from qtpy.QtCore import QCoreApplication, QEvent, QRect
-from qtpy.QtWidgets import QMainWindow, QToolButton, QWidget
+from qtpy.QtWidgets import QMainWindow, QScrollArea, QToolButton, QWidget
 
 from napari_panoptic.viewer.desk.message_board import MessageBoard
 from napari_panoptic.viewer.desk.nuclei import desk_of
@@ -33,8 +33,10 @@ def is_in_window(board):
 
 
 def is_whole(board):
-    label = board.findChild(WrappedLabel)
-    return is_in_window(board) and label.height() >= label.heightForWidth(label.width())
+    label, area = board.findChild(WrappedLabel), board.findChild(QScrollArea)
+    is_scrolled = area.verticalScrollBar().isVisible()
+    has_room = label.height() >= label.heightForWidth(label.width())
+    return is_in_window(board) and has_room and not is_scrolled
 
 
 def test_a_short_message_is_left_to_napari_where_its_canvas_is_shown(board):
@@ -58,7 +60,7 @@ def test_messages_do_not_replace_each_other(board, wait_until):
 
 def test_messages_follow_the_corner_of_a_smaller_window(board, wait_until):
     show_error(LONG)
-    board.parentWidget().resize(500, 300)
+    board.parentWidget().resize(500, 400)
     wait_until(lambda: is_whole(board))
 
 
