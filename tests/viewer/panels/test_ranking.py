@@ -305,6 +305,16 @@ class TestRoom:
         qtbot.waitUntil(lambda: all(is_in_sight(widget) for widget in shown))
         assert len(panel.plots_in_sight()) == (1 if size[0] < 1000 else 2)
 
+    def test_patients_get_their_share_also_before_the_first_layout(self, qtbot):
+        panel = RankingPanel()
+        qtbot.addWidget(panel)
+        panel._arrange()  # as in a dock that was never shown
+        panel.resize(890, 620)
+        panel._arrange()
+        panel.show()
+        qtbot.waitUntil(lambda: is_in_sight(panel.patients))
+        assert panel.patients.width() > panel.width() / 2
+
     @pytest.mark.parametrize(("width", "are_low"), [(890, True), (1130, False)])
     def test_plots_stand_beside_the_patients_where_tables_need_the_width(
         self, qtbot, width, are_low

@@ -459,9 +459,8 @@ def _share_out(splitter: QSplitter, shares: Sequence[int]) -> None:
     """Divide the room of a splitter, now and when it is resized."""
     for number, share in enumerate(shares):
         splitter.setStretchFactor(number, share)
-    is_row = splitter.orientation() == Qt.Orientation.Horizontal
-    whole = splitter.width() if is_row else splitter.height()
-    splitter.setSizes([share * whole // sum(shares) for share in shares])
+    # Qt scales sizes to the room that there is, which is not known before the first layout.
+    splitter.setSizes([1000 * share for share in shares])
 
 
 def going_on(done: int, total: int) -> str:
