@@ -40,7 +40,7 @@ from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, EXPORT_OBJECTS, panel_shortcut
 from napari_panoptic.viewer.kit.layouts import Curtain
 from napari_panoptic.viewer.kit.napari_private import focus_canvas, window_check
-from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
+from napari_panoptic.viewer.kit.shown import errors_shown, show_error, show_info, show_warning
 from napari_panoptic.viewer.kit.widgets import is_in_sight, show_in_front
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.slide_view import SlideView
@@ -698,10 +698,11 @@ class Link:
         )
 
     def _show_selection(self, selection: Selection | None) -> None:
-        self.scene.emphasise(selection)
+        with errors_shown():  # napari's canvas may fail: all others learn what is selected
+            self.scene.emphasise(selection)
+            if selection is not None:
+                self.scene.show_object(selection, only_if_hidden=not self.slides.is_far)
         self._panels.objects.select(None if selection is None else (selection.side, selection.row))
-        if selection is not None:
-            self.scene.show_object(selection, only_if_hidden=not self.slides.is_far)
         facts = self._facts()
         why = None if facts is not None else why_no_figures(self._session)
         if why is None:

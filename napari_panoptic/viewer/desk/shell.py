@@ -34,7 +34,11 @@ from napari_panoptic.viewer.desk.workspace_bar import WorkspaceBar
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Arranger, Workspace
 from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.keys import workspace_shortcut
-from napari_panoptic.viewer.kit.napari_private import free_textures_in_own_context, unwrapped
+from napari_panoptic.viewer.kit.napari_private import (
+    free_textures_in_own_context,
+    release_old_cells,
+    unwrapped,
+)
 from napari_panoptic.viewer.kit.questions import CloseGuard
 from napari_panoptic.viewer.kit.shown import NOTIFICATIONS, OpeningReport
 from napari_panoptic.viewer.layers.owned import remove_owned
@@ -130,6 +134,7 @@ class DeskShell(ABC):
     def __init__(self, viewer: Any) -> None:
         self._viewer = unwrapped(viewer)
         free_textures_in_own_context(self._viewer)
+        release_old_cells(self._viewer)
         self._before = WindowBefore(self._viewer)
         self.state = DeskState.restored(PREFERENCES)
         self.companions: list[object] = []

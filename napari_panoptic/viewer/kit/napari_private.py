@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 from napari.layers import Labels, Layer, Shapes
 from napari.utils.colormaps import CyclicLabelColormap
+from napari.utils.events import disconnect_events
 from numpy.typing import NDArray
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
@@ -27,6 +28,7 @@ DrawContour = Callable[[NDArray[Any], tuple[slice, ...]], NDArray[Any]]
 _CROSS = "destroyOnClose"
 _LAYER_LIST, _LAYER_CONTROLS = "layer list", "layer controls"
 _FREE_TEXTURES = "_clean_and_update_scenegraph"
+_UPDATE_GRID = "_init_or_update_grid"
 _TABLE = "texture2D_values"
 _TABLE_SHAPE = (256, 256, 4)
 
@@ -129,6 +131,24 @@ def free_textures_in_own_context(viewer: Any) -> None:
         setattr(canvas, _FREE_TEXTURES, _in_own_context(flush))
 
 
+def release_old_cells(viewer: Any) -> None:
+    """Disconnect the cameras of a grid's former cells; repeated calls do nothing.
+
+    When a grid gets another shape, napari 0.9 takes the cameras of its cells out of their scenes,
+    but leaves them connected. Whatever keeps one alive, such as the traceback of an earlier error,
+    makes every later move of a 3-D camera fail. Fallback: napari's own behaviour.
+
+    Parameters
+    ----------
+    viewer
+        A viewer with a window.
+    """
+    canvas = type(_canvas(viewer))
+    update = getattr(canvas, _UPDATE_GRID, None)
+    if update is not None and not hasattr(update, "__wrapped__"):
+        setattr(canvas, _UPDATE_GRID, _releasing_old_cells(update))
+
+
 def _canvas(viewer: Any) -> Any | None:
     window = getattr(viewer, "window", None)
     return getattr(getattr(window, "_qt_viewer", None), "canvas", None)
@@ -152,6 +172,20 @@ def _in_own_context(flush: Any) -> Any:
         return flush(canvas)
 
     return flush_in_own_context
+
+
+def _releasing_old_cells(update: Any) -> Any:
+    @wraps(update)
+    def update_and_release(canvas: Any) -> Any:
+        before = list(getattr(canvas, "grid_cameras", ()))
+        result = update(canvas)
+        for camera in before:
+            if camera not in canvas.grid_cameras:
+                disconnect_events(canvas.viewer.dims.events, camera)
+                disconnect_events(canvas.viewer.scene.camera.events, camera)
+        return result
+
+    return update_and_release
 
 
 # --- layers ----------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ look like a part of the program. What is shown of a file goes through `shown`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from napari.utils import notifications
@@ -48,6 +50,15 @@ def show_warning(text: str) -> None:
 def show_info(text: str) -> None:
     """Inform by napari's notifications."""
     notifications.show_info(shown(text))
+
+
+@contextmanager
+def errors_shown() -> Iterator[None]:
+    """Show any error of a view as napari shows its own, so that the other views go on."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - napari reports it, with its traceback
+        notifications.notification_manager.receive_error(type(error), error, error.__traceback__)
 
 
 class RichLabel(QLabel):

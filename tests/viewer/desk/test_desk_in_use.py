@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from napari.utils.notifications import notification_manager
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
@@ -175,6 +176,27 @@ class TestSelecting:
         desk.session.select_row(Side.REFERENCE, row)
         corner = on_canvas(viewer, -0.5, -0.5)
         assert max(corner.x(), corner.y()) <= 48
+
+    def test_an_error_of_the_canvas_does_not_keep_a_selection_from_the_panels(self, desk, viewer):
+        heard, errors, events = [], [], viewer.scene.camera.events
+        desk.session.selection_changed.connect(heard.append)
+        notification_manager.notification_ready.connect(errors.append)
+
+        def fail():
+            raise RuntimeError("not a child of the scene")
+
+        viewer.scene.camera.zoom = 40
+        viewer.scene.camera.center = (0, -500, -500)
+        events.center.connect(fail)
+        try:
+            desk.session.select_row(Side.REFERENCE, 0)
+        finally:
+            events.center.disconnect(fail)
+            notification_manager.notification_ready.disconnect(errors.append)
+            desk.session.selection_changed.disconnect(heard.append)
+        assert heard == [desk.session.selection]
+        assert desk.session.selection is not None
+        assert [note.message for note in errors] == ["not a child of the scene"]
 
     def test_a_team_whose_eye_is_open_can_be_clicked(self, desk, viewer, canvas):
         other = "merger"

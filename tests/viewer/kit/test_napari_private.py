@@ -124,6 +124,24 @@ class TestCanvas:
             viewer.scene.camera.zoom = 3.0
         assert viewer.scene.camera.zoom == 3.0
 
+    def test_cameras_of_former_cells_hear_no_more_of_the_camera(self, viewer):
+        canvas = private._canvas(viewer)
+        assert callable(getattr(type(canvas), private._UPDATE_GRID))
+        private.release_old_cells(viewer)
+        corrected = getattr(type(canvas), private._UPDATE_GRID)
+        private.release_old_cells(viewer)
+        assert getattr(type(canvas), private._UPDATE_GRID) is corrected
+        for _ in range(2):
+            viewer.add_layer(Labels(np.ones((20, 20), np.uint16)))
+        viewer.dims.ndisplay = 3
+        viewer.canvas.grid.enabled = True
+        kept = list(canvas.grid_cameras)  # as the traceback of an earlier error keeps them
+        viewer.add_layer(Labels(np.ones((20, 20), np.uint16)))
+        assert not set(kept) & set(canvas.grid_cameras)
+        viewer.scene.camera.center = (0, 6, 5)
+        assert viewer.scene.camera.center == (0, 6, 5)
+        private.release_old_cells(ViewerModel())
+
     @pytest.mark.long
     def test_textures_are_freed_in_the_canvas_that_owns_them(self, viewer, monkeypatch):
         canvas = private._canvas(viewer)
