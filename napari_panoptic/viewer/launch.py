@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +14,7 @@ import napari
 from napari.settings import get_settings
 from npe2 import PluginManager
 from qtpy.compat import isalive
-from qtpy.QtCore import QCoreApplication, QEventLoop
+from qtpy.QtCore import QCoreApplication, QEventLoop, QThreadPool
 from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.common.errors import PanopticError, checked_name
@@ -30,7 +33,11 @@ PREFERRED_SIZE = (1600, 1000)
 FIRST_REGION_S = 0.3
 """How long a window waits for its first region before it is painted without one."""
 PATIENCE_S = 300.0
-"""How long a picture may take before something must be wrong."""
+"""How long the workers may rest before a picture is given up."""
+WORKED_S = 1.0
+"""Processor time within `PATIENCE_S` from which workers do not rest."""
+CLOSING_S = 3.0
+"""How long jobs get to end when the window is closed."""
 REPAINT_S = 0.5
 """How long the canvas gets to draw what was set last."""
 
@@ -83,16 +90,20 @@ def run_view(
     with _painted_once(viewer):
         viewer.window.resize(*_window_size())
         desk = _filled(viewer, opened, region, ahead)
-    if not _is_open(viewer):
-        return 0
-    if screenshot is None or desk is None:
-        napari.run()
-        return 0
+    status = 1
     try:
-        _take_picture(viewer, desk, screenshot)
+        if screenshot is None or desk is None:
+            if _is_open(viewer):
+                napari.run()
+        elif _is_open(viewer):
+            try:
+                _take_picture(viewer, desk, screenshot)
+            finally:
+                viewer.close()
+        status = 0
     finally:
-        viewer.close()
-    return 0
+        _end_jobs(status)
+    return status
 
 
 def show_folder(folder: Path, keep: object = None) -> napari.Viewer:
@@ -186,6 +197,33 @@ def _plugins_found_once() -> Iterator[None]:
         del manager.discover
 
 
+def _end_jobs(status: int) -> None:
+    """Wait a moment for jobs; one that hangs must not keep a process without a window.
+
+    Closing the window cancels all jobs, but none ends in the middle of a read. Qt waits for them
+    when the process ends, and a job that reports to objects that are gone aborts it.
+
+    Parameters
+    ----------
+    status
+        Exit status of the process, if jobs are left.
+    """
+    pool = QThreadPool.globalInstance()
+    if pool is None:
+        return
+    pool.clear()
+    _process_events(lambda: pool.activeThreadCount() == 0, CLOSING_S)
+    if pool.activeThreadCount():
+        atexit.register(_leave, status)
+
+
+def _leave(status: int) -> None:
+    """End the process at once, without its threads."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 def _window_size() -> tuple[int, int]:
     screen = QApplication.primaryScreen()
     if screen is None:
@@ -195,11 +233,14 @@ def _window_size() -> tuple[int, int]:
 
 
 def _take_picture(viewer: napari.Viewer, desk: AnyDesk, path: Path) -> None:
-    _process_events(lambda: desk.is_settled, PATIENCE_S)
+    worked, before = _worker_s(), -WORKED_S
+    while not desk.is_settled and worked - before >= WORKED_S:
+        _process_events(lambda: desk.is_settled, PATIENCE_S)
+        worked, before = _worker_s(), worked
     if not desk.is_settled:
         raise PanopticError(
-            f"the cohort was not loaded within {PATIENCE_S:.0f} s; open it without a screenshot "
-            "to see how far it comes"
+            f"the cohort was not loaded, and nothing has happened for {PATIENCE_S:.0f} s; open it "
+            "without a screenshot to see how far it comes"
         )
     desk.show_failure()
     _process_events(lambda: False, REPAINT_S)
@@ -210,6 +251,11 @@ def _take_picture(viewer: napari.Viewer, desk: AnyDesk, path: Path) -> None:
             f"the picture cannot be saved: {error.strerror or error}; choose another place",
             path=path,
         ) from error
+
+
+def _worker_s() -> float:
+    """Return the processor time of all threads but this one, in seconds."""
+    return time.process_time() - time.thread_time()
 
 
 def _process_events(done: Callable[[], bool], seconds: float) -> None:

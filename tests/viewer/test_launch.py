@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from threading import Event
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -52,6 +53,70 @@ def test_a_picture_shows_coloured_objects_and_filled_docks(sample_folder, tmp_pa
     for colour in STATUS_COLOURS.values():
         near = np.abs(pixels - colour).max(axis=-1) <= 12
         assert near.sum() > 10, f"nothing is drawn in {colour}"
+
+
+HANGING_READ = """
+import sys, time
+from napari_panoptic.cli.main import main
+from napari_panoptic.viewer import launch
+from napari_panoptic.viewer.jobs import region_work
+
+launch.PATIENCE_S, launch.CLOSING_S = 0.5, 0.1
+region_work.load_in_steps = lambda *_args, **_options: time.sleep(600)
+launch._being_read = lambda *_: None
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.long
+def test_a_read_that_hangs_ends_in_a_message_and_keeps_no_process(sample_folder, tmp_path):
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            HANGING_READ,
+            "view",
+            sample_folder,
+            "--screenshot",
+            tmp_path / "p.png",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=sandbox(tmp_path / "around"),
+    )
+    assert done.returncode == 1, done.stderr
+    assert "nothing has happened for" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_picture_is_waited_for_while_there_is_progress(monkeypatch, tmp_path):
+    """A region that takes longer than a window is patient, but is being computed meanwhile."""
+    monkeypatch.setattr(launch, "PATIENCE_S", 0.01)
+    work = iter(range(100))
+    monkeypatch.setattr(launch, "_worker_s", lambda: next(work) * launch.WORKED_S)
+    checks = iter(range(60))
+    pictures = []
+    viewer = SimpleNamespace(screenshot=lambda path, **_: pictures.append(path))
+    desk = SlowDesk(lambda: next(checks, 60) == 60)
+    launch._take_picture(viewer, desk, tmp_path / "p.png")
+    assert pictures == [str(tmp_path / "p.png")]
+    assert desk.failures_shown == 1
+
+
+class SlowDesk:
+    """A desk that is settled in the end."""
+
+    def __init__(self, has_settled):
+        self._has_settled, self.failures_shown = has_settled, 0
+
+    @property
+    def is_settled(self):
+        return self._has_settled()
+
+    def show_failure(self):
+        self.failures_shown += 1
 
 
 def test_an_unknown_region_is_refused_before_a_window_opens(sample_folder, tmp_path):
