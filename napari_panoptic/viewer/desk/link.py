@@ -172,6 +172,7 @@ class Link:
             return
         self._request(region=region)
         if self.loader.is_busy:
+            self._panels.title.show_message(READING)
             self._say_when_empty(READING)
             self._preparing.start()
 
@@ -703,6 +704,10 @@ class Link:
             if selection is not None:
                 self.scene.show_object(selection, only_if_hidden=not self.slides.is_far)
         self._panels.objects.select(None if selection is None else (selection.side, selection.row))
+        self.show_selected()
+
+    def show_selected(self) -> None:
+        """Name the selected object above the image, in place of any message."""
         facts = self._facts()
         why = None if facts is not None else why_no_figures(self._session)
         if why is None:

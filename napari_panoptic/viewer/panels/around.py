@@ -114,6 +114,9 @@ class DeskLink(Protocol):
     ) -> None:
         """Show a region, and an object in it, with the outlines of other teams."""
 
+    def show_selected(self) -> None:
+        """Name the selected object above the image, in place of any message."""
+
     def follow_selected(self) -> None:
         """Bring the selected object into view, unless the user turned this off."""
 

@@ -11,6 +11,7 @@ from qtpy.QtGui import QDropEvent
 from qtpy.QtWidgets import QToolButton
 
 from napari_panoptic.viewer import opening
+from napari_panoptic.viewer.desk.link import READING
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.start import StartPanel
 from napari_panoptic.viewer.panels.strips import NOTHING_OPEN, NOTHING_SELECTED
@@ -130,7 +131,9 @@ def test_an_empty_desk_keeps_its_ways_to_begin(
     assert panel.isVisible()
     assert desk.panels.title.selected.text() == NOTHING_OPEN
     panel.continue_button.click()
-    wait_until(lambda: desk.session is not None and desk.is_settled)
+    wait_until(lambda: desk.session is not None)
+    assert desk.panels.title.selected.text() == READING
+    wait_until(lambda: desk.is_settled)
     assert desk.panels.title.selected.text() == NOTHING_SELECTED
     buttons["Failures"].click()
     assert desk.workspace.name == "Failures"

@@ -18,6 +18,7 @@ from qtpy.QtWidgets import QFileDialog, QLabel
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.display.object_rows import SIDES, ObjectFilter
+from napari_panoptic.nuclei.display.styles import UNDEFINED
 from napari_panoptic.nuclei.values.vocabulary import (
     CAUSES,
     STATUS_CODE,
@@ -774,6 +775,8 @@ class TestAdjudication:
         panel.end_adjudication.click()
         assert panel.adjudication_text() == ""
         assert part.reviewing.judged.records == {}  # Hedy has no own verdict
+        assert UNDEFINED not in panel.region_progress.text()
+        assert going_on.ALL_DECIDED not in desk.panels.title.selected.text()
         assert [len(stored(desk, name)) for name in ("Ada", "Grace", "Hedy")] == [4, 4, 0]
 
     def test_the_agreement_is_written(

@@ -152,7 +152,9 @@ class GoingOn:
     def allow(self) -> None:
         """Take verdicts on the chosen objects again."""
         self._judged_last = ()
-        self._panel.show_end("")
+        if self._panel.verdicts.end_text():
+            self._panel.show_end("")
+            self._link.show_selected()  # in place of the end of the queue
 
     def follow_selection(self) -> None:
         """Take verdicts on another object than the last one."""

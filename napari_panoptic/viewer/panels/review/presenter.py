@@ -315,6 +315,8 @@ class ReviewPresenter(Presenter[ReviewPanel]):
         self._restart()
         if self._adjudicating.is_on:
             self._going_on.go_to_disagreement(self._adjudicating.following(None))
+        else:
+            self.refresh()
 
     def _on_goes_on(self, wanted: bool) -> None:
         PREFERENCES.goes_on = wanted
