@@ -72,7 +72,10 @@ def kernels(name: str, source: Path) -> Extension:
 
 setup(
     ext_modules=[
-        *(kernels(f"napari_panoptic.kernels.{path.stem}", path) for path in sorted(FOLDER.glob("*.pyx"))),
+        *(
+            kernels(f"napari_panoptic.kernels.{path.stem}", path)
+            for path in sorted(FOLDER.glob("*.pyx"))
+        ),
         kernels(SHARED, FOLDER / "_shared.c"),
     ],
     cmdclass={"build_ext": BuildKernels, "build_py": BuildModules},

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from napari_panoptic.kernels.jit import compiled
 from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial import cKDTree
@@ -34,7 +35,6 @@ from benchmarks.live import strokes
 from napari_panoptic.io.formats.labels.colour_coded import ColourCodedMask, restore
 from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.kernels.restore import classify
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
 from napari_panoptic.nuclei.distances import KnownDistances, pair_distances

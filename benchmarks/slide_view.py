@@ -23,13 +23,13 @@ from unittest.mock import patch
 import napari
 import numpy as np
 import tifffile
+from napari_panoptic.kernels.jit import compiled
 from numpy.typing import NDArray
 from qtpy.QtWidgets import QApplication
 
 from benchmarks.cases import CLASSES
 from benchmarks.windows import PATIENCE_S, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 

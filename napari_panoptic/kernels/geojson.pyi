@@ -7,8 +7,7 @@ CUT_OFF: int
 DEPTH: int
 INSIDE: int
 ARMED: int
-LIST_CUT_OFF: int
-DEPTH: int
+LIST_DEPTH: int
 ELEMENTS: int
 
 def split_features(

@@ -89,7 +89,7 @@ def provenance(findings: Iterable[Finding], inputs: Mapping[str, str]) -> dict[s
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that affect the figures."""
-    packages = ("napari-panoptic", "numpy", "scipy", "scikit-image", "numba", "pandas")
+    packages = ("napari-panoptic", "numpy", "scipy", "scikit-image", "pandas")
     readers = ("tifffile", "openslide-python", "openslide-bin")
     found = {name: version(name) for name in (*packages, *readers)}
     return {"python": platform.python_version(), **found}

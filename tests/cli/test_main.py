@@ -758,7 +758,7 @@ def test_help_imports_nothing_that_takes_long() -> None:
     assert "evaluate" in done.stdout
     imported = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
     assert "argparse" in imported
-    slow = {"numpy", "numba", "scipy", "pandas", "matplotlib", "tifffile"}
+    slow = {"numpy", "scipy", "pandas", "matplotlib", "tifffile"}
     window = {"napari", "qtpy", "PyQt6", "PySide6", "vispy", "magicgui", "superqt"}
     assert not imported & (slow | window)
 

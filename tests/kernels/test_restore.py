@@ -9,8 +9,8 @@ from scipy import ndimage
 from skimage.measure import label
 from skimage.morphology import dilation, disk
 
-from napari_panoptic.kernels import threads as _threads
 from napari_panoptic.kernels import restore as kernels
+from napari_panoptic.kernels import threads as _threads
 
 
 @pytest.fixture(autouse=True)
