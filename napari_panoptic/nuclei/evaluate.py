@@ -106,8 +106,9 @@ class Evaluation(Generic[PairT]):
     def tidied(self: Evaluation[LabelPair]) -> Evaluation[LabelPair]:
         """Return the evaluation with the rows of the outcomes in its pair and table.
 
-        They differ only after an edit that erased an object, or drew one with a lower id than
-        others: then the pixels are copied and counted again. Else nothing is copied.
+        They differ only after an edit that erased an object or drew one with a lower id than
+        others, and where predictions of low score are left out, which keep their pixels: then the
+        pixels are copied and counted again. Else nothing is copied.
         """
         pair = self.pair
         if all(
@@ -119,6 +120,12 @@ class Evaluation(Generic[PairT]):
         ):
             return self
         pair = pair.tidied()
+        outcomes = self.outcomes
+        pair = replace(
+            pair,
+            reference=pair.reference.only(np.isin(pair.reference.ids, outcomes.reference.ids)),
+            prediction=pair.prediction.only(np.isin(pair.prediction.ids, outcomes.prediction.ids)),
+        )
         return replace(self, pair=pair, table=overlap_table(pair), distances=KnownDistances.none())
 
 

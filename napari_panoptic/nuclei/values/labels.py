@@ -246,6 +246,23 @@ class LabelImage:
             original_ids=self.original_ids[rows],
         )
 
+    def only(self, kept: NDArray[np.bool_]) -> LabelImage:
+        """Return the objects of some rows (bool, n); the pixels of others become background."""
+        if kept.all():
+            return self
+        lookup = np.zeros(len(self) + 1, np.int32)
+        lookup[1:][kept] = np.arange(1, np.count_nonzero(kept) + 1, dtype=np.int32)
+        return replace(
+            self,
+            index=lookup[self.index],
+            ids=self.ids[kept],
+            class_index=self.class_index[kept],
+            original_ids=self.original_ids[kept],
+            class_masks={},
+            planes=tuple(lookup[plane] for plane in self.planes),
+            otherwise=None,
+        )
+
     @classmethod
     def empty(cls, shape: tuple[int, int], class_names: Sequence[str]) -> LabelImage:
         """Make a label image without objects."""
