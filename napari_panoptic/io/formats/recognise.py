@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -12,13 +13,18 @@ _SNIFFED_BYTES = 1 << 16
 _JSON_MARKS: tuple[tuple[tuple[bytes, ...], Source], ...] = (
     ((b'"nuc"',), Source.HOVERNET),
     ((b'"FeatureCollection"',), Source.GEOJSON),
+    ((b'"Feature"',), Source.GEOJSON),
     ((b'"wsi_metadata"',), Source.CELLVIT),
     ((b'"type_map"', b'"cells"'), Source.CELLVIT),
+    ((b'"cells"', b'"contour"'), Source.CELLVIT),
     ((b'"elements"',), Source.DSA),
     ((b'"image_id"', b'"category_id"'), Source.COCO_INSTANCES),
     ((b'"images"', b'"categories"'), Source.COCO_INSTANCES),
+    ((b'"images"', b'"file_name"'), Source.COCO_INSTANCES),
+    ((b'"contour"', b'"centroid"'), Source.HOVERNET),  # the nuclei alone, without "nuc"
+    ((b'"geometry"', b'"coordinates"'), Source.GEOJSON),
 )
-"""Words of which all stand at the beginning of a file, the most specific first."""
+"""Words of which all stand at the beginning or end of a file, the most specific first."""
 _FOREIGN_JSON: tuple[tuple[tuple[bytes, ...], str], ...] = (
     ((b'"shapes"', b'"imagePath"'), "a labelme file; export COCO with labelme2coco"),
     ((b'"_via_img_metadata"',), "a project of the VGG Image Annotator; export it as COCO"),
@@ -31,6 +37,15 @@ _FOREIGN_JSON: tuple[tuple[tuple[bytes, ...], str], ...] = (
     ((b'"createTimestamp"', b'"uri"', b'"images"'), "a QuPath project; export GeoJSON from it"),
     ((b'"Multiple points"',), "points of grand-challenge.org in mm; save them as x,y in px (CSV)"),
     ((b'"Multiple polygons"',), "polygons of grand-challenge.org in mm; save GeoJSON in px"),
+    (
+        (b'"stability_score"', b'"predicted_iou"'),
+        "masks of Segment Anything (SAM); save them as a label image (TIFF, PNG, NPY)",
+    ),
+    (
+        (b'"cell_masks"', b'"cell_type"'),
+        "cells of Histoplus, in px of tiles; save them as GeoJSON in px of the image",
+    ),
+    ((b'"annotation"', b'"name_ndx"'), "an ADE20K annotation; export it as COCO"),
     ((b'"Multiple 2D bounding boxes"',), "boxes of grand-challenge.org, which outline no nucleus"),
     (
         (b'"segments_info"',),
@@ -44,6 +59,7 @@ _BOXES = (
 _FOREIGN_XML: tuple[tuple[bytes, str], ...] = (
     (b"<ndpviewstate", "an NDP.view annotation (.ndpa); export GeoJSON through QuPath"),
     (b"<annotations>\n  <version>", "a CVAT file; export it as COCO"),
+    (b"<polygon>", "a LabelMe file; export COCO, or label images"),
     (b"<bndbox>", "a Pascal VOC file of boxes, which outline no nucleus; export outlines"),
     (b"<TrackMate", "a TrackMate file; export a label image (Actions > Export label image)"),
     (b"<classname>plugins.kernel.roi", "ROIs of Icy; save a label image, or ROIs as .roi"),
@@ -82,6 +98,10 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"%PDF", "a PDF; export label images or GeoJSON"),
 )
 """First bytes of files whose names may say something else."""
+_ZARR_NAMES = (b".zarray", b".zgroup", b"zarr.json")
+_ZIPPED_ZARR = "a zipped Zarr; unpack it into a folder whose name ends in .zarr"
+_HOVERNEXT = re.compile(rb'\s*\{\s*"\d+"\s*:\s*\[\s*\d+\s*,\s*\[[-\d.e+,\s]+\]\s*\]')
+"""``class_inst.json``: a class and a centre for each id."""
 _DICOM = "a DICOM file without objects that are read; export GeoJSON or label images"
 _SLIDERUNNER_TABLE = b"Annotations_coordinates"
 _QUPATH_COLUMNS = re.compile(rb"Centroid X (\xc2?\xb5m|px)")
@@ -89,9 +109,11 @@ _YOLO = re.compile(rb"\d+( [01](\.\d+)?){4,}\s")
 
 
 def json_source(path: Path) -> Source | None:
-    """Return the format of a JSON file with objects, by its beginning; None if unknown."""
-    start = _start(path)
-    return next((form for marks, form in _JSON_MARKS if all(m in start for m in marks)), None)
+    """Return the format of a JSON file with objects, by its ends; None if unknown."""
+    ends = _ends(path)
+    if re.fullmatch(rb"(\xef\xbb\xbf)?\s*\[\s*\]\s*", ends):
+        return Source.GEOJSON  # QuPath's, of no objects
+    return next((form for marks, form in _JSON_MARKS if all(m in ends for m in marks)), None)
 
 
 def xml_source(path: Path) -> Source | None:
@@ -117,7 +139,10 @@ def foreign_tool(path: Path) -> str | None:
         return _SLIDE if dicom_class(path) == SLIDE else _DICOM
     start = _start(path)
     if name.endswith(".json"):
-        return _foreign_json(start)
+        return _foreign_json(_ends(path))
+    if name.endswith(".zip"):
+        ends = _ends(path)
+        return _ZIPPED_ZARR if any(mark in ends for mark in _ZARR_NAMES) else None
     if name.endswith(".xml"):
         start = start.replace(b"\r", b"")
         return next((what for mark, what in _FOREIGN_XML if mark in start), None)
@@ -152,6 +177,11 @@ def _foreign_json(start: bytes) -> str | None:
     # Of an annotation with a segmentation, the beginning may have been cut at its box.
     if start.count(b'"bbox"') > 1 and b'"category_id"' in start and b'"segment' not in start:
         return _BOXES
+    if _HOVERNEXT.match(start):
+        return (
+            "classes and centres of HoVer-NeXt, without outlines; its label image is pinst_pp.zip: "
+            "unpack that into a folder whose name ends in .zarr"
+        )
     return next((w for marks, w in _FOREIGN_JSON if all(m in start for m in marks)), None)
 
 
@@ -173,3 +203,12 @@ def _without_comments(text: bytes) -> bytes:
 def _start(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(_SNIFFED_BYTES)
+
+
+def _ends(path: Path) -> bytes:
+    """Return the beginning of a file and its end: in COCO, a list of images may come first."""
+    with path.open("rb") as file:
+        start = file.read(_SNIFFED_BYTES)
+        rest = file.seek(0, os.SEEK_END) - len(start)
+        file.seek(-min(rest, _SNIFFED_BYTES), os.SEEK_END)
+        return start + file.read()
