@@ -456,7 +456,7 @@ class _Fit:
         return group if self.misfit(of_team, is_prediction=True) else of_team
 
     def misfit(self, group: Group, *, is_prediction: bool = False) -> str | None:
-        """Say which files a pattern does not find, finds twice or finds beside its own, if any."""
+        """Describe the files that a pattern does not find, finds twice or finds beside its own."""
         matches = list(Pattern(group.pattern).files(self._listing))
         lost = sorted(set(group.files.values()) - {match.path for match in matches})
         places: dict[tuple[str, ...], list[Path]] = defaultdict(list)
