@@ -190,6 +190,24 @@ def test_overlays_of_consep_are_no_images(tmp_path: Path, run: Run) -> None:
     assert len(cohort.predictions) == 3
 
 
+def test_masks_of_nucls_in_colour_are_no_images(tmp_path: Path, run: Run) -> None:
+    table = "group,type,coords_x,coords_y\n"
+    table += 'tumor,polyline,"2,8,8,2","2,2,6,6"\nlymphocyte,polyline,"12,16,16","12,12,16"\n'
+    for name in ("p1_a", "p2_a"):
+        for folder in ("mask", "rgb", "visualization"):
+            picture(tmp_path / folder / f"{name}.png")
+        for folder in ("csv_annotation", "model"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / f"{name}.csv").write_text(table)
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert "2 images: rgb/{region}.png" in out
+    assert "format nucls" in out
+    cohort = open_cohort(tmp_path)
+    assert cohort.scheme.names == ("tumor", "lymphocyte")
+    assert cohort.team_names == ("model",)
+
+
 def test_overlays_beside_images_are_to_be_moved(tmp_path: Path, run: Run) -> None:
     for region in ("a", "b"):
         picture(tmp_path / "images" / f"{region}.png")

@@ -401,7 +401,12 @@ def _reference_rank(group: Group) -> int | None:
 
 
 def _scan(listing: Listing, groups: list[Group], reference: str | None) -> Scan:
-    images = max((g for g in groups if g.kind == IMAGE), key=lambda g: len(g.files), default=None)
+    # A colour image can be a mask in a form that is not read, as in NuCLS.
+    images = max(
+        (group for group in groups if group.kind == IMAGE),
+        key=lambda group: (_reference_rank(group) is None, len(group.files)),
+        default=None,
+    )
     masks = [g for g in groups if g.kind != IMAGE]
     regions = images.regions if images is not None else set()
     masks = [_with_affixes(group, regions) for group in masks]

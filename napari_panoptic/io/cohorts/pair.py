@@ -114,8 +114,8 @@ def format_of(path: Path) -> Source:
     raise UnreadableFileError(
         "expected a label image (TIFF, PNG, NPY, NPZ, OME-Zarr) or outlines (GeoJSON, ImageScope "
         "or ASAP XML, HALO, HoVer-Net, CellViT, COCO or DSA JSON, HoVer-Net .mat, ImageJ ROIs, "
-        "Cellpose outlines, TIAToolbox .db, DICOM annotations), found a file with the ending "
-        f"'{path.suffix}'{content}. Convert it to one of these",
+        "Cellpose outlines, TIAToolbox .db, DICOM annotations, CSV of napari or NuCLS), "
+        f"found a file with the ending '{path.suffix}'{content}. Convert it to one of these",
         path=path,
     )
 

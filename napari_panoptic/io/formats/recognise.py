@@ -1,4 +1,4 @@
-"""Which program wrote a JSON, XML or DICOM file, and what to do with files that no format reads."""
+"""Which program wrote a file, by its content, and what to do with files that no format reads."""
 
 from __future__ import annotations
 
@@ -51,6 +51,10 @@ _FOREIGN_JSON: tuple[tuple[tuple[bytes, ...], str], ...] = (
         (b'"segments_info"',),
         "a COCO panoptic JSON, whose masks are in a folder beside it; open the folder of both",
     ),
+)
+_TABLE_MARKS = (
+    ((b"shape-type", b"vertex-index", b"axis-0"), Source.NAPARI_SHAPES),
+    ((b"coords_x", b"coords_y", b"type"), Source.NUCLS),
 )
 _BOXES = (
     "boxes in COCO's layout (as of MIDOG), which outline no nucleus; open them as a cohort of "
@@ -127,6 +131,12 @@ def xml_source(path: Path) -> Source | None:
     return Source.HALO if is_halo else form
 
 
+def table_source(path: Path) -> Source | None:
+    """Return the format of a table with outlines, by its first line; None if unknown."""
+    names = _start(path).partition(b"\n")[0]
+    return next((form for words, form in _TABLE_MARKS if all(w in names for w in words)), None)
+
+
 def foreign_tool(path: Path) -> str | None:
     """Describe a file of a known program that no format reads, and what to do; None if unknown."""
     name = path.name.casefold()
@@ -162,9 +172,10 @@ def dicom_source(path: Path) -> Source | None:
 
 
 def source_of(path: Path) -> Source | None:
-    """Return the format of a JSON, XML or DICOM file with objects by its beginning, or None."""
+    """Return the format of a JSON, XML, CSV or DICOM file with objects, or None."""
     kinds = {
         ".json": json_source,
+        ".csv": table_source,
         ".xml": xml_source,
         ".annotations": xml_source,
         ".dcm": dicom_source,

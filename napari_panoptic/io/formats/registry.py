@@ -44,6 +44,8 @@ from napari_panoptic.io.formats.polygons import (
     imagej_rois,
     imagescope,
     imagescope_edits,
+    napari_shapes,
+    nucls,
 )
 from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
 from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
@@ -211,6 +213,19 @@ BUILT_IN = (
         shape=dicom_seg.files_shape,
         companions=tables_beside,
         endings=(".seg.dcm",),
+    ),
+    polygon_format(
+        name=Source.NAPARI_SHAPES,
+        title="Shapes of napari (CSV)",
+        endings=(".shapes.csv",),
+        read=napari_shapes.read_objects,
+    ),
+    polygon_format(
+        name=Source.NUCLS,
+        title="NuCLS table",
+        endings=(".nucls.csv",),
+        read=nucls.read_objects,
+        vertices=Vertices.PIXEL_CENTRES,
     ),
 )
 """The formats of this package; if files of several exist, the first is read."""

@@ -222,6 +222,8 @@ class Source(str):
     CELLPOSE_OUTLINES: ClassVar[Source]  # contours in text files of Cellpose
     DICOM_ANN: ClassVar[Source]  # DICOM Microscopy Bulk Simple Annotations
     DICOM_SEG: ClassVar[Source]  # DICOM Segmentations
+    NAPARI_SHAPES: ClassVar[Source]  # the CSV of a Shapes layer of napari
+    NUCLS: ClassVar[Source]  # tables of NuCLS
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -244,6 +246,8 @@ Source.DSA = Source("dsa")
 Source.CELLPOSE_OUTLINES = Source("cellpose-outlines")
 Source.DICOM_ANN = Source("dicom-ann")
 Source.DICOM_SEG = Source("dicom-seg")
+Source.NAPARI_SHAPES = Source("napari-shapes")
+Source.NUCLS = Source("nucls")
 
 
 class Vertices(StrEnum):

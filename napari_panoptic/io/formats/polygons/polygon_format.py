@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -58,7 +59,8 @@ Outline = (
     tuple[Sequence[ArrayLike], Any, int | None] | tuple[Sequence[ArrayLike], Any, int | None, float]
 )
 """The rings of an object, x and y in px, filled together by the even-odd rule; its class, a name or
-a number as in `napari_panoptic.io.formats.class_numbers`, or `EXCLUDED`; its id, or None for its
+a number as in `napari_panoptic.io.formats.class_numbers`, a tuple of names of which the first known
+one counts, or `EXCLUDED`; its id, or None for its
 running number; and perhaps the score of a model."""
 
 
@@ -87,7 +89,8 @@ def polygon_format(
     read
         Yields the objects of a file, see `Outline`; with ``items``, it is called with the file
         and the key of a region, None for the only one. A `ValueError`, `LookupError`,
-        `TypeError`, `AttributeError`, `OverflowError` or `OSError` of it refuses the file.
+        `TypeError`, `AttributeError`, `OverflowError`, `OSError` or `csv.Error` of it refuses the
+        file.
     vertices
         What whole-number vertices run through.
     """
@@ -114,7 +117,8 @@ def polygon_format(
                 score = float(more[0]) if more else math.nan
                 number = len(objects) + 1 if id_ is None else id_ if id_ <= LARGEST_ID else 0
                 named = (scheme.ambiguous or "Ambiguous") if value is EXCLUDED else value
-                objects.add(points, objects.numbers.of(named), id_=number, score=score)
+                find = objects.named if isinstance(named, tuple) else objects.numbers.of
+                objects.add(points, find(named), id_=number, score=score)
         except (
             ValueError,
             LookupError,
@@ -122,6 +126,7 @@ def polygon_format(
             AttributeError,
             OverflowError,
             OSError,
+            csv.Error,
         ) as error:
             raise UnreadableFileError(
                 f"expected {title}, found a file that cannot be read ({error}); export it again",
