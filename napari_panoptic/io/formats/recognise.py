@@ -35,7 +35,11 @@ _FOREIGN_JSON: tuple[tuple[tuple[bytes, ...], str], ...] = (
     ((b'"classTitle"', b'"geometryType"'), "a Supervisely file; export it as COCO"),
     ((b'"schema_ref"', b'"slots"'), "a V7 Darwin file; export it as COCO"),
     ((b'"createTimestamp"', b'"uri"', b'"images"'), "a QuPath project; export GeoJSON from it"),
-    ((b'"Multiple points"',), "points of grand-challenge.org in mm; save them as x,y in px (CSV)"),
+    (
+        (b'"Multiple points"',),
+        "points of grand-challenge.org, which outline no nucleus; open them as a cohort of "
+        'detections (task = "detections" in cohort.toml)',
+    ),
     ((b'"Multiple polygons"',), "polygons of grand-challenge.org in mm; save GeoJSON in px"),
     (
         (b'"stability_score"', b'"predicted_iou"'),

@@ -117,8 +117,10 @@ def polygon_format(
                 score = float(more[0]) if more else math.nan
                 number = len(objects) + 1 if id_ is None else id_ if id_ <= LARGEST_ID else 0
                 named = (scheme.ambiguous or "Ambiguous") if value is EXCLUDED else value
-                find = objects.named if isinstance(named, tuple) else objects.numbers.of
-                objects.add(points, find(named), id_=number, score=score)
+                known = (
+                    objects.named(named) if isinstance(named, tuple) else objects.numbers.of(named)
+                )
+                objects.add(points, known, id_=number, score=score)
         except (
             ValueError,
             LookupError,
