@@ -20,6 +20,7 @@ from napari_panoptic.io.formats.labels.label_images import (
 )
 from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.labels.ome_zarr import label_classes
+from napari_panoptic.io.formats.polygons.tiatoolbox_zarr import holds_contours
 from napari_panoptic.io.formats.recognise import foreign_tool, source_of
 from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.images.slides import probe_image
@@ -89,6 +90,8 @@ def format_of(path: Path) -> Source:
     if not name.endswith(".zarr"):
         check_file(path, "a file with objects")
         _refuse_foreign(path)
+    elif is_zarr(path) and holds_contours(path):
+        return Source.TIATOOLBOX_ZARR
     elif is_zarr(path) and not has_labels(path):
         raise UnreadableFileError(
             "expected a label image, found an OME-Zarr image without labels; give it as the image",

@@ -46,6 +46,7 @@ from napari_panoptic.io.formats.polygons import (
     imagescope_edits,
     napari_shapes,
     nucls,
+    tiatoolbox_zarr,
 )
 from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
 from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
@@ -225,6 +226,13 @@ BUILT_IN = (
         title="NuCLS table",
         endings=(".nucls.csv",),
         read=nucls.read_objects,
+        vertices=Vertices.PIXEL_CENTRES,
+    ),
+    polygon_format(
+        name=Source.TIATOOLBOX_ZARR,
+        title="TIAToolbox Zarr",
+        endings=(".tiatoolbox.zarr",),
+        read=tiatoolbox_zarr.read_objects,
         vertices=Vertices.PIXEL_CENTRES,
     ),
 )

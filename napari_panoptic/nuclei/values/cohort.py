@@ -224,6 +224,7 @@ class Source(str):
     DICOM_SEG: ClassVar[Source]  # DICOM Segmentations
     NAPARI_SHAPES: ClassVar[Source]  # the CSV of a Shapes layer of napari
     NUCLS: ClassVar[Source]  # tables of NuCLS
+    TIATOOLBOX_ZARR: ClassVar[Source]  # contours in Zarr, as TIAToolbox 2 writes them
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -248,6 +249,7 @@ Source.DICOM_ANN = Source("dicom-ann")
 Source.DICOM_SEG = Source("dicom-seg")
 Source.NAPARI_SHAPES = Source("napari-shapes")
 Source.NUCLS = Source("nucls")
+Source.TIATOOLBOX_ZARR = Source("tiatoolbox-zarr")
 
 
 class Vertices(StrEnum):

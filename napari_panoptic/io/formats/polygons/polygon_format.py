@@ -40,6 +40,7 @@ from napari_panoptic.io.formats.polygons.rasterize import (
     polygon_tiles,
     rasterize_polygons,
 )
+from napari_panoptic.io.pixels.label_windows import is_zarr
 from napari_panoptic.nuclei.values.cohort import (
     UNSTATED,
     ClassScheme,
@@ -103,7 +104,8 @@ def polygon_format(
         rules: OutlineRules = UNSTATED,  # noqa: ARG001 - the format decides
         item: str | None = None,
     ) -> PolygonFile:
-        check_file(path, title)
+        if not is_zarr(path):
+            check_file(path, title)
         objects = Collector(
             path, scheme, renumbered="the ids of the objects do not ascend: they were renumbered"
         )
