@@ -388,7 +388,9 @@ def _joined(same: Sequence[Group], level: int) -> Group:
 def _reference_rank(group: Group) -> int | None:
     """Return how clearly the names of a group point to an annotation: 0 is clearest."""
     fixed = [part for part in group.folder if not part.startswith("{")]
-    text = "/".join((*fixed, *group.affixes)).casefold()
+    folders = group.ending.rpartition("/")[0]
+    text = "/".join((*fixed, *group.affixes, folders)).casefold()
+    text = text.replace("_cp_masks", "")  # Cellpose's, which is a prediction
     words = re.split(r"[^a-z]+", text)
     return next(
         (
@@ -409,7 +411,7 @@ def _scan(listing: Listing, groups: list[Group], reference: str | None) -> Scan:
     )
     masks = [g for g in groups if g.kind != IMAGE]
     regions = images.regions if images is not None else set()
-    masks = [_with_affixes(group, regions) for group in masks]
+    masks = [_with_affixes(_per_nucleus(group, regions), regions) for group in masks]
     chosen, why = _reference(masks, reference)
     predictions = tuple(group for group in masks if group is not chosen)
     if chosen is not None and images is None:
@@ -488,6 +490,21 @@ class _Fit:
                     f"own, or write the cohort.toml yourself (docs/cohorts.md)"
                 )
         return None
+
+
+def _per_nucleus(group: Group, regions: set[str]) -> Group:
+    """Take folders that are named as the regions, with a mask for each nucleus, for one each."""
+    names = {folders.split("/")[0] for folders, _ in group.files}
+    is_one_each = group.kind == Source.LABELS and "{patient}" in group.folder
+    if not is_one_each or not names & regions or group.regions & regions:
+        return group
+    files: dict[tuple[str, str], Path] = {}
+    for (folders, _), path in group.files.items():
+        name, _, others = folders.partition("/")
+        files.setdefault((others, name), path)
+    level = group.folder.index("{patient}")
+    ending = "/".join(("", *group.folder[level + 1 :], f"*{group.ending}"))
+    return Group(Source.NUCLEUS_MASKS, group.folder[:level], ending, files)
 
 
 def _with_affixes(group: Group, regions: set[str]) -> Group:

@@ -24,6 +24,7 @@ from napari_panoptic.io.formats.labels import (
     hovernet_mat,
     label_images,
     label_tiff,
+    nucleus_masks,
     ome_zarr,
     submissions,
 )
@@ -234,6 +235,13 @@ BUILT_IN = (
         endings=(".tiatoolbox.zarr",),
         read=tiatoolbox_zarr.read_objects,
         vertices=Vertices.PIXEL_CENTRES,
+    ),
+    Format(
+        name=Source.NUCLEUS_MASKS,
+        title="One mask image per nucleus",
+        load=nucleus_masks.load_files,
+        shape=nucleus_masks.files_shape,
+        per_class=PerClass.EITHER,
     ),
 )
 """The formats of this package; if files of several exist, the first is read."""

@@ -225,6 +225,7 @@ class Source(str):
     NAPARI_SHAPES: ClassVar[Source]  # the CSV of a Shapes layer of napari
     NUCLS: ClassVar[Source]  # tables of NuCLS
     TIATOOLBOX_ZARR: ClassVar[Source]  # contours in Zarr, as TIAToolbox 2 writes them
+    NUCLEUS_MASKS: ClassVar[Source]  # a mask image for each nucleus, as in DSB 2018
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -250,6 +251,7 @@ Source.DICOM_SEG = Source("dicom-seg")
 Source.NAPARI_SHAPES = Source("napari-shapes")
 Source.NUCLS = Source("nucls")
 Source.TIATOOLBOX_ZARR = Source("tiatoolbox-zarr")
+Source.NUCLEUS_MASKS = Source("nucleus-masks")
 
 
 class Vertices(StrEnum):

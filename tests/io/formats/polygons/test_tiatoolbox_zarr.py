@@ -119,4 +119,4 @@ def test_a_cohort_with_stores_of_two_teams(
     assert "prediction of one and two: {team}/{region}.zarr, format tiatoolbox-zarr" in (
         capsys.readouterr().out
     )
-    assert main(["evaluate", str(tmp_path), "-o", str(tmp_path.parent / "out")]) == 0
+    assert main(["evaluate", str(tmp_path), "-o", str(tmp_path.with_name("tables"))]) == 0
