@@ -113,7 +113,9 @@ _HOVERNEXT = re.compile(rb'\s*\{\s*"\d+"\s*:\s*\[\s*\d+\s*,\s*\[[-\d.e+,\s]+\]\s
 _DICOM = "a DICOM file without objects that are read; export GeoJSON or label images"
 _SLIDERUNNER_TABLE = b"Annotations_coordinates"
 _QUPATH_COLUMNS = re.compile(rb"Centroid X (\xc2?\xb5m|px)")
-_YOLO = re.compile(rb"\d+( [01](\.\d+)?){4,}\s")
+_YOLO = re.compile(rb"\d+( -?[\d.]+(e-?\d+)?){4,} *\r?\n?")
+_YOLO_NUMBERS = 6
+"""Of the coordinates of the smallest outline; a box has four, and perhaps a score."""
 
 
 def json_source(path: Path) -> Source | None:
@@ -139,6 +141,13 @@ def table_source(path: Path) -> Source | None:
     """Return the format of a table with outlines, by its first line; None if unknown."""
     names = _start(path).partition(b"\n")[0]
     return next((form for words, form in _TABLE_MARKS if all(w in names for w in words)), None)
+
+
+def text_source(path: Path) -> Source | None:
+    """Return the format of a text file with outlines, by its first line; None if unknown."""
+    line = _start(path).partition(b"\n")[0]
+    is_outline = _YOLO.fullmatch(line) and len(line.split()) > _YOLO_NUMBERS
+    return Source.YOLO if is_outline else None
 
 
 def foreign_tool(path: Path) -> str | None:
@@ -176,10 +185,11 @@ def dicom_source(path: Path) -> Source | None:
 
 
 def source_of(path: Path) -> Source | None:
-    """Return the format of a JSON, XML, CSV or DICOM file with objects, or None."""
+    """Return the format of a file with objects whose content decides it, or None."""
     kinds = {
         ".json": json_source,
         ".csv": table_source,
+        ".txt": text_source,
         ".xml": xml_source,
         ".annotations": xml_source,
         ".dcm": dicom_source,
@@ -206,8 +216,8 @@ def _foreign_table(start: bytes) -> str | None:
             "a table of measurements of QuPath, which has no outlines; export GeoJSON with "
             "File > Export objects"
         )
-    if _YOLO.match(start):
-        return "YOLO labels, whose coordinates are shares of the image; export them as COCO"
+    if _YOLO.match(start) and len(start.partition(b"\n")[0].split()) <= _YOLO_NUMBERS:
+        return "YOLO labels of boxes, which outline no nucleus; export segments"
     return None
 
 

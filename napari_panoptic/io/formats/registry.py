@@ -48,6 +48,7 @@ from napari_panoptic.io.formats.polygons import (
     napari_shapes,
     nucls,
     tiatoolbox_zarr,
+    yolo,
 )
 from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
 from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
@@ -242,6 +243,13 @@ BUILT_IN = (
         load=nucleus_masks.load_files,
         shape=nucleus_masks.files_shape,
         per_class=PerClass.EITHER,
+    ),
+    polygon_format(
+        name=Source.YOLO,
+        title="YOLO segmentation text",
+        endings=(".yolo.txt",),
+        read=yolo.read_objects,
+        in_shares=True,
     ),
 )
 """The formats of this package; if files of several exist, the first is read."""

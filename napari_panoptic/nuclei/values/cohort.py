@@ -226,6 +226,7 @@ class Source(str):
     NUCLS: ClassVar[Source]  # tables of NuCLS
     TIATOOLBOX_ZARR: ClassVar[Source]  # contours in Zarr, as TIAToolbox 2 writes them
     NUCLEUS_MASKS: ClassVar[Source]  # a mask image for each nucleus, as in DSB 2018
+    YOLO: ClassVar[Source]  # YOLO segmentation text
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -252,6 +253,7 @@ Source.NAPARI_SHAPES = Source("napari-shapes")
 Source.NUCLS = Source("nucls")
 Source.TIATOOLBOX_ZARR = Source("tiatoolbox-zarr")
 Source.NUCLEUS_MASKS = Source("nucleus-masks")
+Source.YOLO = Source("yolo")
 
 
 class Vertices(StrEnum):

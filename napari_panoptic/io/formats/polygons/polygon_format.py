@@ -30,7 +30,7 @@ from napari_panoptic.io.formats.format import (
     WriteAll,
     located,
 )
-from napari_panoptic.io.formats.placing import placed_outlines
+from napari_panoptic.io.formats.placing import in_px_of_image, placed_outlines
 from napari_panoptic.io.formats.polygons.collect import BATCH, Collector
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PolygonFile, opened
 from napari_panoptic.io.formats.polygons.outline_rules import in_convention
@@ -72,6 +72,7 @@ def polygon_format(
     endings: tuple[str, ...],
     read: Callable[..., Iterable[Outline]],
     vertices: Vertices = Vertices.PIXEL_EDGES,
+    in_shares: bool = False,
     items: ListItems | None = None,
     write: Write | None = None,
     write_all: WriteAll | None = None,
@@ -94,6 +95,8 @@ def polygon_format(
         file.
     vertices
         What whole-number vertices run through.
+    in_shares
+        Whether coordinates are shares of the image's width and height instead of px.
     """
 
     def read_outlines(
@@ -144,6 +147,7 @@ def polygon_format(
         title=title,
         endings=endings,
         read=read_outlines,
+        in_shares=in_shares,
         items=items,
         write=write,
         write_all=write_all,
@@ -159,6 +163,7 @@ def outline_format(
     read: ReadOutlines,
     has_conventions: bool = False,
     has_numbers: bool = True,
+    in_shares: bool = False,
     items: ListItems | None = None,
     write: Write | None,
     write_all: WriteAll | None = None,
@@ -177,6 +182,8 @@ def outline_format(
         ``cohort.toml`` can state.
     has_numbers
         Whether classes can be numbers, and a table beside the file names them.
+    in_shares
+        Whether coordinates are shares of the image's width and height instead of px.
     """
 
     def read_region(
@@ -216,6 +223,8 @@ def outline_format(
                 region=request.region,
             )
         file = read_region(files, scheme, request.team, request.shape)
+        if in_shares:
+            file = in_px_of_image(file, files, request.shape)
         drawn = rasterize_polygons(
             file.polygons,
             request.shape,
@@ -242,6 +251,8 @@ def outline_format(
         progress: CountReport = unreported,
     ) -> TiledMasks:
         file = read_region(files, scheme, team, shape, progress=progress)
+        if in_shares:
+            file = in_px_of_image(file, files, shape)
         tiles = polygon_tiles(file.polygons, scheme, shape)
         findings = file.findings
         if files.patch is None:
@@ -260,6 +271,7 @@ def outline_format(
         load=load,
         open_tiles=open_tiles,
         outlines=read,
+        in_shares=in_shares,
         endings=endings,
         items=items,
         write=write,

@@ -1,19 +1,22 @@
-"""Outlines in tables: the CSV of a Shapes layer of napari, and NuCLS."""
+"""Outlines in tables and text: the CSV of a Shapes layer of napari, NuCLS, and YOLO."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from napari_builtins.io import napari_write_shapes
+from PIL import Image
 
+from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.io.formats.registry import load_masks, open_masks
+from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, OutlineRules, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 
 SHAPE = (30, 32)
@@ -165,3 +168,69 @@ def test_other_tables_are_of_no_format(tmp_path: Path) -> None:
     path.write_text("id,class\n1,Epithelial\n")
     with pytest.raises(UnreadableFileError, match=r"ending '\.csv'"):
         format_of(path)
+
+
+# --- YOLO -----------------------------------------------------------------------------------------
+
+YOLO = """0 0.0625 0.1 0.25 0.1 0.25 0.2 0.0625 0.2
+1 0.5 0.5 0.75 0.5 0.75 1 0.5 1 0.875
+7 0 0 0.1 0 0.1 0.1 0 0.1
+"""
+TWO_CLASSES = ClassScheme(("A", "B"), ((255, 0, 0), (0, 255, 0)), ambiguous=None)
+
+
+def test_shares_of_yolo_become_px_of_the_region(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(YOLO)
+    masks = loaded(path, TWO_CLASSES)
+    assert masks.labels.class_names_of_objects().tolist() == ["A", "B"]
+    assert pixels(masks.labels, 1) == [(3, 2), (5, 7)]
+    assert pixels(masks.labels, 2) == [(15, 16), (29, 23)]
+    np.testing.assert_array_equal(masks.labels.scores, [np.nan, 0.875])
+    (left_out,) = masks.findings
+    assert (left_out.kind, left_out.class_name) == (FindingKind.UNKNOWN_CLASS, "7")
+    files = MaskFiles(Source.YOLO, {"": (path,)})
+    tiles = open_masks(files, TWO_CLASSES, SHAPE)
+    assert np.array_equal(tiles.labels.read((0, 0, *SHAPE)), masks.labels.index)
+    named = replace(TWO_CLASSES, aliases={"0": "B", "7": "A"})
+    assert loaded(path, named).labels.class_names_of_objects().tolist() == ["B", "B", "A"]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (YOLO + "0 0.5 0.5 0.25 0.25\n", "line 4 is a box"),
+        (YOLO.replace("0.0625", "20"), "line 1 has coordinates that are no shares"),
+        (YOLO.replace("0.0625", "nan"), "line 1"),
+        (YOLO.replace("0.75", "x"), "YOLO"),
+    ],
+)
+def test_damaged_text_of_yolo_is_refused(damaged: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(damaged)
+    with pytest.raises(UnreadableFileError, match=message):
+        load_masks(MaskFiles(Source.YOLO, {"": (path,)}), TWO_CLASSES, shape=SHAPE)
+
+
+def test_shares_cannot_be_moved(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(YOLO)
+    moved = MaskFiles(Source.YOLO, {"": (path,)}, rules=OutlineRules(offset_xy=(5.0, 0.0)))
+    with pytest.raises(UnreadableFileError, match="shares of their image"):
+        load_masks(moved, TWO_CLASSES, shape=SHAPE)
+
+
+def test_init_on_a_data_set_of_yolo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for region in ("p1_a", "p2_a"):
+        for folder in ("images", "labels", "model"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+        pixels_ = np.random.default_rng(0).integers(0, 255, (*SHAPE, 3), np.uint8)
+        Image.fromarray(pixels_).save(tmp_path / "images" / f"{region}.jpg")
+        for folder in ("labels", "model"):
+            (tmp_path / folder / f"{region}.txt").write_text(YOLO)
+    assert main(["init", str(tmp_path)]) == 0, capsys.readouterr().err
+    out = capsys.readouterr().out
+    assert "2 annotations: labels/{region}.txt, format yolo" in out
+    assert "outside" not in out
+    assert main(["evaluate", str(tmp_path), "-o", str(tmp_path.with_name("tables"))]) == 0
+    assert ",1.0" in (tmp_path.with_name("tables") / "teams.csv").read_text()
