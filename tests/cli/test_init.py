@@ -219,6 +219,28 @@ def test_overlays_beside_images_are_to_be_moved(tmp_path: Path, run: Run) -> Non
     assert "also finds: images/a_overlay.png and images/b_overlay.png. Put images" in err
 
 
+def test_images_annotation_and_predictions_in_one_folder(tmp_path: Path, run: Run) -> None:
+    for region in ("p1_a", "p2_a"):
+        picture(tmp_path / "all" / f"{region}.jpg")
+        labels(tmp_path / "all" / f"{region}_gt.png")
+        labels(tmp_path / "all" / f"{region}_pred.png")
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert "2 annotations: all/{region}_gt.png" in out
+    cohort = open_cohort(tmp_path)
+    assert [region.name for region in cohort.regions] == ["p1_a", "p2_a"]
+    assert len(cohort.predictions) == 2
+    assert not cohort.findings
+
+    for region in ("a", "b"):  # what cellpose --save_png writes beside the images
+        picture(tmp_path / "flat" / "images" / f"{region}.png")
+        labels(tmp_path / "flat" / "images" / f"{region}_cp_masks.png")
+        labels(tmp_path / "flat" / "gt" / f"{region}.png")
+    code, _, err = run("init", tmp_path / "flat")
+    assert code == 1
+    assert "also finds: images/a_cp_masks.png and images/b_cp_masks.png. Put images" in err
+
+
 def test_a_folder_of_overlays_beside_one_team_is_no_team(tmp_path: Path, run: Run) -> None:
     for region in ("a", "flow_b"):  # a name, not a picture of flows
         picture(tmp_path / "images" / f"{region}.jpg")

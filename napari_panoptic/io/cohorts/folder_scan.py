@@ -37,6 +37,10 @@ _PICTURE_NAME = re.compile(
     r"(.+?)_(cp_)?(outlines?|overlays?|flows?|dP|cellprob|cp_output)(_cp_masks.*)?", re.IGNORECASE
 )
 """Pictures that Cellpose, HoVer-Net and data sets have beside objects, and their other output."""
+_SIDE_NAME = re.compile(
+    r"(.+?)(_(cp_)?(masks?|labels?|seg|gt|annotations?|pred(iction)?s?|instances?))", re.IGNORECASE
+)
+"""Names of objects beside an image of the same name."""
 _SPLIT = re.compile(
     r"(stage\d+_)?(train(ing)?|test(ing)?|val(id(ation)?)?|fold[ _-]?\d+)", re.IGNORECASE
 )
@@ -261,6 +265,7 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
         if name and not any(part.startswith(".") for part in (*parents, path.name)):
             leaves[parents, ending][name] = path
     pictures = _without_pictures(leaves)
+    leaves = _with_sides(leaves)
     leaves = {key: files for key, files in leaves.items() if files and not _is_table(key, leaves)}
     leaves = _with_dicom_slides(leaves)
     groups: list[Group] = []
@@ -291,6 +296,22 @@ def _without_pictures(
             if in_folder or (beside and beside[1] in stems):
                 pictures.append(files.pop(name))
     return pictures
+
+
+def _with_sides(
+    leaves: dict[tuple[tuple[str, ...], str], dict[str, Path]],
+) -> dict[tuple[tuple[str, ...], str], dict[str, Path]]:
+    """Part objects from the images beside them: ``a_gt.png`` and ``a_pred.png`` from ``a.jpg``."""
+    stems = {(parents, name) for (parents, _), files in leaves.items() for name in files}
+    found: dict[tuple[tuple[str, ...], str], dict[str, Path]] = defaultdict(dict)
+    for (parents, ending), files in leaves.items():
+        for name, path in files.items():
+            side = _SIDE_NAME.fullmatch(name)
+            if side and (parents, side[1]) in stems:
+                found[parents, side[2] + ending][side[1]] = path
+            else:
+                found[parents, ending][name] = path
+    return found
 
 
 def _is_table(
@@ -388,8 +409,8 @@ def _joined(same: Sequence[Group], level: int) -> Group:
 def _reference_rank(group: Group) -> int | None:
     """Return how clearly the names of a group point to an annotation: 0 is clearest."""
     fixed = [part for part in group.folder if not part.startswith("{")]
-    folders = group.ending.rpartition("/")[0]
-    text = "/".join((*fixed, *group.affixes, folders)).casefold()
+    before = re.split(r"/[^/]*$|\.", group.ending)[0]  # the folders or the rest of the name
+    text = "/".join((*fixed, *group.affixes, before)).casefold()
     text = text.replace("_cp_masks", "")  # Cellpose's, which is a prediction
     words = re.split(r"[^a-z]+", text)
     return next(
@@ -468,8 +489,9 @@ class _Fit:
         lost = sorted(set(group.files.values()) - {match.path for match in matches})
         places: dict[tuple[str, ...], list[Path]] = defaultdict(list)
         others = []
+        own = self._used if is_prediction else set(group.files.values())
         for match in matches:
-            if match.path in self._used:
+            if match.path in own:
                 places[tuple(match.fields.values())].append(match.path)
             # Images and annotations make a region of every name. Predictions of unknown regions
             # are reported later, and others would be those of further teams.
