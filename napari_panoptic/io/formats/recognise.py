@@ -58,7 +58,7 @@ _FOREIGN_JSON: tuple[tuple[tuple[bytes, ...], str], ...] = (
 )
 _TABLE_MARKS = (
     ((b"shape-type", b"vertex-index", b"axis-0"), Source.NAPARI_SHAPES),
-    ((b"coords_x", b"coords_y", b"type"), Source.NUCLS),
+    ((b"coords_x", b"coords_y"), Source.NUCLS),
 )
 _BOXES = (
     "boxes in COCO's layout (as of MIDOG), which outline no nucleus; open them as a cohort of "

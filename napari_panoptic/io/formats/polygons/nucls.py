@@ -1,8 +1,8 @@
 """Tables of NuCLS and of programs in its tradition (MuTILs, HistomicsTK): a row for each nucleus.
 
 The columns ``coords_x`` and ``coords_y`` hold the vertices, separated by commas, in px of the image
-of the field; ``type`` is ``polyline``, or ``rectangle`` for a nucleus of which only a box was
-annotated. NuCLS has a class on three levels, older tables have a ``group``.
+of the field; ``type``, if there is one, is ``polyline``, or ``rectangle`` for a nucleus of which
+only a box was annotated. NuCLS has a class on three levels, other tables have a ``group``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_objects(path: Path) -> Iterator[Outline]:
             names = tuple(name for column in _CLASSES if (name := row.get(column)))
             if names and names[0].casefold().startswith(_FIELD):
                 continue
-            if row["type"] == _BOX:
+            if row.get("type") == _BOX:
                 low_x, low_y, high_x, high_y = (
                     float(row[name]) for name in ("xmin", "ymin", "xmax", "ymax")
                 )

@@ -145,6 +145,8 @@ def test_levels_and_boxes_of_nucls_are_up_to_the_cohort(tmp_path: Path) -> None:
     path.write_text(older)
     scheme = ClassScheme(("tumor", "lymphocyte"), ((255, 0, 0), (0, 255, 0)), ambiguous=None)
     assert loaded(path, scheme).labels.ids.tolist() == [1, 3]
+    path.write_text('group,coords_x,coords_y\ntumor,"2,8,8,2","2,2,6,6"\n')  # of HistomicsTK
+    assert pixels(loaded(path, scheme).labels, 1) == [(2, 2), (6, 8)]
 
 
 @pytest.mark.parametrize(
