@@ -9,22 +9,29 @@ import base64
 import html
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.common.errors import LabelError, PanopticError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei import evaluate as engine
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.scores.objects import scored_region
 from napari_panoptic.nuclei.scores.thresholds import Thresholded, at_threshold
 from napari_panoptic.nuclei.values.cohort import ONLY_CLASS, Cohort, Task
-from napari_panoptic.nuclei.values.labels import Scores
+from napari_panoptic.nuclei.values.labels import (
+    Scores,
+    checked_array,
+    checked_mask,
+    plain_array,
+)
 from napari_panoptic.nuclei.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
 
 if TYPE_CHECKING:
@@ -47,9 +54,12 @@ class PairResult(Evaluation):
     ----------
     image
         The image behind the objects, for pictures of them; or None.
+    findings
+        What was odd in the arrays, a row each; see `OpenedCohort.findings`.
     """
 
     image: Any = None
+    findings: pd.DataFrame = field(default_factory=lambda: _findings_table(()))
 
     @cached_property
     def scores(self) -> CohortScores:
@@ -73,7 +83,8 @@ class PairResult(Evaluation):
         return table[is_failure].sort_values("area_px", ascending=False, kind="stable").head(n)
 
     def _repr_html_(self) -> str:
-        return f"{_metrics_html({'': self})}{_pictures_html(self, self.worst())}"
+        odd = "".join(f"<p>{html.escape(message)}</p>" for message in self.findings["message"])
+        return f"{odd}{_metrics_html({'': self})}{_pictures_html(self, self.worst())}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +118,14 @@ class Comparison:
     def by_class(self) -> pd.DataFrame:
         """One row per prediction and class."""
         return _stacked({team: result.by_class for team, result in self.results.items()})
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        """What was odd in the arrays, a row per prediction and finding."""
+        return pd.concat(
+            [result.findings.assign(team=team) for team, result in self.results.items()],
+            ignore_index=True,
+        )
 
     def _repr_html_(self) -> str:
         return _metrics_html(self.results)
@@ -282,7 +301,9 @@ def evaluate_pair(
     ----------
     reference, prediction
         Integer arrays (y, x) of one shape: 0 for background, any positive id
-        per object, as `skimage.measure.label` returns them.
+        per object, as `skimage.measure.label` returns them. The 8-connected pieces of a
+        boolean array become objects, as those of a binary mask in a file, and are reported
+        in ``.findings``; an integer array keeps objects of several pieces.
     reference_classes, prediction_classes
         Id -> class name, for at least every id in the array; or one name for
         all. If None, every object has the class "Nucleus".
@@ -310,8 +331,8 @@ def evaluate_pair(
     Raises
     ------
     LabelError
-        For arrays that are no label images, do not fit together, or hold ids
-        without a class.
+        For arrays that are no label images or masked, do not fit together, or hold ids
+        without a class; for scores or micrometres per pixel that are no numbers.
 
     Examples
     --------
@@ -322,6 +343,11 @@ def evaluate_pair(
     >>> result.objects["status"].tolist()
     ['TP', 'FN', 'TP']
     """
+    odd: list[Finding] = []
+    reference, prediction = (
+        _numbered(labels, side, odd)
+        for labels, side in ((reference, "reference"), (prediction, "prediction"))
+    )
     _check_image(image, reference)
     found = engine.evaluate_pair(
         reference,
@@ -334,8 +360,8 @@ def evaluate_pair(
         class_names=class_names,
         scores=_scores_of(scores, prediction),
     )
-    parts = {field.name: getattr(found, field.name) for field in fields(Evaluation)}
-    return PairResult(**parts, image=image)
+    parts = {own.name: getattr(found, own.name) for own in fields(Evaluation)}
+    return PairResult(**parts, image=image, findings=_findings_table(odd))
 
 
 def compare(
@@ -447,18 +473,22 @@ def view(
     if isinstance(reference, (str, Path)):
         return show(Path(reference), None)
     classes, scored = prediction_classes or {}, scores or {}
+    numbered = {
+        name: _numbered(labels, f"prediction '{name}'", [])
+        for name, labels in (predictions or {}).items()
+    }
     arrays = Arrays(
-        Labels(np.asarray(reference), _or_only(reference_classes)),
+        Labels(_numbered(reference, "reference", []), _or_only(reference_classes)),
         {
             name: Labels(
-                np.asarray(labels),
+                array,
                 _or_only(classes.get(name)),
-                _by_id(_scores_of(scored.get(name), labels)),
+                _by_id(_scores_of(scored.get(name), array)),
             )
-            for name, labels in (predictions or {}).items()
+            for name, array in numbered.items()
         },
         image=None if image is None else np.asarray(image),
-        ambiguous=None if ambiguous is None else np.asarray(ambiguous, bool),
+        ambiguous=None if ambiguous is None else checked_mask(ambiguous),
         mpp=mpp,
     )
     folder = tempfile.TemporaryDirectory(prefix="napari-panoptic-", ignore_cleanup_errors=True)
@@ -484,11 +514,24 @@ def _or_only(classes: Classes) -> Mapping[int, str] | str:
     return ONLY_CLASS if classes is None else classes
 
 
-def _named(labels: ArrayLike, classes: Classes) -> Mapping[int, str]:
+def _numbered(labels: ArrayLike, side: str, odd: list[Finding]) -> NDArray[np.integer]:
+    """Return a checked label image; report the pieces of a boolean array, which become objects."""
+    is_mask = plain_array(labels, side).dtype == np.bool_
+    array = checked_array(labels, side)
+    if not is_mask:
+        return array
+    pieces = components(array.astype(np.uint8))
+    if (n := int(pieces.max(initial=0))) > 1:
+        message = f"the {side} is boolean: its {n} connected components became the objects"
+        odd.append(Finding(FindingKind.FALLBACK, message, count=n))
+    return pieces
+
+
+def _named(labels: NDArray[np.integer], classes: Classes) -> Mapping[int, str]:
     """Return id -> class name for every id of an array."""
     if classes is not None and not isinstance(classes, str):
         return classes
-    ids = np.unique(np.asarray(labels)) if np.size(labels) else np.zeros(0, int)
+    ids = np.unique(labels)
     return {int(id_): classes or ONLY_CLASS for id_ in ids.tolist() if id_ > 0}
 
 
@@ -496,13 +539,18 @@ def _scores_of(scores: ObjectScores, labels: ArrayLike) -> Scores | None:
     """Return the scores of the objects of an array."""
     if scores is None:
         return None
-    if isinstance(scores, Mapping):
-        listed = sorted((int(id_), float(score)) for id_, score in scores.items())
-        return Scores(
-            np.array([id_ for id_, _ in listed], np.int64),
-            np.array([score for _, score in listed], np.float64),
-        )
-    values = np.asarray(scores, np.float64)
+    try:
+        if isinstance(scores, Mapping):
+            listed = sorted((int(id_), float(score)) for id_, score in scores.items())
+            return Scores(
+                np.array([id_ for id_, _ in listed], np.int64),
+                np.array([score for _, score in listed], np.float64),
+            )
+        values = np.ma.filled(np.ma.asarray(scores, np.float64), np.nan)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LabelError(
+            f"expected scores as {{id: score}} or an array of numbers, found: {error}"
+        ) from error
     ids = np.unique(np.asarray(labels)).astype(np.int64)
     ids = ids[ids > 0]
     highest = int(ids.max(initial=0))

@@ -110,6 +110,99 @@ def test_arrays_that_do_not_fit_are_named() -> None:
         npan.compare(truth, {})
 
 
+@pytest.mark.parametrize("position", [0, 1])
+@pytest.mark.parametrize(
+    ("array", "problem"),
+    [
+        (np.zeros((3, 3), complex), "must hold whole numbers, found type complex128"),
+        (np.full((3, 3), "a"), "must hold whole numbers, found type <U1"),
+        (np.zeros((3, 3), "datetime64[s]"), "must hold whole numbers, found type datetime64"),
+        (np.zeros((3, 3), "timedelta64[s]"), "must hold whole numbers, found type timedelta64"),
+        (np.full((3, 3), None), "must hold whole numbers, found type object"),
+        (np.full((3, 3), np.inf), "must hold whole numbers, found type float64"),
+        (None, r"must be a 2-D array \(y, x\), found shape \(\)"),
+        ([[1, 2], [1]], r"must be an array \(y, x\), found: .*inhomogeneous"),
+        (np.full((3, 3), 2**63, np.uint64), "holds ids above 2\\^63"),
+        (np.array([[200000], [0], [-1]], np.int32), "must not hold negative ids, found -1"),
+        (np.array([[2**40], [0], [-1]]), "must not hold negative ids, found -1"),
+        (np.ma.masked_equal([[1, 2, 2]], 2), "is a masked array"),
+    ],
+)
+def test_arrays_without_ids_are_refused_in_words(array, problem: str, position: int) -> None:
+    arrays = [np.zeros((3, 3), int)] * 2
+    arrays[position] = array
+    side = ("reference", "prediction")[position]
+    with pytest.raises(LabelError, match=f"the {side} {problem}"):
+        npan.evaluate_pair(*arrays)
+    with pytest.raises(LabelError, match=f"the {side} {problem}"):
+        npan.evaluate_pair(*arrays, reference_classes={1: "A"}, prediction_classes={1: "A"})
+
+
+@pytest.mark.parametrize("mpp", [0, -0.25, float("nan"), float("inf"), "0.25"])
+def test_pixels_must_have_a_size(mpp) -> None:
+    truth, guess = pair()
+    for evaluated in (
+        lambda: npan.evaluate_pair(truth, guess, mpp=mpp),
+        lambda: npan.compare(truth, {"a": guess}, mpp=mpp),
+        lambda: Comparison(Labels(truth), {"a": Labels(guess)}, mpp=mpp),
+    ):
+        with pytest.raises(LabelError, match=f"must be a positive number, found {mpp!r}"):
+            evaluated()
+
+
+@pytest.mark.parametrize(
+    ("mask", "problem"),
+    [
+        (np.ma.masked_equal(np.eye(3), 0), "is a masked array"),
+        (np.full((3, 3), np.nan), "found NaN"),
+        (np.full((3, 3), "a"), "found type <U1"),
+    ],
+)
+def test_what_is_no_ambiguous_mask_is_refused(mask, problem: str) -> None:
+    with pytest.raises(LabelError, match=f"ambiguous mask .*{problem}"):
+        npan.evaluate_pair(np.eye(3, dtype=int), np.eye(3, dtype=int), ambiguous=mask)
+
+
+def test_masked_arrays_that_mask_nothing_are_arrays() -> None:
+    truth, guess = pair()
+    found = npan.evaluate_pair(np.ma.masked_equal(truth, -1), np.ma.array(guess))
+    assert dict(found.metrics) == dict(npan.evaluate_pair(truth, guess).metrics)
+
+
+def test_a_boolean_prediction_has_the_objects_of_a_binary_file(tmp_path: Path) -> None:
+    truth, _ = pair()
+    mask = truth > 0
+    found = npan.evaluate_pair(truth, mask)
+    assert dict(found.metrics)["pq"] == 1
+    message = "the prediction is boolean: its 3 connected components became the objects"
+    assert found.findings["message"].tolist() == [message]
+    assert message in found._repr_html_()
+    both = npan.compare(truth, {"a": truth, "b": mask})
+    assert both.findings[["team", "message"]].to_numpy().tolist() == [["b", message]]
+    files = [tmp_path / "truth.npy", tmp_path / "mask.npy"]
+    for file, array in zip(files, (truth, mask), strict=True):
+        np.save(file, array)
+    arguments = ["--reference", files[0], "--prediction", files[1], "-o", tmp_path / "out"]
+    assert main(["evaluate", *map(str, arguments)]) == 0
+    objects = pd.read_csv(tmp_path / "out" / "objects.csv")
+    assert objects["status"].tolist() == found.objects["status"].tolist() == ["TP"] * 6
+    assert objects["id"].tolist() == found.objects["id"].tolist()
+    as_numbers = npan.evaluate_pair(truth, mask.astype(int))
+    assert len(as_numbers.pair.prediction) == 1
+    assert as_numbers.findings.empty
+    assert npan.evaluate_pair(mask[:15, :15], mask[:15, :15]).findings.empty
+
+
+def test_scores_that_are_no_numbers_are_refused() -> None:
+    labels = np.array([[1, 0, 2]])
+    for scores in ({1: "x"}, {None: 0.5}, ["x", "y"], {float("inf"): 0.5}, [1j, 1j]):
+        with pytest.raises(LabelError, match="expected scores as"):
+            npan.evaluate_pair(labels, labels, scores=scores)
+    masked = np.ma.masked_equal([0.5, 0.25], 0.25)
+    found = npan.evaluate_pair(labels, labels, scores=masked).outcomes.prediction.score
+    np.testing.assert_array_equal(found, [0.5, np.nan])
+
+
 def test_scores_belong_to_ids() -> None:
     labels = np.array([[2, 2, 0, 5, 5, 0, 7]])
     for scores, wanted in (

@@ -31,7 +31,7 @@ from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.text import counted, english_list, similar, visible
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.tables.evaluation import OBJECTS, EvaluationTables, read_evaluation
-from napari_panoptic.nuclei.explain.version_diff import IOU_STEP, Change
+from napari_panoptic.nuclei.explain.version_diff import IOU_STEP
 from napari_panoptic.nuclei.explain.versions import (
     MARGIN,
     Pairing,
@@ -276,7 +276,7 @@ def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) ->
         visible(f"{diff.old} -> {diff.new}: ")
         + f"{counted(comparison.regions, 'region')} of {counted(patients, 'patient')}"
     )
-    counts = {str(one): diff.counts[one] for one in Change}
+    counts = {str(one): diff.counts[one] for one in diff.changes}
     parts = change.grouped(diff.rows["change"])
     print_table(
         ("change", "objects", "part of the PQ difference"),

@@ -16,7 +16,7 @@ from napari_panoptic.io.tables.covariates import read_covariates
 from napari_panoptic.io.tables.metadata import METADATA_FILE
 from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
 from napari_panoptic.nuclei.explain.cohort_slices import SliceRequest, cohort_slices
-from napari_panoptic.nuclei.explain.slices import SliceSearch
+from napari_panoptic.nuclei.explain.slices import LEAST_PERMUTATIONS, SliceSearch
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.nuclei.slices import (
     NOTHING,
@@ -75,10 +75,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_held(parser)
     parser.add_argument(
         "--permutations",
-        type=positive,
+        type=_permutations,
         default=PERMUTATIONS,
         metavar="N",
-        help="random assignments of failures within patients (default: %(default)s)",
+        help=f"random assignments of failures within patients, at least {LEAST_PERMUTATIONS} "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--seed",
@@ -87,6 +88,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="seed of the random numbers (default: %(default)s)",
     )
+
+
+def _permutations(text: str) -> int:
+    """Read a number of permutations with which a slice can be significant."""
+    if (number := positive(text)) < LEAST_PERMUTATIONS:
+        raise argparse.ArgumentTypeError(
+            f"must be at least {LEAST_PERMUTATIONS} for a slice to be significant, found {number}"
+        )
+    return number
 
 
 def run(options: argparse.Namespace) -> int:

@@ -90,6 +90,7 @@ def load_frame(
                 is_reference=True,
                 region=frame.name,
                 in_file=frame.in_file,
+                mpp_xy=mpp_xy,
             )
             reference = read.points
             findings += read.findings
@@ -102,7 +103,12 @@ def load_frame(
             continue
         try:
             read = read_points(
-                path, shape=shape, region=frame.name, team=team, in_file=frame.in_file
+                path,
+                shape=shape,
+                region=frame.name,
+                team=team,
+                in_file=frame.in_file,
+                mpp_xy=mpp_xy,
             )
             predictions[team] = read.points
             findings += read.findings

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from napari_panoptic.common.errors import LabelError
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
 from napari_panoptic.nuclei.distances import (
     KnownDistances,
@@ -32,7 +31,7 @@ from napari_panoptic.nuclei.metrics import (
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.labels import LabelPair, Scores
+from napari_panoptic.nuclei.values.labels import LabelPair, Scores, checked_mask
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
@@ -107,8 +106,9 @@ class Evaluation(Generic[PairT]):
     def tidied(self: Evaluation[LabelPair]) -> Evaluation[LabelPair]:
         """Return the evaluation with the rows of the outcomes in its pair and table.
 
-        They differ only after an edit that erased an object, or drew one with a lower id than
-        others: then the pixels are copied and counted again. Else nothing is copied.
+        They differ only after an edit that erased an object or drew one with a lower id than
+        others, and where predictions of low score are left out, which keep their pixels: then the
+        pixels are copied and counted again. Else nothing is copied.
         """
         pair = self.pair
         if all(
@@ -120,6 +120,12 @@ class Evaluation(Generic[PairT]):
         ):
             return self
         pair = pair.tidied()
+        outcomes = self.outcomes
+        pair = replace(
+            pair,
+            reference=pair.reference.only(np.isin(pair.reference.ids, outcomes.reference.ids)),
+            prediction=pair.prediction.only(np.isin(pair.prediction.ids, outcomes.prediction.ids)),
+        )
         return replace(self, pair=pair, table=overlap_table(pair), distances=KnownDistances.none())
 
 
@@ -231,7 +237,7 @@ def evaluate_pair(
         reference_classes,
         prediction_classes,
         class_names,
-        ambiguous=None if ambiguous is None else _mask(ambiguous),
+        ambiguous=None if ambiguous is None else checked_mask(ambiguous),
         mpp=mpp,
     )
     if scores is not None:
@@ -243,10 +249,3 @@ def _usual_order(mentioned: Sequence[str]) -> tuple[str, ...]:
     if set(mentioned) <= set(MONUSAC_CLASSES.names):
         return MONUSAC_CLASSES.names
     return tuple(dict.fromkeys(mentioned))
-
-
-def _mask(ambiguous: ArrayLike) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-    mask = np.asarray(ambiguous)
-    if mask.ndim != 2:
-        raise LabelError(f"the ambiguous mask must be 2-D (y, x), found shape {mask.shape}")
-    return mask.astype(bool)

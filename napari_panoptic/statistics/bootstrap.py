@@ -135,7 +135,8 @@ class RateBands:
     low, high
         float64 (b,): NaN without objects.
     over_groups
-        Whether they are bootstrapped over groups; otherwise Wilson's intervals over objects.
+        Whether they are the wider of a bootstrap over groups and Wilson's intervals over objects;
+        otherwise they are the latter.
     """
 
     low: NDArray[np.float64]
@@ -151,11 +152,11 @@ def rate_bands(
 ) -> RateBands:
     """Return bands of the share of events in each of several bins.
 
-    Groups are drawn with replacement, as many as there are, and the band is between quantiles of
-    the resampled rates (percentile bootstrap; resamples without an object in a bin do not
-    count there). Fewer than six groups cannot tell how much groups differ: then the band is
-    Wilson's interval (Journal of the American Statistical Association 22, 1927), which treats
-    all objects as independent.
+    The band contains Wilson's interval (Journal of the American Statistical Association 22, 1927),
+    which treats all objects as independent, and the rate itself. From six groups on, it is widened
+    to the quantiles of resampled rates: groups are drawn with replacement, as many as there are
+    (percentile bootstrap; resamples without an object in a bin do not count there). Alone, these
+    have no width where all objects of a bin are of one group, or all of them are events.
 
     Parameters
     ----------
@@ -167,16 +168,16 @@ def rate_bands(
     tail = (1 - LEVEL) / 2
     n, k = objects.sum(axis=1), events.sum(axis=1)
     groups = objects.shape[1]
+    low, high = _wilson(k, n, tail)
     if groups < LEAST_GROUPS:
-        low, high = _wilson(k, n, tail)
         return RateBands(low, high, over_groups=False)
     rng = np.random.default_rng(SEED)
     drawn = rng.multinomial(groups, np.full(groups, 1 / groups), size=resamples).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = (drawn @ events.T) / (drawn @ objects.T)
-    low, high = np.full((2, len(n)), np.nan)
     used = n > 0
-    low[used], high[used] = np.nanquantile(rates[:, used], [tail, 1 - tail], axis=0)
+    lowest, highest = np.nanquantile(rates[:, used], [tail, 1 - tail], axis=0)
+    low[used], high[used] = np.minimum(low[used], lowest), np.maximum(high[used], highest)
     return RateBands(low, high, over_groups=True)
 
 
@@ -229,6 +230,5 @@ def _wilson(
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = (k + z**2 / 2) / (n + z**2)
         half = z / (n + z**2) * np.sqrt(k * (n - k) / n + z**2 / 4)
-    low = np.where(n > 0, np.clip(centre - half, 0, 1), np.nan)
-    high = np.where(n > 0, np.clip(centre + half, 0, 1), np.nan)
-    return low, high
+        rate = k / n  # NaN without objects, as are the ends
+    return np.clip(centre - half, 0, rate), np.clip(centre + half, rate, 1)

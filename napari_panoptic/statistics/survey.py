@@ -131,6 +131,6 @@ def share_interval(
     middle = (share + c / 2) / (1 + c)
     half = np.sqrt(np.maximum(c * share * (1 - share) + c**2 / 4, 0.0)) / (1 + c)
     is_point = variance <= 0
-    low = np.where(is_point, share, np.clip(middle - half, 0, 1))
-    high = np.where(is_point, share, np.clip(middle + half, 0, 1))
+    low = np.where(is_point, share, np.clip(middle - half, 0, share))
+    high = np.where(is_point, share, np.clip(middle + half, share, 1))
     return low, high

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tifffile
 from PIL import Image
+from scipy.io import savemat
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -103,6 +104,154 @@ def test_patients_and_teams_in_nested_folders(tmp_path: Path, run: Run) -> None:
     assert cohort.scheme.names == ("A", "B")
     assert len(cohort.predictions) == 8
     assert "of one and two" in out
+
+
+def test_folders_of_sites_above_those_of_patients(tmp_path: Path, run: Run) -> None:
+    for site, patient in (("a", "p1"), ("a", "p2"), ("b", "p3"), ("b", "p4")):
+        place = f"{site}/{patient}/{patient}_r1"
+        picture(tmp_path / "images" / f"{place}.png")
+        labels(tmp_path / "annotations" / f"{place}.tif")
+        for team in ("one", "two"):
+            labels(tmp_path / team / f"{place}.tif")
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert "4 regions, 4 patients, 2 teams" in out
+    cohort = open_cohort(tmp_path)
+    assert cohort.patients == ("p1", "p2", "p3", "p4")
+    assert not cohort.findings
+    assert all(region.image and region.reference for region in cohort.regions)
+    assert len(cohort.predictions) == 8
+
+
+def test_a_pattern_that_loses_files_is_refused(tmp_path: Path, run: Run) -> None:
+    for site in ("a", "b"):
+        picture(tmp_path / "images" / site / "p1" / "r1.png")
+        picture(tmp_path / "images" / site / "p2" / "r1.png")
+    for place in ("gt", "model"):
+        labels(tmp_path / place / "r1.tif")
+    code, _, err = run("init", tmp_path)
+    assert code == 1
+    assert "takes for files of one region: images/a/p1/r1.png and images/b/p1/r1.png" in err
+    assert not (tmp_path / "cohort.toml").exists()
+
+    for run_ in ("r1", "r2"):
+        for team in ("one", "two"):
+            labels(tmp_path / "runs" / "teams" / team / run_ / "a.tif")
+    labels(tmp_path / "runs" / "gt" / "a.tif")
+    code, _, err = run("init", tmp_path / "runs")
+    assert code == 1
+    assert "'teams/{team}/{team}/{region}.tif' does not find" in err
+
+
+@pytest.mark.parametrize("in_folders", [False, True])
+def test_pictures_of_cellpose_are_no_images_and_no_teams(
+    in_folders: bool, tmp_path: Path, run: Run
+) -> None:
+    """What ``cellpose --save_png --save_tif --save_flows --save_outlines --save_txt`` writes."""
+    out_of = {name: name if in_folders else "" for name in ("flows", "outlines")}
+    results = tmp_path / "cellpose"
+    for region in ("a", "b"):
+        picture(tmp_path / "images" / f"{region}.png")
+        labels(tmp_path / "gt" / f"{region}.tif")
+        labels(results / f"{region}_cp_masks.png")
+        picture(results / f"{region}_cp_output.png")
+        picture(results / out_of["outlines"] / f"{region}_outlines_cp_masks.png")
+        for kind in ("flows", "dP"):
+            file = results / out_of["flows"] / f"{region}_{kind}_cp_masks.tif"
+            file.parent.mkdir(exist_ok=True)
+            tifffile.imwrite(file, np.ones((20, 30, 3), np.uint16), photometric="rgb")
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert "8 picture(s) of results not used" in out
+    cohort = open_cohort(tmp_path)
+    assert cohort.team_names == ("cellpose",)
+    assert [region.name for region in cohort.regions] == ["a", "b"]
+
+
+def test_overlays_of_consep_are_no_images(tmp_path: Path, run: Run) -> None:
+    image = np.zeros((20, 30), np.int32)
+    image[2:9, 3:12] = 1
+    content = {"inst_map": image, "type_map": (image > 0).astype(np.int32)}
+    for part, names in (("Train", ("train_1", "train_2")), ("Test", ("test_1",))):
+        for name in names:
+            picture(tmp_path / part / "Images" / f"{name}.png")
+            picture(tmp_path / part / "Overlay" / f"{name}.png")
+            for folder in (tmp_path / part / "Labels", tmp_path / "hovernet" / "mat"):
+                folder.mkdir(parents=True, exist_ok=True)
+                savemat(folder / f"{name}.mat", content)
+            picture(tmp_path / "hovernet" / "overlay" / f"{name}.png")
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert "3 images: */Images/{region}.png" in out
+    assert "6 picture(s) of results not used" in out
+    cohort = open_cohort(tmp_path)
+    assert [region.name for region in cohort.regions] == ["test_1", "train_1", "train_2"]
+    assert all(region.image and region.image.parent.name == "Images" for region in cohort.regions)
+    assert len(cohort.predictions) == 3
+
+
+def test_masks_of_nucls_in_colour_are_no_images(tmp_path: Path, run: Run) -> None:
+    table = "group,type,coords_x,coords_y\n"
+    table += 'tumor,polyline,"2,8,8,2","2,2,6,6"\nlymphocyte,polyline,"12,16,16","12,12,16"\n'
+    for name in ("p1_a", "p2_a"):
+        for folder in ("mask", "rgb", "visualization"):
+            picture(tmp_path / folder / f"{name}.png")
+        for folder in ("csv_annotation", "model"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / f"{name}.csv").write_text(table)
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert "2 images: rgb/{region}.png" in out
+    assert "format nucls" in out
+    cohort = open_cohort(tmp_path)
+    assert cohort.scheme.names == ("tumor", "lymphocyte")
+    assert cohort.team_names == ("model",)
+
+
+def test_overlays_beside_images_are_to_be_moved(tmp_path: Path, run: Run) -> None:
+    for region in ("a", "b"):
+        picture(tmp_path / "images" / f"{region}.png")
+        picture(tmp_path / "images" / f"{region}_overlay.png")
+        labels(tmp_path / "gt" / f"{region}.tif")
+        labels(tmp_path / "model" / f"{region}.tif")
+    code, _, err = run("init", tmp_path)
+    assert code == 1
+    assert "also finds: images/a_overlay.png and images/b_overlay.png. Put images" in err
+
+
+def test_images_annotation_and_predictions_in_one_folder(tmp_path: Path, run: Run) -> None:
+    for region in ("p1_a", "p2_a"):
+        picture(tmp_path / "all" / f"{region}.jpg")
+        labels(tmp_path / "all" / f"{region}_gt.png")
+        labels(tmp_path / "all" / f"{region}_pred.png")
+    code, out, err = run("init", tmp_path)
+    assert code == 0, err
+    assert "2 annotations: all/{region}_gt.png" in out
+    cohort = open_cohort(tmp_path)
+    assert [region.name for region in cohort.regions] == ["p1_a", "p2_a"]
+    assert len(cohort.predictions) == 2
+    assert not cohort.findings
+
+    for region in ("a", "b"):  # what cellpose --save_png writes beside the images
+        picture(tmp_path / "flat" / "images" / f"{region}.png")
+        labels(tmp_path / "flat" / "images" / f"{region}_cp_masks.png")
+        labels(tmp_path / "flat" / "gt" / f"{region}.png")
+    code, _, err = run("init", tmp_path / "flat")
+    assert code == 1
+    assert "also finds: images/a_cp_masks.png and images/b_cp_masks.png. Put images" in err
+
+
+def test_a_folder_of_overlays_beside_one_team_is_no_team(tmp_path: Path, run: Run) -> None:
+    for region in ("a", "flow_b"):  # a name, not a picture of flows
+        picture(tmp_path / "images" / f"{region}.jpg")
+        picture(tmp_path / "overlays" / f"{region}.png")
+        labels(tmp_path / "gt" / f"{region}.png")
+        labels(tmp_path / "model" / f"{region}.png")
+    code, _, err = run("init", tmp_path)
+    assert code == 0, err
+    cohort = open_cohort(tmp_path)
+    assert len(cohort.team_names) == 1
+    assert len(cohort.predictions) == 2
 
 
 def test_the_description_is_commented_and_not_written_twice(tmp_path: Path, run: Run) -> None:

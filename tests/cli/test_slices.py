@@ -20,7 +20,7 @@ Run = Callable[..., tuple[int, str, str]]
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: object) -> tuple[int, str, str]:
         try:
-            code = main(["slices", *map(str, arguments), "--permutations", "99"])
+            code = main(["slices", "--permutations", "99", *map(str, arguments)])
         except SystemExit as stop:
             code = int(stop.code or 0)
         out, err = capsys.readouterr()
@@ -125,6 +125,7 @@ def test_the_same_command_gives_the_same_files(
         (("--team", "merger", "--cause", "tired"), "tired"),
         (("--team", "merger", "--cause", "fragment", "--side", "reference"), "fragment"),
         (("--team", "merger", "--side", "left"), "left"),
+        (("--team", "merger", "--permutations", "18"), "must be at least 19"),
         ((), "--team"),
     ],
 )

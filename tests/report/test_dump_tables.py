@@ -126,7 +126,27 @@ def test_missing_as_worst_counts_gaps_as_0() -> None:
     # P4 has no epithelial cells in the annotation: nothing is missing there.
     epithelial = evaluation.statistics["Epithelial"].comparison.figures
     assert [o.reason for o in epithelial.omitted] == ["no team has a figure for patient P4"]
-    assert "which count as 0: Gamma Lymphocyte in P4_1" in dump_text(evaluation)
+    text = dump_text(evaluation)
+    assert "which count as 0: Gamma Lymphocyte in P4_1" in text
+
+
+@pytest.mark.parametrize("missing", list(MissingRule))
+def test_figures_by_organ_follow_the_score(missing: MissingRule) -> None:
+    evaluation = small(missing)
+    by_organ = by_organ_table(evaluation).set_index(["team", "organ", "class"])
+    for team, score in evaluation.scores.items():
+        assert by_organ.loc[(team, "all", "mean"), "pq"] == pytest.approx(score)
+    gamma = by_organ.loc[("Gamma", "all", "Lymphocyte")]
+    given = [
+        figure.pq
+        for figure in evaluation.dump.figures
+        if (figure.team, figure.class_name) == ("Gamma", "Lymphocyte")
+    ]
+    n = len(given) + (missing is MissingRule.WORST)
+    assert (gamma["regions"], gamma["pq"]) == (n, pytest.approx(sum(given) / n))
+    text = dump_text(evaluation)
+    assert "by organ: mean PQ over the regions that have the class, as in the score" in text
+    assert ("; figures missing in the dump count as 0" in text) == (missing is MissingRule.WORST)
 
 
 def test_a_region_with_a_gap_has_no_figure(tmp_path: Path) -> None:

@@ -175,9 +175,42 @@ def test_the_band_over_groups_is_the_percentile_bootstrap_of_the_ratio() -> None
     assert bands.high[0] == pytest.approx(own.high, abs=0.03 * width)
 
 
-def test_groups_that_agree_leave_no_doubt_and_empty_bins_have_no_band() -> None:
-    objects = np.array([[10] * 8, [0] * 8, [0] * 7 + [4]])
-    bands = rate_bands(objects // 2, objects)
-    assert bands.low[0] == bands.high[0] == 0.5
-    assert np.isnan([bands.low[1], bands.high[1]]).all()
-    assert bands.low[2] == bands.high[2] == 0.5  # in resamples that have the eighth group
+def test_bands_without_differences_between_groups_are_wilsons() -> None:
+    objects = np.array([[10] * 8, [0] * 8, [0] * 7 + [4], [1] * 8])
+    events = np.array([[5] * 8, [0] * 8, [0] * 7 + [4], [0] * 8])
+    bands = rate_bands(events, objects)
+    assert bands.over_groups
+    for place, (k, n) in enumerate([(40, 80), (0, 0), (4, 4), (0, 8)]):
+        if not n:
+            assert np.isnan([bands.low[place], bands.high[place]]).all()
+            continue
+        own = stats.binomtest(k, n).proportion_ci(0.95, method="wilson")
+        assert (bands.low[place], bands.high[place]) == pytest.approx((own.low, own.high))
+        assert bands.high[place] - bands.low[place] > 0.2
+
+
+@pytest.mark.parametrize("groups", [1, 8])
+def test_shares_are_within_their_bands_exactly(groups: int) -> None:
+    rng = np.random.default_rng(0)
+    objects = rng.integers(1, 50, (2000, groups))
+    events = np.where(rng.random((2000, 1)) < 0.5, objects, rng.integers(0, objects + 1))
+    events[::3] = 0
+    bands = rate_bands(events, objects)
+    rates = events.sum(axis=1) / objects.sum(axis=1)
+    assert (bands.low <= rates).all()
+    assert (rates <= bands.high).all()
+    assert (bands.low < bands.high).all()
+
+
+@pytest.mark.parametrize(("alike", "least"), [(0.0, 0.93), (0.05, 0.8), (0.2, 0.5)])
+@pytest.mark.parametrize("with_objects", [1, 6, 12])
+def test_how_often_bands_hold_the_true_rate(alike: float, least: float, with_objects: int) -> None:
+    # The table of docs/slices.md, for unequal patients.
+    rng, shape = np.random.default_rng(1), (500, 12)
+    for rate, mean in [(0.05, 4), (0.05, 30), (0.5, 4), (0.5, 30)]:
+        objects = np.maximum(1, np.round(mean * rng.lognormal(-0.32, 0.8, shape))).astype(int)
+        objects[:, with_objects:] = 0
+        scale = (1 - alike) / alike if alike else 1e9
+        own = rng.beta(scale * rate, scale * (1 - rate), shape)
+        bands = rate_bands(rng.binomial(objects, own), objects, resamples=500)
+        assert ((bands.low <= rate) & (rate <= bands.high)).mean() >= least - 0.03

@@ -21,6 +21,7 @@ from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX
 from napari_panoptic.io.formats.labels.label_tiff import write_labels
 from napari_panoptic.io.formats.scores import SCORE_NAMES
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme
+from napari_panoptic.nuclei.values.labels import check_mpp
 
 Classes = Mapping[int, str] | str
 """Id -> name of its class, or one class for every object."""
@@ -91,6 +92,7 @@ class Comparison:
         """
         if not self.predictions:
             raise PanopticError("there is nothing to compare with: give at least one prediction")
+        check_mpp(self.mpp)
         shape = tuple(self.reference.array.shape)
         named = {f"the prediction '{n}'": p.array for n, p in self.predictions.items()}
         named |= {"the ambiguous mask": self.ambiguous, "the image": self.image}

@@ -45,6 +45,7 @@ from napari_panoptic.io.cohorts.patterns import (
     natural_key,
 )
 from napari_panoptic.io.formats.points import boxes
+from napari_panoptic.io.formats.points.grand_challenge import is_point_list
 from napari_panoptic.nuclei.values.cohort import Team
 
 LARGEST_MPP = 1e6
@@ -335,6 +336,17 @@ class _Discovery:
         """Yield a file once for each frame that it holds."""
         if match.path.suffix.casefold() != boxes.ENDING:
             yield match
+            return
+        if is_point_list(match.path):
+            if "region" in match.fields:
+                yield match
+            else:
+                message = (
+                    "expected a JSON of many images, found points of grand-challenge.org, which "
+                    "are those of one image; write {region} into its pattern in cohort.toml"
+                )
+                kind, team = FindingKind.UNREADABLE, match.fields.get("team")
+                self._findings[match.path] = (Finding(kind, message, match.path, team=team),)
             return
         try:
             found = boxes.read_boxes(match.path, self._layout.category)

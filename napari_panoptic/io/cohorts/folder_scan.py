@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
@@ -20,7 +20,7 @@ from napari_panoptic.io.cohorts.pair import (
     split_name,
     stated_classes,
 )
-from napari_panoptic.io.cohorts.patterns import Listing, check_listing
+from napari_panoptic.io.cohorts.patterns import Listing, Pattern, check_listing
 from napari_panoptic.io.images.slides import IMAGE_ENDINGS, are_one_slide, probe_image
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
 
@@ -30,6 +30,21 @@ _TABLES = (".csv", ".json", ".txt", ".toml", ".md", ".xlsx")
 _EXAMINED = 5
 """How many files of a group are opened to find out its classes."""
 _SEPARATORS = "_-. "
+_PICTURE_FOLDER = re.compile(
+    r"(cp_)?(outlines?|overlays?|flows?|visuali[sz]ations?|previews?|thumbnails?)", re.IGNORECASE
+)
+_PICTURE_NAME = re.compile(
+    r"(.+?)_(cp_)?(outlines?|overlays?|flows?|dP|cellprob|cp_output)(_cp_masks.*)?", re.IGNORECASE
+)
+"""Pictures that Cellpose, HoVer-Net and data sets have beside objects, and their other output."""
+_SIDE_NAME = re.compile(
+    r"(.+?)(_(cp_)?(masks?|labels?|seg|gt|annotations?|pred(iction)?s?|instances?))", re.IGNORECASE
+)
+"""Names of objects beside an image of the same name."""
+_SPLIT = re.compile(
+    r"(stage\d+_)?(train(ing)?|test(ing)?|val(id(ation)?)?|fold[ _-]?\d+)", re.IGNORECASE
+)
+"""Names of folders that divide a data set, and are neither patients nor teams."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +56,8 @@ class Group:
     kind
         `IMAGE`, or the format of the objects.
     folder
-        Names of folders below the cohort's; one may be ``{team}`` or ``{patient}``.
+        Names of folders below the cohort's; one may be ``{team}``, one ``{patient}``, and those
+        whose names do not matter are ``*``.
     ending
         How their names end.
     files
@@ -79,7 +95,7 @@ class Group:
         """Names of the teams, where the pattern has them."""
         if not self.has_teams:
             return []
-        at = [part for part in self.folder if part in ("{team}", "{patient}")][::-1]
+        at = [part for part in self.folder if part in ("{team}", "{patient}", "*")][::-1]
         level = at.index("{team}")
         return sorted({folders.split("/")[level] for folders, _ in self.files})
 
@@ -102,6 +118,8 @@ class Scan:
         Files of no known kind.
     missing
         Sentences on what could not be found.
+    pictures
+        Pictures of results, such as overlays, which are not used.
     """
 
     root: Path
@@ -111,6 +129,7 @@ class Scan:
     scheme: ClassScheme
     unknown: tuple[Path, ...]
     missing: tuple[str, ...]
+    pictures: tuple[Path, ...] = ()
 
     @property
     def summary(self) -> list[str]:
@@ -123,9 +142,13 @@ class Scan:
         for group in self.predictions:
             teams = f" of {english_list(group.teams)}" if group.teams else ""
             lines.append(_counted(len(group.files), f"prediction{teams}", group, plural=not teams))
-        if self.unknown:
-            names = english_list([path.relative_to(self.root).as_posix() for path in self.unknown])
-            lines.append(f"{len(self.unknown)} file(s) not recognised: {names}")
+        for paths, what in (
+            (self.pictures, "picture(s) of results not used"),
+            (self.unknown, "file(s) not recognised"),
+        ):
+            if paths:
+                names = english_list([path.relative_to(self.root).as_posix() for path in paths])
+                lines.append(f"{len(paths)} {what}: {names}")
         return lines
 
     def description(self) -> str:
@@ -218,7 +241,8 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     Files are grouped by folder and ending; one file of each group is opened to
     recognise its format. Folders with files of the same names are teams, folders
     with different ones patients. The annotation is found by its name, such as
-    ``annotations`` or ``gt``.
+    ``annotations`` or ``gt``. Overlays and other pictures of results are passed over. Patterns
+    that would not find these files, or others with them, are reported as missing.
 
     Parameters
     ----------
@@ -240,7 +264,9 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
         parents = path.relative_to(listing.root).parts[:-1]
         if name and not any(part.startswith(".") for part in (*parents, path.name)):
             leaves[parents, ending][name] = path
-    leaves = {key: files for key, files in leaves.items() if not _is_table(key, leaves)}
+    pictures = _without_pictures(leaves)
+    leaves = _with_sides(leaves)
+    leaves = {key: files for key, files in leaves.items() if files and not _is_table(key, leaves)}
     leaves = _with_dicom_slides(leaves)
     groups: list[Group] = []
     unknown: list[Path] = []
@@ -251,7 +277,41 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
         else:
             of_file = {("", name): path for name, path in files.items()}
             groups.append(Group(kind, parents, ending, of_file))
-    return _scan(listing.root, _merged(groups, reference), tuple(unknown), reference)
+    scan = _scan(listing, _merged(groups, reference), reference)
+    return replace(scan, unknown=tuple(unknown), pictures=tuple(pictures))
+
+
+def _without_pictures(
+    leaves: dict[tuple[tuple[str, ...], str], dict[str, Path]],
+) -> list[Path]:
+    """Take pictures of results out of files, and return them."""
+    stems = {name for files in leaves.values() for name in files}
+    pictures: list[Path] = []
+    for (parents, ending), files in sorted(leaves.items()):
+        if ending.casefold().lstrip(".") not in IMAGE_ENDINGS:
+            continue
+        in_folder = any(map(_PICTURE_FOLDER.fullmatch, parents))
+        for name in list(files):
+            beside = _PICTURE_NAME.fullmatch(name)
+            if in_folder or (beside and beside[1] in stems):
+                pictures.append(files.pop(name))
+    return pictures
+
+
+def _with_sides(
+    leaves: dict[tuple[tuple[str, ...], str], dict[str, Path]],
+) -> dict[tuple[tuple[str, ...], str], dict[str, Path]]:
+    """Part objects from the images beside them: ``a_gt.png`` and ``a_pred.png`` from ``a.jpg``."""
+    stems = {(parents, name) for (parents, _), files in leaves.items() for name in files}
+    found: dict[tuple[tuple[str, ...], str], dict[str, Path]] = defaultdict(dict)
+    for (parents, ending), files in leaves.items():
+        for name, path in files.items():
+            side = _SIDE_NAME.fullmatch(name)
+            if side and (parents, side[1]) in stems:
+                found[parents, side[2] + ending][side[1]] = path
+            else:
+                found[parents, ending][name] = path
+    return found
 
 
 def _is_table(
@@ -324,14 +384,19 @@ def _is_reference_name(folder: str) -> bool:
 
 
 def _joined(same: Sequence[Group], level: int) -> Group:
-    """Join groups: folders are teams where names of files repeat, patients where they do not."""
+    """Join groups: folders are teams where names of files repeat, patients where they do not.
+
+    Folders above those of patients, and parts of a data set, have names that do not matter.
+    """
     first = same[0]
     if len(same) == 1:
         return first
     names = [key for group in same for key in group.files]
     is_annotation = any(map(_is_reference_name, first.folder[:level]))
     is_team = first.kind != IMAGE and not is_annotation and len(set(names)) < len(names)
-    field = "{team}" if is_team else "{patient}"
+    is_split = all(_SPLIT.fullmatch(group.folder[level]) for group in same)
+    field = "*" if is_split or "{patient}" in first.folder else "{patient}"
+    field = "{team}" if is_team else field
     files = {
         (f"{team}/{g.folder[level]}".strip("/"), name): path
         for g in same
@@ -344,7 +409,9 @@ def _joined(same: Sequence[Group], level: int) -> Group:
 def _reference_rank(group: Group) -> int | None:
     """Return how clearly the names of a group point to an annotation: 0 is clearest."""
     fixed = [part for part in group.folder if not part.startswith("{")]
-    text = "/".join((*fixed, *group.affixes)).casefold()
+    before = re.split(r"/[^/]*$|\.", group.ending)[0]  # the folders or the rest of the name
+    text = "/".join((*fixed, *group.affixes, before)).casefold()
+    text = text.replace("_cp_masks", "")  # Cellpose's, which is a prediction
     words = re.split(r"[^a-z]+", text)
     return next(
         (
@@ -356,15 +423,18 @@ def _reference_rank(group: Group) -> int | None:
     )
 
 
-def _scan(
-    root: Path, groups: list[Group], unknown: tuple[Path, ...], reference: str | None
-) -> Scan:
-    images = max((g for g in groups if g.kind == IMAGE), key=lambda g: len(g.files), default=None)
+def _scan(listing: Listing, groups: list[Group], reference: str | None) -> Scan:
+    # A colour image can be a mask in a form that is not read, as in NuCLS.
+    images = max(
+        (group for group in groups if group.kind == IMAGE),
+        key=lambda group: (_reference_rank(group) is None, len(group.files)),
+        default=None,
+    )
     masks = [g for g in groups if g.kind != IMAGE]
     regions = images.regions if images is not None else set()
-    masks = [_with_affixes(group, regions) for group in masks]
+    masks = [_with_affixes(_per_nucleus(group, regions), regions) for group in masks]
     chosen, why = _reference(masks, reference)
-    predictions = tuple(_as_team(group) for group in masks if group is not chosen)
+    predictions = tuple(group for group in masks if group is not chosen)
     if chosen is not None and images is None:
         predictions = tuple(_with_affixes(group, chosen.regions) for group in predictions)
     missing = [] if chosen is not None else [why]
@@ -375,16 +445,88 @@ def _scan(
             f"the names of images ({english_list(sorted(images.regions)[:3])}) and annotations "
             f"({english_list(sorted(chosen.regions)[:3])}) do not fit together"
         )
+    described = [group for group in (images, chosen, *predictions) if group is not None]
+    fit = _Fit(listing, described, (images or chosen or Group("", (), "", {})).regions)
+    predictions = tuple(fit.as_team(group) for group in predictions)
+    if not missing:
+        of_regions = [group for group in (images, chosen) if group is not None]
+        whys = [fit.misfit(group) for group in of_regions]
+        whys += [fit.misfit(group, is_prediction=True) for group in predictions]
+        missing = [why for why in whys if why is not None]
     scheme = _scheme(chosen, predictions)
-    return Scan(root, images, chosen, predictions, scheme, unknown, tuple(missing))
+    return Scan(listing.root, images, chosen, predictions, scheme, (), tuple(missing))
 
 
-def _as_team(group: Group) -> Group:
-    """Take the only folder of predictions for that of a team."""
-    if group.has_teams or len(group.folder) != 1 or "{patient}" in group.folder:
+class _Fit:
+    """Tests which files the patterns of a description find in its folder.
+
+    Parameters
+    ----------
+    listing
+        The folder.
+    groups
+        Those that are described.
+    regions
+        Names of the regions.
+    """
+
+    def __init__(self, listing: Listing, groups: Iterable[Group], regions: Iterable[str]) -> None:
+        self._listing = listing
+        self._used = {path for group in groups for path in group.files.values()}
+        self._regions = {name.casefold() for name in regions}
+
+    def as_team(self, group: Group) -> Group:
+        """Take the only folder of predictions for that of a team, if no other folder fits then."""
+        if group.has_teams or len(group.folder) != 1 or group.folder[0] in ("{patient}", "*"):
+            return group
+        files = {(group.folder[0], name): path for (_, name), path in group.files.items()}
+        of_team = Group(group.kind, ("{team}",), group.ending, files, group.affixes)
+        return group if self.misfit(of_team, is_prediction=True) else of_team
+
+    def misfit(self, group: Group, *, is_prediction: bool = False) -> str | None:
+        """Describe the files that a pattern does not find, finds twice or finds beside its own."""
+        matches = list(Pattern(group.pattern).files(self._listing))
+        lost = sorted(set(group.files.values()) - {match.path for match in matches})
+        places: dict[tuple[str, ...], list[Path]] = defaultdict(list)
+        others = []
+        own = self._used if is_prediction else set(group.files.values())
+        for match in matches:
+            if match.path in own:
+                places[tuple(match.fields.values())].append(match.path)
+            # Images and annotations make a region of every name. Predictions of unknown regions
+            # are reported later, and others would be those of further teams.
+            elif (match.fields["region"].casefold() in self._regions) is is_prediction:
+                others.append(match.path)
+        again = next((paths for paths in places.values() if len(paths) > 1), [])
+        holds_many = "*" in group.ending
+        for paths, what in (
+            (lost, "does not find"),
+            ([] if holds_many else again, "takes for files of one region"),
+            ([] if holds_many else others, "also finds"),
+        ):
+            if paths:
+                names = [path.relative_to(self._listing.root).as_posix() for path in paths]
+                return (
+                    f"the pattern '{group.pattern}' {what}: {english_list(names, limit=3)}. Put "
+                    f"images, annotations and the predictions of each model into folders of their "
+                    f"own, or write the cohort.toml yourself (docs/cohorts.md)"
+                )
+        return None
+
+
+def _per_nucleus(group: Group, regions: set[str]) -> Group:
+    """Take folders that are named as the regions, with a mask for each nucleus, for one each."""
+    names = {folders.split("/")[0] for folders, _ in group.files}
+    is_one_each = group.kind == Source.LABELS and "{patient}" in group.folder
+    if not is_one_each or not names & regions or group.regions & regions:
         return group
-    files = {(group.folder[0], name): path for (_, name), path in group.files.items()}
-    return Group(group.kind, ("{team}",), group.ending, files, group.affixes)
+    files: dict[tuple[str, str], Path] = {}
+    for (folders, _), path in group.files.items():
+        name, _, others = folders.partition("/")
+        files.setdefault((others, name), path)
+    level = group.folder.index("{patient}")
+    ending = "/".join(("", *group.folder[level + 1 :], f"*{group.ending}"))
+    return Group(Source.NUCLEUS_MASKS, group.folder[:level], ending, files)
 
 
 def _with_affixes(group: Group, regions: set[str]) -> Group:

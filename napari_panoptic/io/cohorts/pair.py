@@ -20,7 +20,8 @@ from napari_panoptic.io.formats.labels.label_images import (
 )
 from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.labels.ome_zarr import label_classes
-from napari_panoptic.io.formats.recognise import dicom_source, foreign_tool, json_source, xml_source
+from napari_panoptic.io.formats.polygons.tiatoolbox_zarr import holds_contours
+from napari_panoptic.io.formats.recognise import foreign_tool, source_of
 from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.images.slides import probe_image
 from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels
@@ -89,6 +90,8 @@ def format_of(path: Path) -> Source:
     if not name.endswith(".zarr"):
         check_file(path, "a file with objects")
         _refuse_foreign(path)
+    elif is_zarr(path) and holds_contours(path):
+        return Source.TIATOOLBOX_ZARR
     elif is_zarr(path) and not has_labels(path):
         raise UnreadableFileError(
             "expected a label image, found an OME-Zarr image without labels; give it as the image",
@@ -106,19 +109,16 @@ def format_of(path: Path) -> Source:
         return endings[max(found, key=len)]
     if name.endswith(_PICTURES):
         return _picture_format(path)
-    if name.endswith(".json"):
-        return json_source(path) or Source.GEOJSON
-    if name.endswith(".xml"):
-        return xml_source(path) or Source.IMAGESCOPE
-    if name.endswith(".dcm") and (dicom := dicom_source(path)) is not None:
-        return dicom
+    if (recognised := source_of(path)) is not None:
+        return recognised
     if name.endswith(".mat"):
         return Source.HOVERNET_MAT if "inst_map" in mat_variables(path) else Source.SUBMISSION
+    content = " and the content of none" if name.endswith((".json", ".xml")) else ""
     raise UnreadableFileError(
         "expected a label image (TIFF, PNG, NPY, NPZ, OME-Zarr) or outlines (GeoJSON, ImageScope "
         "or ASAP XML, HALO, HoVer-Net, CellViT, COCO or DSA JSON, HoVer-Net .mat, ImageJ ROIs, "
-        "Cellpose outlines, TIAToolbox .db, DICOM annotations), found a file with the ending "
-        f"'{path.suffix}'. Convert it to one of these",
+        "Cellpose outlines, TIAToolbox .db, DICOM annotations, CSV of napari or NuCLS), "
+        f"found a file with the ending '{path.suffix}'{content}. Convert it to one of these",
         path=path,
     )
 

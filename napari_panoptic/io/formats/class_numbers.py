@@ -15,6 +15,10 @@ TYPE_INFO = "type_info.json"
 """Names of the numbers, as HoVer-Net takes them: ``{"1": ["neopla", [255, 0, 0]]}``."""
 
 
+class FromZero(int):
+    """The number of a class in formats that count from 0."""
+
+
 def type_info_of(path: Path) -> Path | None:
     """Find the table of names beside a file, or in the folder above it."""
     places = (path.parent / TYPE_INFO, path.parent.parent / TYPE_INFO)
@@ -57,7 +61,8 @@ class ClassNumbers:
 
     A number ``k`` is looked up in this order: as the text ``k`` among the
     scheme's aliases (``[aliases]`` in cohort.toml); by its name in a
-    ``type_info.json``, if there is one; else it is the k-th class, from 1.
+    ``type_info.json``, if there is one; else it is the k-th class, from 1, or
+    from 0 where it is a `FromZero`.
     A text is a class name. Nothing at all means the class that has the alias
     ``""``, or the only class of the scheme.
 
@@ -101,10 +106,11 @@ class ClassNumbers:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         names = [str(value)]
+        first = 0 if isinstance(value, FromZero) else 1
         if str(value).isdigit():
             number = int(value)
             if self._names is not None:
                 names += [self._names[str(number)]] if str(number) in self._names else []
-            elif 1 <= number <= len(self._scheme.names):
-                names.append(self._scheme.names[number - 1])
+            elif first <= number < first + len(self._scheme.names):
+                names.append(self._scheme.names[number - first])
         return class_number(names, self._scheme), names[-1]

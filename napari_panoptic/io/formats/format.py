@@ -274,6 +274,8 @@ class Format:
         files tell the size of the region. See
         `napari_panoptic.io.formats.polygons.polygon_format`, which makes formats
         of outlines.
+    in_shares
+        Whether outlines have shares of the image's width and height instead of px.
     companions
         Lists the files beside one that decide how it is read, such as a table
         that names classes.
@@ -308,6 +310,7 @@ class Format:
     shape: MeasureShape = lambda files: None  # noqa: ARG005
     open_tiles: OpenTiles | None = None
     outlines: ReadOutlines | None = None
+    in_shares: bool = False
     companions: Callable[[Path], tuple[Path, ...]] = lambda path: ()  # noqa: ARG005
     per_class: PerClass = PerClass.NEVER
     items: ListItems | None = None

@@ -39,6 +39,24 @@ def placed_polygons(polygons: Polygons, rules: OutlineRules) -> Polygons:
     return replace(polygons, vertices_xy=np.ascontiguousarray(xy))
 
 
+def in_px_of_image(file: PolygonFile, files: MaskFiles, shape: _Shape) -> PolygonFile:
+    """Return outlines whose vertices are shares of an image's width and height in px.
+
+    Raises
+    ------
+    UnreadableFileError
+        If they are those of a whole slide, or are moved by px.
+    """
+    if files.patch is not None or files.rules.offset_xy not in (None, (0.0, 0.0)):
+        raise UnreadableFileError(
+            "its outlines are shares of their image, which must be that of the region: they can "
+            "neither be those of a slide nor have an offset",
+            path=files.all_paths[0],
+        )
+    xy = file.polygons.vertices_xy * np.array(shape[::-1], np.float64)
+    return replace(file, polygons=replace(file.polygons, vertices_xy=xy))
+
+
 def placed_shape(shape: _Shape | None, rules: OutlineRules) -> _Shape | None:
     """Return the size in px of the image that masks of a size correspond to."""
     if shape is None or not rules.is_placed:

@@ -1,7 +1,8 @@
-"""Which program wrote a JSON, XML or DICOM file, and what to do with files that no format reads."""
+"""Which program wrote a file, by its content, and what to do with files that no format reads."""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -12,13 +13,18 @@ _SNIFFED_BYTES = 1 << 16
 _JSON_MARKS: tuple[tuple[tuple[bytes, ...], Source], ...] = (
     ((b'"nuc"',), Source.HOVERNET),
     ((b'"FeatureCollection"',), Source.GEOJSON),
+    ((b'"Feature"',), Source.GEOJSON),
     ((b'"wsi_metadata"',), Source.CELLVIT),
     ((b'"type_map"', b'"cells"'), Source.CELLVIT),
+    ((b'"cells"', b'"contour"'), Source.CELLVIT),
     ((b'"elements"',), Source.DSA),
     ((b'"image_id"', b'"category_id"'), Source.COCO_INSTANCES),
     ((b'"images"', b'"categories"'), Source.COCO_INSTANCES),
+    ((b'"images"', b'"file_name"'), Source.COCO_INSTANCES),
+    ((b'"contour"', b'"centroid"'), Source.HOVERNET),  # the nuclei alone, without "nuc"
+    ((b'"geometry"', b'"coordinates"'), Source.GEOJSON),
 )
-"""Words of which all stand at the beginning of a file, the most specific first."""
+"""Words of which all stand at the beginning or end of a file, the most specific first."""
 _FOREIGN_JSON: tuple[tuple[tuple[bytes, ...], str], ...] = (
     ((b'"shapes"', b'"imagePath"'), "a labelme file; export COCO with labelme2coco"),
     ((b'"_via_img_metadata"',), "a project of the VGG Image Annotator; export it as COCO"),
@@ -29,13 +35,30 @@ _FOREIGN_JSON: tuple[tuple[tuple[bytes, ...], str], ...] = (
     ((b'"classTitle"', b'"geometryType"'), "a Supervisely file; export it as COCO"),
     ((b'"schema_ref"', b'"slots"'), "a V7 Darwin file; export it as COCO"),
     ((b'"createTimestamp"', b'"uri"', b'"images"'), "a QuPath project; export GeoJSON from it"),
-    ((b'"Multiple points"',), "points of grand-challenge.org in mm; save them as x,y in px (CSV)"),
+    (
+        (b'"Multiple points"',),
+        "points of grand-challenge.org, which outline no nucleus; open them as a cohort of "
+        'detections (task = "detections" in cohort.toml)',
+    ),
     ((b'"Multiple polygons"',), "polygons of grand-challenge.org in mm; save GeoJSON in px"),
+    (
+        (b'"stability_score"', b'"predicted_iou"'),
+        "masks of Segment Anything (SAM); save them as a label image (TIFF, PNG, NPY)",
+    ),
+    (
+        (b'"cell_masks"', b'"cell_type"'),
+        "cells of Histoplus, in px of tiles; save them as GeoJSON in px of the image",
+    ),
+    ((b'"annotation"', b'"name_ndx"'), "an ADE20K annotation; export it as COCO"),
     ((b'"Multiple 2D bounding boxes"',), "boxes of grand-challenge.org, which outline no nucleus"),
     (
         (b'"segments_info"',),
         "a COCO panoptic JSON, whose masks are in a folder beside it; open the folder of both",
     ),
+)
+_TABLE_MARKS = (
+    ((b"shape-type", b"vertex-index", b"axis-0"), Source.NAPARI_SHAPES),
+    ((b"coords_x", b"coords_y"), Source.NUCLS),
 )
 _BOXES = (
     "boxes in COCO's layout (as of MIDOG), which outline no nucleus; open them as a cohort of "
@@ -44,6 +67,7 @@ _BOXES = (
 _FOREIGN_XML: tuple[tuple[bytes, str], ...] = (
     (b"<ndpviewstate", "an NDP.view annotation (.ndpa); export GeoJSON through QuPath"),
     (b"<annotations>\n  <version>", "a CVAT file; export it as COCO"),
+    (b"<polygon>", "a LabelMe file; export COCO, or label images"),
     (b"<bndbox>", "a Pascal VOC file of boxes, which outline no nucleus; export outlines"),
     (b"<TrackMate", "a TrackMate file; export a label image (Actions > Export label image)"),
     (b"<classname>plugins.kernel.roi", "ROIs of Icy; save a label image, or ROIs as .roi"),
@@ -82,16 +106,24 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"%PDF", "a PDF; export label images or GeoJSON"),
 )
 """First bytes of files whose names may say something else."""
+_ZARR_NAMES = (b".zarray", b".zgroup", b"zarr.json")
+_ZIPPED_ZARR = "a zipped Zarr; unpack it into a folder whose name ends in .zarr"
+_HOVERNEXT = re.compile(rb'\s*\{\s*"\d+"\s*:\s*\[\s*\d+\s*,\s*\[[-\d.e+,\s]+\]\s*\]')
+"""``class_inst.json``: a class and a centre for each id."""
 _DICOM = "a DICOM file without objects that are read; export GeoJSON or label images"
 _SLIDERUNNER_TABLE = b"Annotations_coordinates"
 _QUPATH_COLUMNS = re.compile(rb"Centroid X (\xc2?\xb5m|px)")
-_YOLO = re.compile(rb"\d+( [01](\.\d+)?){4,}\s")
+_YOLO = re.compile(rb"\d+( -?[\d.]+(e-?\d+)?){4,} *\r?\n?")
+_YOLO_NUMBERS = 6
+"""Of the coordinates of the smallest outline; a box has four, and perhaps a score."""
 
 
 def json_source(path: Path) -> Source | None:
-    """Return the format of a JSON file with objects, by its beginning; None if unknown."""
-    start = _start(path)
-    return next((form for marks, form in _JSON_MARKS if all(m in start for m in marks)), None)
+    """Return the format of a JSON file with objects, by its ends; None if unknown."""
+    ends = _ends(path)
+    if re.fullmatch(rb"(\xef\xbb\xbf)?\s*\[\s*\]\s*", ends):
+        return Source.GEOJSON  # QuPath's, of no objects
+    return next((form for marks, form in _JSON_MARKS if all(m in ends for m in marks)), None)
 
 
 def xml_source(path: Path) -> Source | None:
@@ -103,6 +135,19 @@ def xml_source(path: Path) -> Source | None:
     form = forms.get(root[1])
     is_halo = form == Source.IMAGESCOPE and re.search(rb"<V\s+X=", _start(path))
     return Source.HALO if is_halo else form
+
+
+def table_source(path: Path) -> Source | None:
+    """Return the format of a table with outlines, by its first line; None if unknown."""
+    names = _start(path).partition(b"\n")[0]
+    return next((form for words, form in _TABLE_MARKS if all(w in names for w in words)), None)
+
+
+def text_source(path: Path) -> Source | None:
+    """Return the format of a text file with outlines, by its first line; None if unknown."""
+    line = _start(path).partition(b"\n")[0]
+    is_outline = _YOLO.fullmatch(line) and len(line.split()) > _YOLO_NUMBERS
+    return Source.YOLO if is_outline else None
 
 
 def foreign_tool(path: Path) -> str | None:
@@ -117,7 +162,10 @@ def foreign_tool(path: Path) -> str | None:
         return _SLIDE if dicom_class(path) == SLIDE else _DICOM
     start = _start(path)
     if name.endswith(".json"):
-        return _foreign_json(start)
+        return _foreign_json(_ends(path))
+    if name.endswith(".zip"):
+        ends = _ends(path)
+        return _ZIPPED_ZARR if any(mark in ends for mark in _ZARR_NAMES) else None
     if name.endswith(".xml"):
         start = start.replace(b"\r", b"")
         return next((what for mark, what in _FOREIGN_XML if mark in start), None)
@@ -137,9 +185,11 @@ def dicom_source(path: Path) -> Source | None:
 
 
 def source_of(path: Path) -> Source | None:
-    """Return the format of a JSON, XML or DICOM file with objects by its beginning, or None."""
+    """Return the format of a file with objects whose content decides it, or None."""
     kinds = {
         ".json": json_source,
+        ".csv": table_source,
+        ".txt": text_source,
         ".xml": xml_source,
         ".annotations": xml_source,
         ".dcm": dicom_source,
@@ -152,6 +202,11 @@ def _foreign_json(start: bytes) -> str | None:
     # Of an annotation with a segmentation, the beginning may have been cut at its box.
     if start.count(b'"bbox"') > 1 and b'"category_id"' in start and b'"segment' not in start:
         return _BOXES
+    if _HOVERNEXT.match(start):
+        return (
+            "classes and centres of HoVer-NeXt, without outlines; its label image is pinst_pp.zip: "
+            "unpack that into a folder whose name ends in .zarr"
+        )
     return next((w for marks, w in _FOREIGN_JSON if all(m in start for m in marks)), None)
 
 
@@ -161,8 +216,8 @@ def _foreign_table(start: bytes) -> str | None:
             "a table of measurements of QuPath, which has no outlines; export GeoJSON with "
             "File > Export objects"
         )
-    if _YOLO.match(start):
-        return "YOLO labels, whose coordinates are shares of the image; export them as COCO"
+    if _YOLO.match(start) and len(start.partition(b"\n")[0].split()) <= _YOLO_NUMBERS:
+        return "YOLO labels of boxes, which outline no nucleus; export segments"
     return None
 
 
@@ -173,3 +228,12 @@ def _without_comments(text: bytes) -> bytes:
 def _start(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(_SNIFFED_BYTES)
+
+
+def _ends(path: Path) -> bytes:
+    """Return the beginning of a file and its end: in COCO, a list of images may come first."""
+    with path.open("rb") as file:
+        start = file.read(_SNIFFED_BYTES)
+        rest = file.seek(0, os.SEEK_END) - len(start)
+        file.seek(-min(rest, _SNIFFED_BYTES), os.SEEK_END)
+        return start + file.read()

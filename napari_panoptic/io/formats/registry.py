@@ -24,6 +24,7 @@ from napari_panoptic.io.formats.labels import (
     hovernet_mat,
     label_images,
     label_tiff,
+    nucleus_masks,
     ome_zarr,
     submissions,
 )
@@ -44,6 +45,10 @@ from napari_panoptic.io.formats.polygons import (
     imagej_rois,
     imagescope,
     imagescope_edits,
+    napari_shapes,
+    nucls,
+    tiatoolbox_zarr,
+    yolo,
 )
 from napari_panoptic.io.formats.polygons.polygon_format import outline_format, polygon_format
 from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
@@ -211,6 +216,40 @@ BUILT_IN = (
         shape=dicom_seg.files_shape,
         companions=tables_beside,
         endings=(".seg.dcm",),
+    ),
+    polygon_format(
+        name=Source.NAPARI_SHAPES,
+        title="Shapes of napari (CSV)",
+        endings=(".shapes.csv",),
+        read=napari_shapes.read_objects,
+    ),
+    polygon_format(
+        name=Source.NUCLS,
+        title="NuCLS table",
+        endings=(".nucls.csv",),
+        read=nucls.read_objects,
+        vertices=Vertices.PIXEL_CENTRES,
+    ),
+    polygon_format(
+        name=Source.TIATOOLBOX_ZARR,
+        title="TIAToolbox Zarr",
+        endings=(".tiatoolbox.zarr",),
+        read=tiatoolbox_zarr.read_objects,
+        vertices=Vertices.PIXEL_CENTRES,
+    ),
+    Format(
+        name=Source.NUCLEUS_MASKS,
+        title="One mask image per nucleus",
+        load=nucleus_masks.load_files,
+        shape=nucleus_masks.files_shape,
+        per_class=PerClass.EITHER,
+    ),
+    polygon_format(
+        name=Source.YOLO,
+        title="YOLO segmentation text",
+        endings=(".yolo.txt",),
+        read=yolo.read_objects,
+        in_shares=True,
     ),
 )
 """The formats of this package; if files of several exist, the first is read."""

@@ -19,6 +19,7 @@ from napari_panoptic.io.tables.covariates import KEY_COLUMNS
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.covariates import (
+    OUTCOME_COLUMNS,
     TEXTS,
     RegionSide,
     as_covariate,
@@ -44,7 +45,6 @@ CAUSES_OF: Mapping[Side, tuple[str, ...]] = {
     Side.PREDICTION: tuple(map(str, vocabulary.CAUSES_OF[Side.PREDICTION])),
 }
 """The causes by which failures of a side can be searched; misclassified objects count as one."""
-OUTCOME_COLUMNS = (*KEY_COLUMNS, "status", "cause")
 _SAME_SCALE = 0.01
 _TOO_LARGE = (
     "the region is too large to be held, which covariates need; its objects are left out of the "
@@ -269,8 +269,10 @@ def _in_one_unit(frame: pd.DataFrame, scales: Mapping[str, float | None]) -> pd.
     converted = {}
     for name in map(str, frame):
         power = TEXTS[name].px_power if name in TEXTS else 0
-        column = frame[name] * mpp**power if power else frame[name]
-        converted[name.removesuffix("_px") + ("_um" if power else "")] = column
+        if power:
+            converted[name.removesuffix("_px") + "_um"] = frame[name] * mpp**power
+        else:  # also columns of plugins, whatever their names end with
+            converted[name] = frame[name]
     return pd.DataFrame(converted)
 
 
@@ -298,12 +300,15 @@ def _with_tables(
                 f"the table of covariates has {english_list(doubled)}, which exists already; "
                 f"rename the column"
             )
-        rows = frame[keys].merge(table.reset_index(), "left", keys)["index"]
-        used = rows.dropna().astype(np.int64)
-        found += _strangers(table, used.to_numpy(), frame)
-        for name in table.columns[len(keys) :]:
+        # Looked up, not merged: a table may have columns of any name, such as "index".
+        rows = pd.MultiIndex.from_frame(table[keys]).get_indexer(
+            pd.MultiIndex.from_frame(frame[keys])
+        )
+        used = rows[rows >= 0]
+        found += _strangers(table, used, frame)
+        for name in table.columns.drop(keys):
             column = np.full(len(frame), "", dtype=object)
-            column[rows.notna().to_numpy()] = table[name].to_numpy()[used]
+            column[rows >= 0] = table[name].to_numpy()[used]
             frame[name] = as_covariate(column)
     return frame, found
 

@@ -14,6 +14,7 @@ from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.plugins import Plugins
 from napari_panoptic.io.images.slides import SlideImage
+from napari_panoptic.io.tables.covariates import KEY_COLUMNS
 from napari_panoptic.nuclei.distances import contours
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.values.labels import LabelImage
@@ -26,6 +27,8 @@ DENSITY_AREA = 10_000.0
 """Densities are numbers of objects per this many px² (or µm²)."""
 OD_PER_STAIN = 6.0
 """Decadic optical density of 1 in scikit-image's stain channels, which take logarithms to 1e-6."""
+OUTCOME_COLUMNS = (*KEY_COLUMNS, "status", "cause")
+"""The columns of objects beside their covariates."""
 TOUCHING, APART = "yes", "no"
 _HULLS_AT_ONCE = 20
 _STRIP_PX = 2**22
@@ -146,6 +149,8 @@ TEXTS: Mapping[str, CovariateText] = {
 }
 """The covariates of this package, in the order in which conditions are read."""
 
+_IN_UM = frozenset(name.removesuffix("_px") + "_um" for name in TEXTS if TEXTS[name].px_power)
+
 
 # --- functions of plugins ---------------------------------------------------------------------
 
@@ -228,7 +233,8 @@ def region_covariates(
     Raises
     ------
     LabelError
-        If a function returns a covariate that is there already, or not one value per object.
+        If a function returns a covariate that is there already or has the name of one of
+        `OUTCOME_COLUMNS`, or not one value per object.
     """
     class_names = side.labels.class_names_of_objects()
     found: dict[str, NDArray[Any]] = {"class": class_names}
@@ -237,10 +243,11 @@ def region_covariates(
     for name, function in (known_functions() if functions is None else functions).items():
         for covariate, values in function(side).items():
             column = as_covariate(values)
-            if covariate in found or column.shape != (len(side),):
+            is_taken = covariate in found or covariate in (*OUTCOME_COLUMNS, *_IN_UM)
+            if is_taken or column.shape != (len(side),):
                 problem = (
                     "which is there already; rename it"
-                    if covariate in found
+                    if is_taken
                     else f"expected {len(side)} values, found the shape {column.shape}; return "
                     f"one per object"
                 )

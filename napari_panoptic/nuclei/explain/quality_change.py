@@ -37,7 +37,7 @@ class QualityChange:
         float64 (n,): the part of each row of the diff; 0 for patients without a PQ.
     cause
         object (n,): the explanation of each row: its cause in the new version, else in the old one,
-        else ``misclassified``, else `OUTLINES`.
+        else ``ignored`` or ``misclassified`` in one of them, else `OUTLINES`.
     patients
         Number of patients with a PQ of both versions.
     """
@@ -68,8 +68,9 @@ def quality_change(diff: VersionDiff, class_names: Sequence[str]) -> QualityChan
       every object has its own share of S1 - S0 and of W1 - W0;
     - S/W = SQ DQ, with SQ = S / TP and DQ = TP / W;
     - T1/C1 - T0/C0 = (1/C0 + 1/C1)/2 (T1 - T0) - (T0 + T1)/(2 C0 C1) (C1 - C0), with T the
-      sum of PQ over classes. C changes if FPs are the only objects of a class in one of the
-      versions. This part is divided among these FPs by weight, and belongs to DQ, which is 0 there.
+      sum of PQ over classes. C changes if one of the versions has no objects of a class that count:
+      the other has FPs, or nuclei that are ignored in the first. This part is divided among these
+      objects by weight, and belongs to DQ.
 
     A version without a TP of a class has no SQ for it. The SQ of the other version replaces it, and
     the change belongs to DQ.
@@ -77,8 +78,7 @@ def quality_change(diff: VersionDiff, class_names: Sequence[str]) -> QualityChan
     Parameters
     ----------
     diff
-        The two versions. Reference objects that are ignored in one version only have no row and
-        thus no part.
+        The two versions.
     class_names
         The scored classes, in order.
     """
@@ -146,7 +146,7 @@ def _entries(rows: pd.DataFrame, when: str, class_names: Sequence[str]) -> _Entr
     names = pd.Index(class_names)
     status = rows[f"status_{when}"].to_numpy(object)
     own = rows["class_before" if when == "before" else "class"]
-    there = np.flatnonzero(status != "")
+    there = np.flatnonzero((status != "") & (status != str(Status.IGNORED)))
     wrong = np.flatnonzero(status == str(Status.MISCLASSIFIED))
     row = np.concatenate([there, wrong])
     named = np.concatenate(
@@ -164,14 +164,12 @@ def _entries(rows: pd.DataFrame, when: str, class_names: Sequence[str]) -> _Entr
 
 def _explaining(rows: pd.DataFrame) -> NDArray[np.object_]:
     before, after = (rows[f"cause_{when}"].to_numpy(object) for when in ("before", "after"))
-    wrong = [
-        rows[f"status_{when}"].to_numpy(object) == str(Status.MISCLASSIFIED)
-        for when in ("before", "after")
-    ]
-    unmatched = np.where(after != "", after, before)
-    other = np.where(wrong[0] | wrong[1], str(Status.MISCLASSIFIED), OUTLINES)
-    explained: NDArray[np.object_] = np.where(unmatched != "", unmatched, other)
-    return explained
+    explained: NDArray[np.object_] = np.where(after != "", after, before)
+    status = rows[["status_before", "status_after"]]
+    for one in (Status.IGNORED, Status.MISCLASSIFIED):
+        is_one = (status == str(one)).any(axis=1).to_numpy()
+        explained = np.where((explained == "") & is_one, str(one), explained)
+    return np.where(explained != "", explained, OUTLINES)
 
 
 def _mean_inverse(values: NDArray[Any]) -> FloatArray:

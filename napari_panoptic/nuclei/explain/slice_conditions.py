@@ -200,8 +200,9 @@ class Curve:
     low, high
         float64 (b,): 95 % band of the rate; see `rate`.
     over_patients
-        Whether the band is a bootstrap over patients. With fewer than six patients it is Wilson's
-        interval over objects, which ignores that objects of one patient are alike.
+        Whether the band is the wider of a bootstrap over patients and Wilson's interval over
+        objects. With fewer than six patients it is the latter, which ignores that objects of one
+        patient are alike.
     """
 
     covariate: str

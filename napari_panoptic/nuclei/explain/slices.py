@@ -37,6 +37,8 @@ FloatArray = NDArray[np.float64]
 Covariates = Mapping[str, NDArray[Any]]
 
 SIGNIFICANCE = 0.05
+LEAST_PERMUTATIONS = 19
+"""With fewer, no p-value can be as low as `SIGNIFICANCE`: the least is 1 / (permutations + 1)."""
 LEAST_OBJECTS, LEAST_SHARE, LARGEST_SHARE = 30, 0.02, 0.8
 """Least number of objects of a slice, and its least and largest share of all objects."""
 LEAST_EXPECTED = 1.0
@@ -195,10 +197,16 @@ def search_slices(
     Raises
     ------
     SettingsError
-        If covariates, failures and patients differ in length.
+        If covariates, failures and patients differ in length, or for fewer than
+        `LEAST_PERMUTATIONS`.
     StoppedError
         If cancelled.
     """
+    if permutations < LEAST_PERMUTATIONS:
+        raise SettingsError(
+            f"expected at least {LEAST_PERMUTATIONS} permutations, found {permutations}: with "
+            f"fewer, no slice can have a p-value of {SIGNIFICANCE}"
+        )
     is_failure = np.asarray(is_failure, np.bool_)
     who, strata = np.unique(np.asarray(patients), return_inverse=True)
     for name, values in [*covariates.items(), ("patients", strata)]:

@@ -79,6 +79,7 @@ class Change(StrEnum):
     NEW = "new"  # prediction: an FP of the new version only
     PERSISTENT = "persistent"  # prediction: an FP of both
     GONE = "gone"  # prediction: an FP of the old version only
+    IGNORED_ONCE = "ignored-once"  # reference: ignored in one version, and counted in the other
 
 
 CHANGE_MEANINGS: Mapping[Change, str] = {
@@ -90,6 +91,7 @@ CHANGE_MEANINGS: Mapping[Change, str] = {
     Change.NEW: "An FP of the new version only.",
     Change.PERSISTENT: "An FP of both versions.",
     Change.GONE: "An FP of the old version only.",
+    Change.IGNORED_ONCE: "A nucleus that counts in one version only, and is ignored in the other.",
 }
 """Change -> its explanation for users."""
 
@@ -108,22 +110,28 @@ class VersionDiff:
         version if the new one does not have the object.
     ignored
         Number of reference objects without a row: the ambiguous policy excludes them in both.
-    ignored_once
-        Number of reference objects without a row: excluded in one version only, which leaves
-        nothing to compare. This needs different policies or annotations.
     """
 
     old: str
     new: str
     rows: pd.DataFrame
     ignored: int
-    ignored_once: int
 
     @cached_property
     def counts(self) -> Mapping[Change, int]:
         """Number of objects of every change, including changes that do not occur."""
         found = self.rows["change"].value_counts()
         return {change: int(found.get(str(change), 0)) for change in Change}
+
+    @property
+    def ignored_once(self) -> int:
+        """Number of reference objects that are ignored in one version only."""
+        return self.counts[Change.IGNORED_ONCE]
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes to list: all of them, but `Change.IGNORED_ONCE` only if it occurs."""
+        return tuple(c for c in Change if c is not Change.IGNORED_ONCE or self.ignored_once)
 
     @cached_property
     def flags(self) -> Mapping[str, int]:
@@ -205,7 +213,7 @@ def version_diff(
     Returns
     -------
     VersionDiff
-        Reference objects are right if they are TP, and failing if FN or misclassified.
+        Reference objects are right if they are TP, failing if FN or misclassified, or ignored.
 
     Raises
     ------
@@ -214,7 +222,7 @@ def version_diff(
     """
     old, new = _tidied(old), _tidied(new)
     same_fps = disc_pairs(old, new) if same_fps is None else same_fps
-    reference, n_both, n_once = _reference_rows(old, new)
+    reference, n_ignored = _reference_rows(old, new)
     rows = pd.concat([reference, _prediction_rows(old, new, same_fps)], ignore_index=True)
     place = rows["change"].map({str(change): place for place, change in enumerate(Change)})
     order = rows.assign(place=place).sort_values(["place", *_KEY], kind="stable").index
@@ -223,7 +231,7 @@ def version_diff(
     rows["iou_change"] = np.select([step > iou_step, step < -iou_step], ["up", "down"], "")
     causes = rows["cause_before"], rows["cause_after"]
     rows["cause_changed"] = (causes[0] != causes[1]) & (causes[0] != "") & (causes[1] != "")
-    return VersionDiff(*names, rows[list(DIFF_COLUMNS)], n_both, n_once)
+    return VersionDiff(*names, rows[list(DIFF_COLUMNS)], n_ignored)
 
 
 def fp_rows(objects: pd.DataFrame) -> pd.DataFrame:
@@ -318,8 +326,8 @@ def _tidied(objects: pd.DataFrame) -> pd.DataFrame:
     return objects.assign(**texts, partner_id=objects["partner_id"].astype("Int64"))
 
 
-def _reference_rows(old: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
-    """Return a row per reference object, and how many are ignored in both and in one version."""
+def _reference_rows(old: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Return a row per reference object, and how many have none: those ignored in both versions."""
     before, after = (
         side[side["side"] == str(Side.REFERENCE)].sort_values(_KEY, ignore_index=True)
         for side in (old, new)
@@ -329,18 +337,22 @@ def _reference_rows(old: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.DataFrame,
     right = was == _TP, is_ == _TP
     wrong_class = was == _MISCLASSIFIED, is_ == _MISCLASSIFIED
     other_class = (before["partner_class"] != after["partner_class"]).to_numpy()
-    change = np.select(
-        [right[0] & right[1], right[0], right[1], wrong_class[0] & wrong_class[1] & other_class],
-        [str(Change.STILL_RIGHT), str(Change.BROKEN), str(Change.FIXED), str(Change.RECLASSIFIED)],
-        str(Change.STILL_FAILING),
-    )
+    # Under "majority", a match can keep an object that is ignored without one.
+    ignored = was == _IGNORED, is_ == _IGNORED
+    cases = {
+        Change.IGNORED_ONCE: ignored[0] ^ ignored[1],
+        Change.STILL_RIGHT: right[0] & right[1],
+        Change.BROKEN: right[0],
+        Change.FIXED: right[1],
+        Change.RECLASSIFIED: wrong_class[0] & wrong_class[1] & other_class,
+    }
+    change = np.select(list(cases.values()), [*map(str, cases)], str(Change.STILL_FAILING))
     is_matched = (right[0] | wrong_class[0]) & (right[1] | wrong_class[1])
     rows = before[[*_KEY, "side", "class", *_SHAPE]].assign(
         **_versions(before, after), change=change, class_changed=is_matched & other_class
     )
-    ignored = np.stack([was == _IGNORED, is_ == _IGNORED])
-    n_both, n_either = int(ignored.all(axis=0).sum()), int(ignored.any(axis=0).sum())
-    return rows.iloc[np.flatnonzero(~ignored.any(axis=0))], n_both, n_either - n_both
+    in_both = ignored[0] & ignored[1]
+    return rows.iloc[np.flatnonzero(~in_both)], int(in_both.sum())
 
 
 def _versions(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:

@@ -15,7 +15,12 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.io.formats.placing import in_pieces, placed_outlines, placed_shape
+from napari_panoptic.io.formats.placing import (
+    in_pieces,
+    in_px_of_image,
+    placed_outlines,
+    placed_shape,
+)
 from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.patches import of_patch
 from napari_panoptic.io.formats.registry import form_of, load_masks, reference_shape
@@ -201,6 +206,8 @@ def _seen(cohort: Cohort, region: Region, side: SeenSide) -> SeenSide:
         path = files.all_paths[0]
         outlines = form.outlines(path, cohort.scheme, rules=files.rules, **of_item)
         outlines = placed_outlines(outlines, files.rules)
+        if form.in_shares and side.shape is not None:
+            outlines = in_px_of_image(outlines, files, side.shape)
         own = outlines
         if files.patch is not None and side.shape is not None:
             own = of_patch(outlines, files.patch, side.shape, path)

@@ -36,8 +36,9 @@ class Reliability:
     low, high
         float64 (b,): 95 % band of the share that is right; see `over_patients`.
     over_patients
-        Whether the band is a bootstrap over patients; with fewer than six it is Wilson's interval
-        over objects, which neglects that those of a patient are alike.
+        Whether the band is the wider of a bootstrap over patients and Wilson's interval over
+        objects; with fewer than six patients it is the latter, which neglects that those of a
+        patient are alike.
     by_chance
         The ECE to expect of scores that are exactly calibrated, from the number of objects alone.
     """

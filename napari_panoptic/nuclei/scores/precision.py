@@ -2,7 +2,8 @@
 
 Detections are matched in the order of their scores, each with the free reference object of its
 class of highest IoU, as in https://github.com/cocodataset/cocoapi (COCOeval, masks). Unlike
-there, the number of detections is not limited to 100 per image by default.
+there, the number of detections is not limited to 100 per image by default, and detections of one
+score count together: COCO ranks them by image, so that its figure depends on the order of images.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PrecisionRecall:
-    """Precision and recall over the detections of a class, the highest score first.
+    """Precision and recall over the scores of the detections of a class, the highest first.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ class PrecisionRecall:
     iou
         A pair matches from this IoU on.
     score, precision, recall
-        float64 (k,): at each detection, with all before it.
+        float64 (k,): at each distinct score, of all detections with this score or a higher one.
     references
         The number of reference objects.
     """
@@ -97,13 +98,15 @@ def precision_recall(
     score = np.concatenate([nothing, *(part.score for part in parts)])
     order = np.argsort(-score, kind="stable")
     is_tp = np.concatenate([nothing > 0, *(part.is_tp for part in parts)])[order]
-    tp = np.cumsum(is_tp)
+    score = score[order]
+    last = np.flatnonzero(np.append(score[1:] != score[:-1], True)) if len(score) else order
+    tp = np.cumsum(is_tp)[last]
     references = sum(part.references for part in parts)
     return PrecisionRecall(
         class_name,
         iou,
-        score[order],
-        tp / np.arange(1, len(tp) + 1),
+        score[last],
+        tp / (last + 1),
         tp / max(references, 1),
         references,
     )

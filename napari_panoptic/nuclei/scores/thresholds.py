@@ -99,21 +99,7 @@ def evaluation_at_threshold(evaluation: Evaluation, threshold: float) -> Evaluat
 
 def without_low_scores(labels: LabelImage, threshold: float) -> LabelImage:
     """Return the objects without those of a lower score; their pixels become background."""
-    kept = ~(labels.scores < threshold)
-    if kept.all():
-        return labels
-    lookup = np.zeros(len(labels) + 1, np.int32)
-    lookup[1:][kept] = np.arange(1, np.count_nonzero(kept) + 1, dtype=np.int32)
-    return replace(
-        labels,
-        index=lookup[labels.index],
-        ids=labels.ids[kept],
-        class_index=labels.class_index[kept],
-        original_ids=labels.original_ids[kept],
-        class_masks={},
-        planes=tuple(lookup[plane] for plane in labels.planes),
-        otherwise=None,
-    )
+    return labels.only(~(labels.scores < threshold))
 
 
 def _without(table: OverlapTable, removed: NDArray[np.bool_]) -> OverlapTable:

@@ -222,6 +222,11 @@ class Source(str):
     CELLPOSE_OUTLINES: ClassVar[Source]  # contours in text files of Cellpose
     DICOM_ANN: ClassVar[Source]  # DICOM Microscopy Bulk Simple Annotations
     DICOM_SEG: ClassVar[Source]  # DICOM Segmentations
+    NAPARI_SHAPES: ClassVar[Source]  # the CSV of a Shapes layer of napari
+    NUCLS: ClassVar[Source]  # tables of NuCLS
+    TIATOOLBOX_ZARR: ClassVar[Source]  # contours in Zarr, as TIAToolbox 2 writes them
+    NUCLEUS_MASKS: ClassVar[Source]  # a mask image for each nucleus, as in DSB 2018
+    YOLO: ClassVar[Source]  # YOLO segmentation text
 
 
 Source.COLOUR_CODED = Source("colour-coded")
@@ -244,6 +249,11 @@ Source.DSA = Source("dsa")
 Source.CELLPOSE_OUTLINES = Source("cellpose-outlines")
 Source.DICOM_ANN = Source("dicom-ann")
 Source.DICOM_SEG = Source("dicom-seg")
+Source.NAPARI_SHAPES = Source("napari-shapes")
+Source.NUCLS = Source("nucls")
+Source.TIATOOLBOX_ZARR = Source("tiatoolbox-zarr")
+Source.NUCLEUS_MASKS = Source("nucleus-masks")
+Source.YOLO = Source("yolo")
 
 
 class Vertices(StrEnum):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from numbers import Real
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -245,6 +246,23 @@ class LabelImage:
             original_ids=self.original_ids[rows],
         )
 
+    def only(self, kept: NDArray[np.bool_]) -> LabelImage:
+        """Return the objects of some rows (bool, n); the pixels of others become background."""
+        if kept.all():
+            return self
+        lookup = np.zeros(len(self) + 1, np.int32)
+        lookup[1:][kept] = np.arange(1, np.count_nonzero(kept) + 1, dtype=np.int32)
+        return replace(
+            self,
+            index=lookup[self.index],
+            ids=self.ids[kept],
+            class_index=self.class_index[kept],
+            original_ids=self.original_ids[kept],
+            class_masks={},
+            planes=tuple(lookup[plane] for plane in self.planes),
+            otherwise=None,
+        )
+
     @classmethod
     def empty(cls, shape: tuple[int, int], class_names: Sequence[str]) -> LabelImage:
         """Make a label image without objects."""
@@ -452,7 +470,7 @@ class LabelPair:
     Raises
     ------
     LabelError
-        If shapes or class lists differ.
+        If shapes or class lists differ, or the micrometres per pixel are not a positive number.
     """
 
     reference: LabelImage
@@ -462,6 +480,7 @@ class LabelPair:
 
     def __post_init__(self) -> None:
         """Check that shapes and classes agree."""
+        check_mpp(self.mpp)
         shape = None if self.ambiguous is None else self.ambiguous.shape
         check_pair(self.reference, self.prediction, shape)
 
@@ -534,6 +553,16 @@ class LabelPair:
         if reference is self.reference and prediction is self.prediction:
             return self
         return replace(self, reference=reference, prediction=prediction)
+
+
+def check_mpp(mpp: float | None) -> None:
+    """Raise a LabelError unless micrometres per pixel are None or a positive number."""
+    if mpp is None or (isinstance(mpp, Real) and 0 < float(mpp) < np.inf):
+        return
+    raise LabelError(
+        f"the micrometres per pixel (mpp) must be a positive number, found {mpp!r}; leave them out "
+        f"if they are unknown"
+    )
 
 
 class Sized(Protocol):
@@ -614,8 +643,47 @@ def checked_array(labels: ArrayLike, side: str) -> NDArray[np.integer]:
     return array
 
 
+def checked_mask(mask: ArrayLike) -> NDArray[np.bool_]:
+    """Return the ambiguous mask as booleans (y, x), checked to be 2-D and to hold numbers.
+
+    Raises
+    ------
+    LabelError
+        With what was expected and what was found.
+    """
+    array = plain_array(mask, "ambiguous mask")
+    if array.ndim != 2:
+        raise LabelError(f"the ambiguous mask must be 2-D (y, x), found shape {array.shape}")
+    if array.dtype.kind not in "biuf":
+        raise LabelError(f"the ambiguous mask must be boolean, found type {array.dtype}")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise LabelError(
+            "the ambiguous mask must be boolean, found NaN; replace it by True or False"
+        )
+    return array.astype(np.bool_, copy=False)
+
+
+def plain_array(values: ArrayLike, what: str) -> NDArray[Any]:
+    """Return values as an array; a conversion would lose the mask of a masked array.
+
+    Raises
+    ------
+    LabelError
+        For masked values, and for rows of different lengths.
+    """
+    if np.ma.is_masked(values):
+        raise LabelError(
+            f"the {what} is a masked array, and what its mask hides cannot be told from the rest; "
+            f"fill it first, such as by .filled(0)"
+        )
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise LabelError(f"the {what} must be an array (y, x), found: {error}") from error
+
+
 def _integers(labels: ArrayLike, side: str) -> NDArray[np.integer]:
-    array = np.asarray(labels)
+    array = plain_array(labels, side)
     if array.ndim != 2:
         raise LabelError(f"the {side} must be a 2-D array (y, x), found shape {array.shape}")
     if array.dtype == bool:
@@ -683,7 +751,7 @@ def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.
     Raises
     ------
     ValueError
-        For negative ids in an image of a type that fits into int32; others are not checked.
+        For negative ids.
     """
     limit = min(max(_LISTED_IDS_PER_PX * values.size, _LISTED_IDS), np.iinfo(np.int32).max - 1)
     if not np.can_cast(values.dtype, np.int32) and int(values.max(initial=0)) > limit:
@@ -707,6 +775,8 @@ def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.
 def _compact_sparse(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Relabel an image whose ids are too far apart for a lookup table."""
     ids, index = np.unique(values, return_inverse=True)
+    if len(ids) and ids[0] < 0:
+        raise ValueError("ids must not be negative")
     has_background = len(ids) > 0 and ids[0] == 0
     numbers = index.reshape(values.shape).astype(np.int32)
     if has_background:

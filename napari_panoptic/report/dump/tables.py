@@ -253,7 +253,8 @@ def by_organ_table(evaluation: DumpEvaluation) -> pd.DataFrame:
     """Return one row per team, organ (or all) and class (or their mean).
 
     ``pq`` is the mean over the organ's regions that have the class, as in table
-    2 of Foucart et al. (2021).
+    2 of Foucart et al. (2021). Like the score, which is that of all organs and the mean over
+    classes, it counts gaps as 0 if these count as worst.
     """
     organs = sorted({*evaluation.organ_by_patient.values()})
     rows = []

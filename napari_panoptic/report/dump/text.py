@@ -85,9 +85,13 @@ def _by_organ(evaluation: DumpEvaluation) -> str:
         for place, by_team in figures.items()
     ]
     unknown = [p for p, organ in evaluation.organ_by_patient.items() if organ == UNKNOWN]
-    note = f"organ unknown, add it with --metadata: {english_list(unknown)}"
+    notes = ["by organ: mean PQ over the regions that have the class, as in the score"]
+    if evaluation.gaps and evaluation.missing is MissingRule.WORST:
+        notes[0] += "; figures missing in the dump count as 0"
+    if unknown:
+        notes.append(f"organ unknown, add it with --metadata: {english_list(unknown)}")
     table = _aligned(["organ", "class", "regions", *teams], rows, texts=2)
-    return "\n".join([*table, note] if unknown else table)
+    return "\n".join([*table, *notes])
 
 
 def _tests(name: str, statistics: TeamStatistics) -> str:

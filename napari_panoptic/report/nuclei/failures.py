@@ -221,7 +221,9 @@ def slices_section(report: CohortReport) -> list[Child]:
 
 def _caption(found: SliceSearch) -> str:
     bands = {curve.over_patients for curve in found.curves.values()}
-    of_what = "bootstrap over patients" if True in bands else "Wilson's interval over objects"
+    of_what = "Wilson's interval over objects"
+    if True in bands:
+        of_what += " or, if wider, bootstrap over patients"
     return (
         "Share of annotated objects that are FN or misclassified, by deciles of each covariate or "
         f"by value, with 95 % bands ({of_what}); dashed: of all objects."

@@ -355,8 +355,9 @@ def scores_section(report: CohortReport) -> list[Child]:
 def _scores_caption(iou: float) -> str:
     return (
         f"Left: precision over recall at an IoU of {iou:g}, all classes (thick) and each class. "
-        "Middle: share of right predictions (TP) over their scores, with 95 % bands (bootstrap "
-        "over patients, or with fewer than six Wilson's interval over objects); on the diagonal, "
+        "Middle: share of right predictions (TP) over their scores, with 95 % bands (Wilson's "
+        "interval over objects or, from six patients on and if wider, bootstrap over patients); on "
+        "the diagonal, "
         "scores are probabilities. Right: PQ and F1 without predictions below each threshold, "
         "mean over patients; vertical lines: thresholds with the best values."
     )

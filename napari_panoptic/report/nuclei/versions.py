@@ -12,7 +12,6 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.explain.quality_change import QualityChange
 from napari_panoptic.nuclei.explain.version_diff import (
     CHANGE_MEANINGS,
-    Change,
     VersionDiff,
     outcome_names,
 )
@@ -55,7 +54,8 @@ DIFF = TableSpec(
         unshown("iou_before", "iou_after", about="as in `objects.csv`"),
         unshown(
             "change",
-            about="broken, fixed, still-failing, reclassified, still-right; new, persistent, gone",
+            about="broken, fixed, still-failing, reclassified, still-right, ignored-once; "
+            "new, persistent, gone",
         ),
         unshown("class", about="of the object itself, in the new version if it is there"),
         unshown("id_before", "class_before", about="of the old version; empty if it is new"),
@@ -300,7 +300,9 @@ def _by_patient(comparison: VersionComparison) -> Html:
     frame = comparison.diff.by("patient")
     parts = comparison.change.grouped(comparison.diff.rows["patient"])
     frame["delta_pq"] = [parts.get(patient, 0.0) for patient in frame["patient"]]
-    changes = (whole(str(change), str(change).replace("-", " ")) for change in Change)
+    changes = (
+        whole(str(change), str(change).replace("-", " ")) for change in comparison.diff.changes
+    )
     columns = [name_column("patient"), *changes, _part_column()]
     return table("versions_patients", "Objects of each patient by change.", columns, frame)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -46,7 +47,7 @@ def write_features(layer: Any, objects: pd.DataFrame, side: Side) -> None:
     """
     users = own_columns(layer)
     features = layer.features[users]
-    names = {name: OTHER_NAME.format(name) if name in users else name for name in RESULTS}
+    names = {name: _free_name(name, users) for name in RESULTS}
     found = objects[objects["side"] == str(side)].set_index("id")
     results = pd.DataFrame({names[name]: found[column] for name, column in RESULTS.items()})
     if isinstance(layer, Shapes):
@@ -61,6 +62,13 @@ def write_features(layer: Any, objects: pd.DataFrame, side: Side) -> None:
     if not merged.equals(layer.features):
         _WRITTEN[layer] = frozenset(names.values())
         layer.features = merged
+
+
+def _free_name(name: str, users: Sequence[str]) -> str:
+    """Return a name that no column of the user has, also if one is an earlier result."""
+    while name in users:
+        name = OTHER_NAME.format(name)
+    return name
 
 
 def _with_a_row_each(features: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:

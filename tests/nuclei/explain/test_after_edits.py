@@ -1,6 +1,8 @@
-"""Explanations of a pair under edit equal those of the same pixels evaluated from scratch."""
+"""Explanations after edits or at a threshold equal those of the same pixels evaluated anew."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ from napari_panoptic.nuclei.explain.failure_groups import (
 )
 from napari_panoptic.nuclei.explain.policy_audit import audit_policies, reasons, spill_table
 from napari_panoptic.nuclei.explain.what_if import without_annotation_errors
+from napari_panoptic.nuclei.scores.thresholds import evaluation_at_threshold
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import Matching
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -45,12 +48,31 @@ def images() -> tuple[dict[Side, np.ndarray], np.ndarray]:
     return {Side.REFERENCE: reference, Side.PREDICTION: prediction}, np.arange(60)[:, None] < 8
 
 
-@pytest.fixture(params=list(Matching))
+def at_and_below(
+    pixels: dict[Side, np.ndarray], void: np.ndarray, settings: EvaluationSettings
+) -> tuple[Evaluation, Evaluation]:
+    """Return an evaluation at a threshold, and one of the pixels that are left."""
+    names: dict[str, Any] = dict.fromkeys(("reference_classes", "prediction_classes"), NAME)
+    reference, prediction = pixels.values()
+    low = [10, 70, 210]
+    given: dict[str, Any] = {"ambiguous": void, "settings": settings, "class_names": CLASS_NAMES}
+    scores = {int(id_): 0.1 if id_ in low else 0.9 for id_ in np.unique(prediction) if id_}
+    whole = evaluate_pair(reference, prediction, **names, **given, scores=scores)
+    left = np.where(np.isin(prediction, low), 0, prediction)
+    return evaluation_at_threshold(whole, 0.5), evaluate_pair(
+        reference, left, **names, **given, scores=scores
+    )
+
+
+@pytest.fixture(params=[(rule, way) for rule in Matching for way in ("edits", "threshold")])
 def both(request: pytest.FixtureRequest) -> tuple[Evaluation, Evaluation]:
-    """Return a live evaluation after edits, and one of the same pixels."""
+    """Return an evaluation after edits or at a threshold, and one of the same pixels."""
     pixels, strip = images()
     void = np.broadcast_to(strip, SHAPE).copy()
-    settings = EvaluationSettings(matching=request.param)
+    matching, way = request.param
+    settings = EvaluationSettings(matching=matching)
+    if way == "threshold":
+        return at_and_below(pixels, void, settings)
     sides = [LabelImage.from_array(image, NAME, CLASS_NAMES) for image in pixels.values()]
     live = EditedPair(LabelPair(sides[0], sides[1], void))
     live.evaluate(settings)
@@ -116,6 +138,7 @@ def test_breakdown_and_what_if(both: tuple[Evaluation, Evaluation]) -> None:
     np.testing.assert_equal(*map(vars, corrected))
 
 
+@pytest.mark.parametrize("both", [(rule, "edits") for rule in Matching], indirect=True)
 def test_crops(both: tuple[Evaluation, Evaluation]) -> None:
     sources = [
         CropSource(None, each.pair.reference, each.pair.prediction, each.outcomes) for each in both

@@ -13,6 +13,7 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.metadata import Metadata
+from napari_panoptic.nuclei.explain import covariates
 from napari_panoptic.nuclei.explain.cohort_objects import (
     CAUSES_OF,
     CohortObjects,
@@ -125,6 +126,21 @@ def test_a_table_adds_covariates_and_its_strangers_are_reported(
         cohort_objects(cohort, (TEAM,), SETTINGS, table=table.rename(columns={"blur": "area_px"}))
 
 
+@pytest.mark.parametrize("name", ["index", "level_0", "row", "_merge"])
+def test_columns_of_a_table_may_have_the_names_that_pandas_gives(
+    cohort: Cohort, objects: CohortObjects, name: str
+) -> None:
+    frame = objects.frame[["patient", "region", "side", "id"]]
+    table = frame.assign(tenfold=frame["id"].map(lambda own: f"{10 * own}"))
+    table = table.sample(frac=1, random_state=0)
+    table[name] = np.arange(len(table))[::-1].astype(str)
+    found = cohort_objects(cohort, (TEAM,), SETTINGS, table=table)[TEAM]
+    assert (found.frame["tenfold"] == 10 * found.frame["id"]).all()
+    by_object = table.set_index(list(frame))[name].astype(float)
+    expected = by_object.loc[pd.MultiIndex.from_frame(found.frame[list(frame)])]
+    np.testing.assert_array_equal(found.frame[name], expected)
+
+
 def test_regions_of_different_scales_are_measured_in_micrometres(
     tmp_path: Path, objects: CohortObjects
 ) -> None:
@@ -132,9 +148,14 @@ def test_regions_of_different_scales_are_measured_in_micrometres(
     region = REGIONS[0]
     picture = root / ANNOTATIONS / region.patient / f"{region.name}.svs"
     write_svs(picture, noise(*region.shape), mpp=0.5)
-    found = cohort_objects(open_cohort(root), (TEAM,), SETTINGS)[TEAM].frame
+    covariates.register("plugin", lambda side: {"tiles_px": np.arange(len(side))})
+    try:
+        found = cohort_objects(open_cohort(root), (TEAM,), SETTINGS)[TEAM].frame
+    finally:
+        covariates.unregister("plugin")
     in_px = objects.frame
-    assert not [name for name in found if str(name).endswith("_px")]
+    # Only this package's covariates are known to be lengths, areas or densities.
+    assert [name for name in found if str(name).endswith("_px")] == ["tiles_px"]
     mpp = np.where(found["region"] == region.name, 0.5, 0.25)
     for name, power in (("area", 2), ("frame_distance", 1), ("neighbour_distance", 1)):
         expected = in_px[f"{name}_px"] * mpp**power

@@ -180,7 +180,13 @@ def test_functions_add_covariates_from_pixels_and_outcomes() -> None:
 
 @pytest.mark.parametrize(
     ("returned", "problem"),
-    [({"area_px": np.zeros(25)}, "there already"), ({"new": np.zeros(3)}, "one per object")],
+    [
+        ({"area_px": np.zeros(25)}, "there already"),
+        ({"area_um": np.zeros(25)}, "there already"),
+        ({"status": np.zeros(25)}, "there already"),
+        ({"id": np.zeros(25)}, "there already"),
+        ({"new": np.zeros(3)}, "one per object"),
+    ],
 )
 def test_functions_that_do_not_fit_are_named(
     returned: Mapping[str, NDArray[Any]], problem: str

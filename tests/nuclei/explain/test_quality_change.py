@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from napari_panoptic import EvaluationSettings, evaluate_pair
 from napari_panoptic.nuclei.explain.quality_change import OUTLINES, quality_change
 from napari_panoptic.nuclei.explain.version_diff import version_diff
+from napari_panoptic.nuclei.explain.versions import compare_in_region
+from napari_panoptic.nuclei.values.cohort import Region
 from tests.support.version_rows import CLASSES, two_versions
 
 
@@ -37,7 +40,12 @@ def mean_pq(classes: dict[str, tuple[float, float, float]]) -> float:
 @settings(max_examples=12, derandomize=True, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 3, 8]))
 def test_the_parts_add_up_to_the_difference_of_pq(seed: int, objects: int) -> None:
-    old, new = two_versions(np.random.default_rng(seed), objects=objects)
+    rng = np.random.default_rng(seed)
+    old, new = two_versions(rng, objects=objects)
+    for version in (old, new):  # as under "majority": what is not matched is ignored in it alone
+        is_reference = (version["side"] == "reference").to_numpy()
+        once = np.flatnonzero(is_reference & (rng.random(len(version)) < 0.2))
+        version.iloc[once, version.columns.get_indexer(["status", "cause"])] = ["ignored", ""]
     diff = version_diff(old, new)
     change = quality_change(diff, CLASSES)
     differences = []
@@ -113,6 +121,35 @@ def test_a_fixed_object_by_hand() -> None:
     # SQ falls from 0.8 to 0.7, DQ rises from 2/3 to 1.
     assert change.sq == pytest.approx(-0.1 * (2 / 3 + 1) / 2)
     assert change.dq == pytest.approx(1 / 3 * 0.75)
+
+
+def test_a_nucleus_matched_by_one_version_and_ignored_in_the_other_has_a_part() -> None:
+    # The new version misses nucleus 1, most of which is ambiguous, and finds all others.
+    reference = np.zeros((24, 60), np.int32)
+    for number in range(1, 7):
+        reference[4:20, 10 * number - 9 : 10 * number - 2] = number
+    ambiguous = np.zeros(reference.shape, np.bool_)
+    ambiguous[4:16, :8] = True
+    lost = np.where(reference == 1, 0, reference)
+    majority = EvaluationSettings(ambiguous="majority", distances=False)
+    old, new = (
+        evaluate_pair(reference, found, ambiguous=ambiguous, settings=majority)
+        for found in (np.where(reference == 6, 0, reference), lost)
+    )
+    region = Region("R", "P", None, None)
+    found = compare_in_region(region, ("old", old), ("new", new), ("Nucleus",))
+    change, rows = found.change, found.diff.rows
+    expected = new.metrics.pq - old.metrics.pq
+    assert expected > 0
+    assert change.of_row.sum() == pytest.approx(expected)
+    assert change.total == pytest.approx(expected)
+    assert sum(change.by_class.values()) == pytest.approx(expected)
+    own = rows[rows["change"] == "ignored-once"]
+    assert own[["id", "status_before", "status_after"]].to_numpy().tolist() == [
+        [1, "TP", "ignored"]
+    ]
+    assert change.of_row[own.index[0]] < 0
+    assert change.grouped(change.cause)["ignored"] == pytest.approx(change.of_row[own.index[0]])
 
 
 def test_an_fp_of_a_class_that_is_not_there_by_hand() -> None:

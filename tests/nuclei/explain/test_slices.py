@@ -271,6 +271,16 @@ def test_few_numbers_and_words_are_conditions_one_by_one() -> None:
     assert [c.as_formula() for c in words] == ["organ = kidney", "organ = lung"]
 
 
+def test_too_few_permutations_to_find_anything_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=600)
+    fails = rng.random(600) < np.where(x < -0.8, 0.95, 0.05)
+    patients = np.repeat(list("abcdef"), 100)
+    with pytest.raises(SettingsError, match="at least 19 permutations, found 18"):
+        search_slices({"x": x}, fails, patients, permutations=18)
+    assert search_slices({"x": x}, fails, patients, permutations=19).slices
+
+
 def test_curves_count_every_object_once_and_have_bands() -> None:
     cohort = planted_cohort(1, objects=1200, covariates=3, patients=8)
     curves = cohort.search(permutations=19).curves

@@ -218,10 +218,15 @@ def test_objects_ignored_in_one_version_are_counted_apart() -> None:
     rows = new.index[(new["side"] == "reference") & (new["status"] == "FN")]
     new.loc[rows[0], ["status", "cause"]] = ["ignored", ""]
     diff = version_diff(old, new)
-    assert diff.ignored_once == 1
-    own = new.loc[rows[0]]
-    here = diff.rows[["patient", "region", "id"]] == [own["patient"], own["region"], own["id"]]
-    assert not (here.all(axis=1) & (diff.rows["side"] == "reference")).any()
+    assert diff.ignored_once == diff.counts[Change.IGNORED_ONCE] == 1
+    assert Change.IGNORED_ONCE in diff.changes
+    assert Change.IGNORED_ONCE not in version_diff(old, old).changes
+    own, row = new.loc[rows[0]], diff.rows[diff.rows["change"] == "ignored-once"].iloc[0]
+    for name in ("patient", "region", "side", "id", "class"):
+        assert row[name] == own[name]
+    key = own["patient"], own["region"], own["id"]
+    assert row["status_before"] == objects_of(old, "reference")[key]["status"] != "ignored"
+    assert row["status_after"] == "ignored"
 
 
 def test_empty_versions() -> None:

@@ -20,6 +20,7 @@ from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.scores.objects import scored_region
 from napari_panoptic.nuclei.scores.precision import (
     COCO_IOUS,
+    RECALLS,
     average_precisions,
     precision_recall,
 )
@@ -45,8 +46,8 @@ def boxes(rng: np.random.Generator) -> LabelImage:
     return drawn.with_overlaps(Overlaps.KEEP)
 
 
-def random_region(rng: np.random.Generator, *, overlap: bool) -> LabelPair:
-    """Draw a region whose predictions have scores, some of them equal."""
+def random_region(rng: np.random.Generator, *, overlap: bool, ties: bool) -> LabelPair:
+    """Draw a region whose predictions have scores, some of them equal if there may be ties."""
     if overlap:
         reference = boxes(rng)
         # Often the same boxes: equal IoUs, and several predictions for one object.
@@ -63,7 +64,7 @@ def random_region(rng: np.random.Generator, *, overlap: bool) -> LabelPair:
             CLASS_NAMES,
         )
     ids = pair.prediction.ids
-    scores = Scores(ids, rng.integers(0, 8, len(ids)) / 8)
+    scores = Scores(ids, rng.integers(0, 8, len(ids)) / 8 if ties else rng.random(len(ids)))
     return replace(pair, prediction=replace(pair.prediction, known_scores=scores))
 
 
@@ -74,8 +75,27 @@ def masks(labels: LabelImage) -> Iterator[NDArray[np.uint8]]:
         yield np.asfortranarray(found, np.uint8)
 
 
-def of_coco(pairs: list[LabelPair]) -> dict[str, list[float]]:
-    """Return pycocotools' average precision per class and IoU."""
+def by_threshold(images: list[dict[str, Any]], place: int) -> float:
+    """Return the average precision of pycocotools' matches, threshold by threshold."""
+    n = sum(int((np.asarray(image["gtIgnore"]) == 0).sum()) for image in images)
+    if not n:
+        return float("nan")
+    score = np.concatenate([image["dtScores"] for image in images])
+    counts = ~np.concatenate([image["dtIgnore"][place] for image in images]).astype(bool)
+    is_tp = np.concatenate([image["dtMatches"][place] for image in images]) > 0
+    kept = [counts & (score >= threshold) for threshold in np.unique(score[counts])]
+    points = [((is_tp & own).sum() / n, (is_tp & own).sum() / own.sum()) for own in kept]
+    return float(
+        np.mean([max((p for r, p in points if r >= least), default=0.0) for least in RECALLS])
+    )
+
+
+def of_coco(pairs: list[LabelPair], *, ties: bool) -> dict[str, list[float]]:
+    """Return pycocotools' average precision per class and IoU.
+
+    Of equal scores, pycocotools counts those of the first image first; with ties, its matches
+    are counted here instead.
+    """
     objects: dict[str, list[dict[str, Any]]] = {"reference": [], "prediction": []}
     for image, pair in enumerate(pairs, start=1):
         for side, listed in objects.items():
@@ -109,20 +129,32 @@ def of_coco(pairs: list[LabelPair]) -> dict[str, list[float]]:
     evaluation.params.maxDets = [10**6]
     evaluation.params.areaRng, evaluation.params.areaRngLbl = [[0, 1e10]], ["all"]
     evaluation.evaluate()
+    if ties:
+        found = [image for image in evaluation.evalImgs if image is not None]
+        return {
+            name: [
+                by_threshold([image for image in found if image["category_id"] == number], place)
+                for place in range(len(COCO_IOUS))
+            ]
+            for number, name in enumerate(CLASS_NAMES, start=1)
+        }
     evaluation.accumulate()
     precision = evaluation.eval["precision"][:, :, :, 0, 0]
     means = np.where(precision[:, 0] < 0, np.nan, precision.mean(axis=1))
     return {name: means[:, k].tolist() for k, name in enumerate(CLASS_NAMES)}
 
 
+@pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("overlap", [False, True])
 def test_average_precision_is_that_of_pycocotools(
-    overlap: bool, capsys: pytest.CaptureFixture[str]
+    overlap: bool, ties: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     contested = 0
     for seed in range(10 if overlap else 50):
         rng = np.random.default_rng(seed)
-        pairs = [random_region(rng, overlap=overlap) for _ in range(int(rng.integers(1, 5)))]
+        pairs = [
+            random_region(rng, overlap=overlap, ties=ties) for _ in range(int(rng.integers(1, 5)))
+        ]
         settings = EvaluationSettings(
             overlaps=Overlaps.KEEP if overlap else Overlaps.FLATTEN, distances=False
         )
@@ -134,7 +166,7 @@ def test_average_precision_is_that_of_pycocotools(
         )
         table = average_precisions(regions)
         assert list(table) == list(COCO_IOUS)
-        wanted = of_coco(pairs)
+        wanted = of_coco(pairs, ties=ties)
         for name, values in wanted.items():
             np.testing.assert_allclose(table.loc[name], values, rtol=0, atol=1e-12)
         expected = np.array(list(wanted.values()))
@@ -143,6 +175,21 @@ def test_average_precision_is_that_of_pycocotools(
     if overlap:
         assert contested > 0, "no detection had to choose between objects"
     capsys.readouterr()
+
+
+def test_equal_scores_count_together_whatever_the_names_of_regions() -> None:
+    right, wrong = np.array([[1, 1, 0, 0, 0]]), np.array([[0, 0, 0, 1, 1]])
+    found = []
+    for names in ("ab", "ba"):
+        regions = [
+            scored_region(evaluate_pair(right, prediction, scores=[0.5]), "p", name)
+            for name, prediction in zip(names, (right, wrong), strict=True)
+        ]
+        regions.sort(key=lambda region: region.region)
+        curve = precision_recall(regions, 0.5)
+        assert (curve.score.tolist(), curve.precision.tolist()) == ([0.5], [0.5])
+        found.append(curve.average_precision)
+    assert found == pytest.approx([51 * 0.5 / 101] * 2)
 
 
 def test_precision_and_recall_at_each_detection() -> None:

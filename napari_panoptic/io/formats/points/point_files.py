@@ -16,6 +16,7 @@ from napari_panoptic.detections.cohort import InFile, Points
 from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.points import boxes
+from napari_panoptic.io.formats.points.grand_challenge import is_point_list, read_point_list
 from napari_panoptic.nuclei.values.labels import size_text
 
 _LONGEST_SHOWN = 40
@@ -61,10 +62,12 @@ def read_points(
     region: str | None = None,
     team: str | None = None,
     in_file: InFile | None = None,
+    mpp_xy: tuple[float, float] | None = None,
 ) -> ReadPoints:
     """Read points, one per line: ``x,y`` or ``x,y,confidence`` in px.
 
-    Files that end in ``.json`` hold boxes instead, see `napari_panoptic.io.formats.points.boxes`.
+    Files that end in ``.json`` hold boxes instead, see `napari_panoptic.io.formats.points.boxes`,
+    or points in mm, see `napari_panoptic.io.formats.points.grand_challenge`.
 
     An empty file says that there are none. A line that is something else is
     left out and reported with its number; so is a coordinate that is no finite
@@ -85,6 +88,8 @@ def read_points(
         For findings.
     in_file
         Which points of a JSON of many images to read; None if it has only one image.
+    mpp_xy
+        Micrometres per pixel, which points in mm need.
 
     Raises
     ------
@@ -93,6 +98,10 @@ def read_points(
     """
     if path.suffix.casefold() == boxes.ENDING:
         name, category = (in_file.name, in_file.category) if in_file else (region or "", None)
+        if mpp_xy is not None and is_point_list(path):
+            points, unused = read_point_list(path, mpp_xy, category)
+            findings = unused + _beyond(points, shape, path)
+            return ReadPoints(points, _located(findings, path, region, team))
         points = boxes.read_boxes(path, category).of(name, path)
         return ReadPoints(points, _located(_beyond(points, shape, path), path, region, team))
     rows: list[tuple[int, float, float, float]] = []

@@ -38,7 +38,8 @@ LARGEST_HEAD = 1 << 20
 """Bytes that may stand before the nuclei, and behind them."""
 _RENUMBERED = "the keys of the nuclei are no ascending numbers: they were renumbered"
 
-_BEGIN = re.compile(rb'"nuc"\s*:\s*\{')
+# Some programs write the nuclei alone, without "mag" and "nuc".
+_BEGIN = re.compile(rb'"nuc"\s*:\s*\{|\A\s*\{(?=\s*"[^"\\]{1,64}"\s*:\s*\{[^{}]*"contour")')
 # A nucleus holds numbers, texts and lists, and no object of its own.
 _NUCLEUS = re.compile(rb'\s*"([^"\\]{1,64})"\s*:\s*(\{[^{}]*\})\s*(,?)')
 
@@ -198,7 +199,8 @@ def _checked_rest(
     except orjson.JSONDecodeError:
         reason = f"it is cut off or damaged after {count} nuclei"
         raise _malformed(path, reason) from None
-    if not isinstance(frame, dict) or frame.get("nuc") != {} or (is_more and count):
+    is_frame = isinstance(frame, dict) and (not frame or frame.get("nuc") == {})
+    if not is_frame or (is_more and count):
         raise _malformed(path, f"it is damaged after {count} nuclei")
     return _magnification(frame.get("mag"), path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -29,7 +30,7 @@ from napari_panoptic.io.formats.format import (
     WriteAll,
     located,
 )
-from napari_panoptic.io.formats.placing import placed_outlines
+from napari_panoptic.io.formats.placing import in_px_of_image, placed_outlines
 from napari_panoptic.io.formats.polygons.collect import BATCH, Collector
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PolygonFile, opened
 from napari_panoptic.io.formats.polygons.outline_rules import in_convention
@@ -39,6 +40,7 @@ from napari_panoptic.io.formats.polygons.rasterize import (
     polygon_tiles,
     rasterize_polygons,
 )
+from napari_panoptic.io.pixels.label_windows import is_zarr
 from napari_panoptic.nuclei.values.cohort import (
     UNSTATED,
     ClassScheme,
@@ -58,7 +60,8 @@ Outline = (
     tuple[Sequence[ArrayLike], Any, int | None] | tuple[Sequence[ArrayLike], Any, int | None, float]
 )
 """The rings of an object, x and y in px, filled together by the even-odd rule; its class, a name or
-a number as in `napari_panoptic.io.formats.class_numbers`, or `EXCLUDED`; its id, or None for its
+a number as in `napari_panoptic.io.formats.class_numbers`, a tuple of names of which the first known
+one counts, or `EXCLUDED`; its id, or None for its
 running number; and perhaps the score of a model."""
 
 
@@ -69,6 +72,7 @@ def polygon_format(
     endings: tuple[str, ...],
     read: Callable[..., Iterable[Outline]],
     vertices: Vertices = Vertices.PIXEL_EDGES,
+    in_shares: bool = False,
     items: ListItems | None = None,
     write: Write | None = None,
     write_all: WriteAll | None = None,
@@ -87,9 +91,12 @@ def polygon_format(
     read
         Yields the objects of a file, see `Outline`; with ``items``, it is called with the file
         and the key of a region, None for the only one. A `ValueError`, `LookupError`,
-        `TypeError`, `AttributeError`, `OverflowError` or `OSError` of it refuses the file.
+        `TypeError`, `AttributeError`, `OverflowError`, `OSError` or `csv.Error` of it refuses the
+        file.
     vertices
         What whole-number vertices run through.
+    in_shares
+        Whether coordinates are shares of the image's width and height instead of px.
     """
 
     def read_outlines(
@@ -100,7 +107,8 @@ def polygon_format(
         rules: OutlineRules = UNSTATED,  # noqa: ARG001 - the format decides
         item: str | None = None,
     ) -> PolygonFile:
-        check_file(path, title)
+        if not is_zarr(path):
+            check_file(path, title)
         objects = Collector(
             path, scheme, renumbered="the ids of the objects do not ascend: they were renumbered"
         )
@@ -114,7 +122,10 @@ def polygon_format(
                 score = float(more[0]) if more else math.nan
                 number = len(objects) + 1 if id_ is None else id_ if id_ <= LARGEST_ID else 0
                 named = (scheme.ambiguous or "Ambiguous") if value is EXCLUDED else value
-                objects.add(points, objects.numbers.of(named), id_=number, score=score)
+                known = (
+                    objects.named(named) if isinstance(named, tuple) else objects.numbers.of(named)
+                )
+                objects.add(points, known, id_=number, score=score)
         except (
             ValueError,
             LookupError,
@@ -122,6 +133,7 @@ def polygon_format(
             AttributeError,
             OverflowError,
             OSError,
+            csv.Error,
         ) as error:
             raise UnreadableFileError(
                 f"expected {title}, found a file that cannot be read ({error}); export it again",
@@ -135,6 +147,7 @@ def polygon_format(
         title=title,
         endings=endings,
         read=read_outlines,
+        in_shares=in_shares,
         items=items,
         write=write,
         write_all=write_all,
@@ -150,6 +163,7 @@ def outline_format(
     read: ReadOutlines,
     has_conventions: bool = False,
     has_numbers: bool = True,
+    in_shares: bool = False,
     items: ListItems | None = None,
     write: Write | None,
     write_all: WriteAll | None = None,
@@ -168,6 +182,8 @@ def outline_format(
         ``cohort.toml`` can state.
     has_numbers
         Whether classes can be numbers, and a table beside the file names them.
+    in_shares
+        Whether coordinates are shares of the image's width and height instead of px.
     """
 
     def read_region(
@@ -207,6 +223,8 @@ def outline_format(
                 region=request.region,
             )
         file = read_region(files, scheme, request.team, request.shape)
+        if in_shares:
+            file = in_px_of_image(file, files, request.shape)
         drawn = rasterize_polygons(
             file.polygons,
             request.shape,
@@ -233,6 +251,8 @@ def outline_format(
         progress: CountReport = unreported,
     ) -> TiledMasks:
         file = read_region(files, scheme, team, shape, progress=progress)
+        if in_shares:
+            file = in_px_of_image(file, files, shape)
         tiles = polygon_tiles(file.polygons, scheme, shape)
         findings = file.findings
         if files.patch is None:
@@ -251,6 +271,7 @@ def outline_format(
         load=load,
         open_tiles=open_tiles,
         outlines=read,
+        in_shares=in_shares,
         endings=endings,
         items=items,
         write=write,

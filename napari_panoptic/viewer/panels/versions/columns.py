@@ -145,7 +145,7 @@ def _class_columns(comparison: VersionComparison) -> list[Column]:
     parts = [comparison.change.by_class.get(name, 0.0) for name in names]
     return [
         *_difference_columns("class", comparison.classes),
-        *_change_columns(counts),
+        *_change_columns(counts, comparison.diff.changes),
         _part_column(np.array(parts, np.float64)),
     ]
 
@@ -164,7 +164,8 @@ def _group_columns(comparison: VersionComparison, *keys: str) -> list[Column]:
         for key in keys
     ]
     values = np.array([parts.get(str(name), 0.0) for name in found[last]], np.float64)
-    return [*named, *_change_columns(found), _part_column(values)]
+    changes = _change_columns(found, comparison.diff.changes)
+    return [*named, *changes, _part_column(values)]
 
 
 def _part_columns(comparison: VersionComparison) -> list[Column]:
@@ -187,7 +188,7 @@ def _bar(share: float) -> str:
     return f"◀{'■' * length}" if share < 0 else f"{'■' * length}▶"
 
 
-def _change_columns(found: pd.DataFrame) -> list[Column]:
+def _change_columns(found: pd.DataFrame, changes: Sequence[Change]) -> list[Column]:
     return [
         Column(
             str(change).replace("-", " ").capitalize(),
@@ -196,7 +197,7 @@ def _change_columns(found: pd.DataFrame) -> list[Column]:
             text=lambda n: count_text(int(n)),
             width=78,
         )
-        for change in Change
+        for change in changes
     ]
 
 

@@ -174,11 +174,12 @@ class VersionsPanel(QWidget):
 
     def _fill_matrices(self, comparison: VersionComparison) -> None:
         diff = comparison.diff
-        header = [Cell(str(change).replace("-", " "), CHANGE_MEANINGS[change]) for change in Change]
-        by_change = [
-            Cell(count_text(n), CHANGE_MEANINGS[change], bold=True, target=change if n else None)
-            for change, n in diff.counts.items()
-        ]
+        header, by_change = [], []
+        for change in diff.changes:
+            meaning, n = CHANGE_MEANINGS[change], diff.counts[change]
+            header.append(Cell(str(change).replace("-", " "), meaning))
+            target = change if n else None
+            by_change.append(Cell(count_text(n), meaning, bold=True, target=target))
         self.changes.fill(header, [by_change])
         for side, table in self.matrices.items():
             cells = diff.matrix(side)
@@ -215,7 +216,8 @@ class VersionsPanel(QWidget):
         self.table.show_rows(columns_of(view, comparison), rows)
         n = len(self.table.rows())
         self._listed.setText(f"{chosen_text(self._chosen)}: {count_text(n)}" * is_of_objects)
-        has_failures = is_of_objects and self._chosen is not Change.STILL_RIGHT and n > 0
+        without = (Change.STILL_RIGHT, Change.IGNORED_ONCE)
+        has_failures = is_of_objects and self._chosen not in without and n > 0
         self.gallery.setEnabled(has_failures)
 
     # User actions.

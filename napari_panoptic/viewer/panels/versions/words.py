@@ -25,9 +25,8 @@ from napari_panoptic.report.text import counted
 from napari_panoptic.statistics.differences import PairedDifference
 from napari_panoptic.statistics.sign_flip import LEAST_PATIENTS
 
-_OLD_FAILS = (str(Change.FIXED), str(Change.GONE))
-"""Changes of objects that fail in the old version only."""
-_ORDER = (str(Status.TP), str(Status.MISCLASSIFIED), str(Status.FN), str(Status.FP), NO_OBJECT)
+_FAILS = (str(Status.MISCLASSIFIED), str(Status.FN), str(Status.FP))
+_ORDER = (str(Status.TP), *_FAILS, str(Status.IGNORED), NO_OBJECT)
 
 
 @dataclass(frozen=True)
@@ -79,15 +78,13 @@ def p_text(p: float) -> str:
 
 
 def left_out(comparison: VersionComparison) -> str:
-    """Describe the regions and objects that are not compared; empty if all are."""
+    """Describe the regions that are not compared; empty if all are."""
     diff = comparison.diff
     parts = [
         f"{counted(len(regions), 'region')} of {name} only"
         for name, regions in ((diff.old, comparison.only_old), (diff.new, comparison.only_new))
         if regions
     ]
-    if diff.ignored_once:
-        parts.append(f"{counted(diff.ignored_once, 'object')} ignored in one version")
     return f"Left out: {', '.join(parts)}." if parts else ""
 
 
@@ -147,14 +144,10 @@ def failure_names(diff: VersionDiff, rows: Sequence[int]) -> list[FailureName]:
     """Return objects as failures, in the version that fails.
 
     Objects that fail in the new version are those of the new version, also if the old one
-    failed before; objects that are right in both are left out.
+    failed before; objects that fail in neither are left out.
     """
-    changes = diff.rows["change"].to_numpy(object)
-    return [
-        object_name(diff, row, before=changes[row] in _OLD_FAILS)
-        for row in rows
-        if changes[row] != Change.STILL_RIGHT
-    ]
+    was, is_ = (diff.rows[f"status_{when}"].isin(_FAILS).to_numpy() for when in ("before", "after"))
+    return [object_name(diff, row, before=not is_[row]) for row in rows if was[row] or is_[row]]
 
 
 def part_rows(comparison: VersionComparison) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
@@ -237,6 +238,97 @@ def test_what_a_ring_contains() -> None:
 
 # --- recognition ----------------------------------------------------------------------------------
 
+NUCLEI = {
+    "1": {
+        "bbox": [[2, 2], [6, 8]],
+        "centroid": [4.5, 3.5],
+        "contour": [[2, 2], [2, 5], [7, 5], [7, 2]],
+        "type_prob": 0.75,
+        "type": 1,
+    },
+    "2": {"bbox": [], "centroid": [], "contour": [[12, 12], [12, 15], [15, 15]], "type": 2},
+}
+"""What HoVer-Net writes under "nuc", as some programs save it alone."""
+MANY_IMAGES = {
+    "info": {},
+    "licenses": [],
+    "images": [
+        {"id": id_, "file_name": f"TCGA-XX-{id_:06d}_region.png", "width": 1000, "height": 1000}
+        for id_ in range(1200)
+    ],
+    "annotations": [
+        {"id": 1, "image_id": 0, "category_id": 1, "segmentation": [[1, 1, 5, 1, 5, 5]]},
+    ],
+    "categories": [{"id": 1, "name": "a"}],
+}
+"""The images alone take more than 100,000 bytes."""
+BOXES = {"id": 1, "image_id": 0, "category_id": 1, "bbox": [1, 1, 5, 5]}
+SAM_MASK = {
+    "segmentation": {"size": [30, 32], "counts": "0"},
+    "area": 24,
+    "bbox": [2, 2, 6, 4],
+    "predicted_iou": 0.875,
+    "point_coords": [[4.5, 3.5]],
+    "stability_score": 0.96875,
+    "crop_box": [0, 0, 32, 30],
+}
+HISTOPLUS_CELL = {
+    "cell_id": 1,
+    "cell_type": "Plasmocyte",
+    "confidence": 0.5,
+    "coordinates": [[2.0, 2.0], [8.0, 2.0], [8.0, 6.0]],
+    "centroid": [6.0, 3.0],
+}
+HISTOPLUS = {
+    "model_name": "histoplus_v1",
+    "inference_mpp": 0.25,
+    "cell_masks": [
+        {"x": 1, "y": 1, "level": 16, "width": 224, "height": 224, "masks": [HISTOPLUS_CELL]}
+    ],
+}
+ADE20K = {
+    "annotation": {
+        "filename": "a.jpg",
+        "imsize": [30, 32, 3],
+        "object": [
+            {"id": 0, "name": "cell", "name_ndx": 1, "polygon": {"x": [2, 8, 8], "y": [2, 2, 6]}}
+        ],
+    }
+}
+LABELME = """<annotation><filename>a.jpg</filename><object><name>cell</name><deleted>0</deleted>
+<polygon><username>a</username><pt><x>2</x><y>2</y></pt><pt><x>8</x><y>2</y></pt></polygon>
+</object></annotation>"""
+
+
+def test_nuclei_of_hovernet_without_their_root(tmp_path: Path) -> None:
+    path = saved(tmp_path, "a.json", NUCLEI)
+    masks = loaded(path, format_of(path))
+    image = masks.labels.id_image()
+    assert np.array_equal(image == 1, boxes((1, 2, 6, 2, 8)) == 1)
+    assert masks.labels.ids.tolist() == [1, 2]
+    np.testing.assert_array_equal(masks.labels.scores, [0.75, np.nan])
+    cut = saved(tmp_path, "cut.json", json.dumps(NUCLEI)[:-40])
+    with pytest.raises(UnreadableFileError, match="cut off"):
+        loaded(cut, Source.HOVERNET)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.json", {"version": 3, "cohort": "x"}), ("a.xml", "<settings><a/></settings>")],
+)
+def test_unknown_content_is_of_no_format(name: str, content: Any, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFileError, match="the content of none"):
+        format_of(saved(tmp_path, name, content))
+
+
+@pytest.mark.parametrize("name", ["a.zarr.zip", "pinst_pp.zip"])
+def test_a_zipped_zarr_is_no_archive_of_rois(name: str, tmp_path: Path) -> None:
+    store = zarr.storage.ZipStore(tmp_path / name, mode="w")
+    zarr.create_array(store, data=np.ones((4, 4), np.int32), zarr_format=2)
+    store.close()
+    with pytest.raises(UnreadableFileError, match="zipped Zarr; unpack it"):
+        format_of(tmp_path / name)
+
 
 @pytest.mark.parametrize(
     ("name", "content", "source"),
@@ -250,6 +342,12 @@ def test_what_a_ring_contains() -> None:
         ("a.json", {"type": "FeatureCollection", "features": []}, Source.GEOJSON),
         ("a.json", {"mag": 40, "nuc": {}}, Source.HOVERNET),
         ("a.annotations", "<Annotations/>", Source.HALO),
+        ("a.json", NUCLEI, Source.HOVERNET),
+        ("a.txt", "0 0.5 0.25 0.5 0.75 1 0.5\n", Source.YOLO),
+        ("a.txt", "3 0.5 1e-05 0.5 0.75 1 0.5 0.875", Source.YOLO),
+        ("a.json", [], Source.GEOJSON),
+        ("a.json", [{"type": "Feature", "geometry": None}], Source.GEOJSON),
+        ("a.json", MANY_IMAGES, Source.COCO_INSTANCES),
     ],
 )
 def test_files_are_recognised_by_their_content(
@@ -275,7 +373,16 @@ def test_files_are_recognised_by_their_content(
         ("a.json", {"type": "Multiple points", "points": []}, "grand-challenge"),
         ("a.xml", "<?xml version='1.0'?>\n<TrackMate version='7'/>", "TrackMate"),
         ("a.txt", "Image\tName\tCentroid X \u00b5m\n", "QuPath"),
-        ("a.txt", "0 0.5 0.25 0.5 0.75 1 0.5\n", "YOLO"),
+        ("a.txt", "0 0.5 0.25 0.5 0.75\n1 0.5 0.25 0.5 0.75\n", "YOLO labels of boxes"),
+        ("a.txt", "0 0.5 0.25 0.5 0.75 0.875", "YOLO labels of boxes"),
+        ("a.json", [SAM_MASK], "Segment Anything"),
+        ("a.json", {"image": {"image_id": 1}, "annotations": [SAM_MASK]}, "Segment Anything"),
+        ("a.json", {"1": [3, [20.5, 7.25]], "2": [1, [4.0, 9.0]]}, "HoVer-NeXt"),
+        ("a.json", HISTOPLUS, "Histoplus"),
+        ("a.json", ADE20K, "ADE20K"),
+        ("a.xml", LABELME, "LabelMe"),
+        ("a.json", {**MANY_IMAGES, "annotations": [BOXES] * 2}, "cohort of detections"),
+        ("a.json", {**MANY_IMAGES, "annotations": [{"segments_info": []}]}, "COCO panoptic"),
     ],
 )
 def test_files_of_other_programs_are_named(
