@@ -150,6 +150,17 @@ for library, package in PACKAGES.items():
 PYTHON
 }
 
+# Prints the Debian packages of the C compiler and of what it needs to compile the kernels.
+missing_compiler() {
+    command -v cc >/dev/null 2>&1 || say gcc libc6-dev
+    "$python" - <<'PYTHON'
+import os, sys, sysconfig
+
+if not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")):
+    print("python%d.%d-dev" % sys.version_info[:2])
+PYTHON
+}
+
 # Prints the Debian packages of the programs that make a virtual display.
 missing_virtual_display() {
     if [ -z "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; then
@@ -168,7 +179,7 @@ missing_browser() {
 # All at once, so that whoever has to ask an administrator asks once.
 install_system_packages() {
     [ "$(uname -s)" = Linux ] || return 0
-    missing=$(missing_venv)
+    missing="$(missing_venv) $(! needs_kernels || missing_compiler)"
     if [ "$venv" = .venv ]; then
         missing="$missing $(missing_libraries) $(missing_virtual_display) $(missing_browser)"
     fi
@@ -179,6 +190,18 @@ install_system_packages() {
 }
 
 # --- The package and its tools ---------------------------------------------
+
+# Whether the environment has the package, and so its kernels.
+needs_kernels() {
+    case $venv in .venv | .venv-bench) true ;; *) false ;; esac
+}
+
+# Compile what has changed of the kernels since the package was installed.
+build_kernels() {
+    quietly "$venv/bin/python" -W ignore setup.py --quiet build_ext --inplace ||
+        stop "The kernels could not be compiled; the reason is above. They need a C compiler
+and the headers of Python."
+}
 
 state() {
     # Split into words on purpose: several files.
@@ -256,6 +279,7 @@ fi
 install_system_packages
 is_usable || make_venv
 is_up_to_date || install_package
+[ "$venv" != .venv ] || build_kernels
 if [ "$purpose" = bench ]; then
     # Without these environments the benchmarks leave their peers out, and say so.
     sh scripts/setup.sh bench-panoptica || say "Going on without panoptica."

@@ -76,12 +76,12 @@ cdef int keep_rims(
     int thickness,
 ) except -1:
     cdef Py_ssize_t y, last = labels.shape[0] - 1
-    cdef int step
+    cdef int _step
     with nogil:
         for y in range(last + 1):
             mark_edges(labels, y, max(y - 1, 0), min(y + 1, last), rim)
         # Where all four neighbours are of the same object, the rim grows to it from any of them.
-        for step in range(thickness - 1):
+        for _step in range(thickness - 1):
             narrower[:, :] = rim
             for y in range(last + 1):
                 widen(labels, narrower, y, max(y - 1, 0), min(y + 1, last), rim)

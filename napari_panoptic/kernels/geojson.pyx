@@ -377,17 +377,17 @@ cdef double quotient(int64_t digits, int decimals) noexcept nogil:
     """
     cdef double power = 1.0, scale = 1.0
     cdef int64_t divisor = 1, whole, rest
-    cdef int k
+    cdef int _k
     cdef bint half
     if decimals == 0:
         return <double>digits
     if digits < <int64_t>1 << 53:
-        for k in range(decimals):
+        for _k in range(decimals):
             power *= 10.0
         return digits / power
     if decimals > 18:
         return INFINITY  # far below any digit that matters: let Python read it
-    for k in range(decimals):
+    for _k in range(decimals):
         divisor *= 10
     whole = digits // divisor
     rest = digits - whole * divisor
