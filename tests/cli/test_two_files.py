@@ -71,6 +71,21 @@ def write(path: Path, labels: NDArray[np.uint16], form: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize("in_windows", [False, True])
+def test_an_inverted_mask_is_named(tmp_path: Path, run: Run, in_windows: bool) -> None:
+    objects_ = np.zeros((120, 120), np.uint8)
+    objects_[20:60, 30:60] = objects_[70:100, 20:110] = 255
+    reference = write(tmp_path / "truth", objects_, ".tif")
+    prediction = write(tmp_path / "net", 255 - objects_, ".tif")
+    arguments = ("--reference", reference, "--prediction", prediction, "-o", tmp_path / "out")
+    code, _ = run("evaluate", *arguments, *(("--held-up-to", "1") if in_windows else ()))
+    record = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    (found,) = record["warnings"]["convention"]
+    assert (code, found["team"], found["object_ids"]) == (0, "net", [255])
+    assert "covers more than 50% of the region" in found["message"]
+    assert "inverted" in found["message"]
+
+
 @pytest.mark.parametrize("form", [".tif", ".npy"])
 def test_two_label_images_give_the_figures_of_evaluate_pair(
     tmp_path: Path, run: Run, truth: NDArray[np.uint16], guess: NDArray[np.uint16], form: str
