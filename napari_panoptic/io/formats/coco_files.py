@@ -9,10 +9,9 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import orjson
-
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files.guard import check_file, check_length
+from napari_panoptic.io.files.json_files import parsed_json
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def read_coco(path: Path, what: str) -> CocoContent:
 @lru_cache(maxsize=4)
 def _parsed(path: Path, what: str, mtime_ns: int, size: int) -> CocoContent:  # noqa: ARG001 - the file as it was
     try:
-        table = orjson.loads(path.read_bytes())
+        table = parsed_json(path.read_bytes())
         results = isinstance(table, list)
         objects: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for entry in table if results else table["annotations"]:
@@ -79,7 +78,7 @@ def _parsed(path: Path, what: str, mtime_ns: int, size: int) -> CocoContent:  # 
         if results:
             return CocoContent({key: key for key in objects}, objects, {})
         images = {str(image["id"]): str(image["file_name"]) for image in table["images"]}
-        categories = {int(c["id"]): str(c["name"]) for c in table.get("categories", ())}
+        categories = {int(c["id"]): str(c["name"]) for c in table.get("categories") or ()}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise coco_refused(path, what, str(error)) from error
     except LookupError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import math
 import zipfile
 import zlib
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
-import orjson
 import shapely
 from numpy.typing import NDArray
 
@@ -23,6 +21,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.guard import check_file
+from napari_panoptic.io.files.json_files import BYTE_ORDER_MARK, parsed_json
 from napari_panoptic.io.formats.polygons.collect import (
     UNREADABLE_VERTICES,
     Collector,
@@ -35,7 +34,7 @@ from napari_panoptic.io.formats.polygons.model import (
     PolygonFile,
     Polygons,
 )
-from napari_panoptic.io.formats.scores import ScoreNames
+from napari_panoptic.io.formats.scores import ScoreNames, score_or_none
 from napari_panoptic.kernels.fill import bounds
 from napari_panoptic.kernels.geojson import ARMED, DEPTH, LIST_DEPTH, RING, split_features
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, Multipolygons, OutlineRules
@@ -66,8 +65,6 @@ _OUTLINES_OF_DETECTIONS = (
     "if they are nuclei, export them without the detections"
 )
 _NUCLEUS_TAKEN = "cell(s) with a nucleus, of which the nucleus was taken"
-
-_BOM = b"\xef\xbb\xbf"
 
 
 def read_geojson(
@@ -228,7 +225,7 @@ class _Features:
                 unreadable += missing
         known = self._class_of(properties)
         score = self._scores.of(properties.get("measurements"), properties)
-        number = self._objects.add(rings, known, is_hole=is_hole, score=score)
+        number = self._objects.add(rings, known, is_hole=is_hole, score=score_or_none(score))
         if unreadable:
             self._objects.note(FindingKind.UNREADABLE, UNREADABLE_VERTICES, number)
         if nucleus is not None:
@@ -432,7 +429,7 @@ class _Splitter:
         return bool(block)
 
     def _begin(self, block: bytes) -> bytes:
-        block = block.removeprefix(_BOM).lstrip(b" \t\r\n")
+        block = block.removeprefix(BYTE_ORDER_MARK).lstrip(b" \t\r\n")
         if block and block[:1] not in (b"{", b"["):
             raise self._error("it begins otherwise (or is not in UTF-8)")
         is_list = block[:1] == b"["
@@ -498,14 +495,8 @@ class _Splitter:
 
     def _loaded(self, text: bytes) -> Any:
         try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError as error:
-            # QuPath writes measurements that are no numbers as NaN, which is no JSON.
-            if b"NaN" not in text and b"Infinity" not in text:
-                raise self._error(f"it is damaged ({error.msg})") from error
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
+            return parsed_json(text)
+        except ValueError as error:
             raise self._error(f"it is damaged ({error})") from error
 
     def _error(self, found: str) -> UnreadableFileError:

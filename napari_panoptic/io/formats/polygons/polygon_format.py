@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -55,11 +54,11 @@ EXCLUDED = object()
 """In place of a class: an area that is excluded from scoring."""
 
 Outline = (
-    tuple[Sequence[ArrayLike], Any, int | None] | tuple[Sequence[ArrayLike], Any, int | None, float]
+    tuple[Sequence[ArrayLike], Any, int | None] | tuple[Sequence[ArrayLike], Any, int | None, Any]
 )
 """The rings of an object, x and y in px, filled together by the even-odd rule; its class, a name or
 a number as in `napari_panoptic.io.formats.class_numbers`, or `EXCLUDED`; its id, or None for its
-running number; and perhaps the score of a model."""
+running number; and perhaps the score of a model, None for none."""
 
 
 def polygon_format(
@@ -111,10 +110,11 @@ def polygon_format(
                 points = [opened(np.array(ring, np.float64).reshape(-1, 2)) for ring in rings]
                 if not all((np.abs(ring) <= LARGEST_COORDINATE).all() for ring in points):
                     raise ValueError(f"a coordinate of object {len(objects) + 1} is out of range")
-                score = float(more[0]) if more else math.nan
                 number = len(objects) + 1 if id_ is None else id_ if id_ <= LARGEST_ID else 0
                 named = (scheme.ambiguous or "Ambiguous") if value is EXCLUDED else value
-                objects.add(points, objects.numbers.of(named), id_=number, score=score)
+                objects.add(
+                    points, objects.numbers.of(named), id_=number, score=more[0] if more else None
+                )
         except (
             ValueError,
             LookupError,

@@ -98,6 +98,13 @@ def test_ids_classes_and_crowds(tmp_path: Path) -> None:
     ]
 
 
+def test_json_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    root = cohort_in(tmp_path, ALL, CATEGORIES)
+    path = root / "panoptic_val.json"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(read(root).labels) == 3
+
+
 def test_with_stuff_in_the_background_no_segment_is_void(tmp_path: Path) -> None:
     info = segments((5, 7, 0), (300, 40, 0), (70000, 7, 0), (256**3 - 1, 3, 0))
     loaded = read(cohort_in(tmp_path, info, [*CATEGORIES, STUFF]))
