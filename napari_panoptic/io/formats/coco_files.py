@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.text import composed
 from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.files.json_files import parsed_json
 
@@ -40,7 +41,9 @@ class CocoContent:
         UnreadableFileError
             If two images have one stem.
         """
-        stems = {key: PurePosixPath(name).stem or name for key, name in self.images.items()}
+        # On Windows, programs write backslashes.
+        names = {key: composed(name.replace("\\", "/")) for key, name in self.images.items()}
+        stems = {key: PurePosixPath(name).stem or name for key, name in names.items()}
         if len({stem.casefold() for stem in stems.values()}) < len(stems):
             raise coco_refused(path, what, "several images have the same name")
         return stems

@@ -319,7 +319,7 @@ def _read_plain(path: Path) -> SlideImage:
 
 def _turned(path: Path) -> Iterator[Finding]:
     """Report an image that is to be shown turned or mirrored, by its EXIF data or TIFF tag."""
-    orientation = None
+    orientation: Any = None
     with suppress(*DECODING_ERRORS), foreign_decoder():  # damage is found with the pixels
         if file_kind(path) == "tiff":
             with open_tiff(path) as tiff:

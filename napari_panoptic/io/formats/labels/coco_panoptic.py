@@ -255,7 +255,7 @@ def _segment(info: Mapping[str, Any]) -> _Segment:
 
 def _inside(file_name: Any) -> str:
     """Refuse names that lead out of the folder of the PNG files."""
-    name = PurePosixPath(str(file_name))
+    name = PurePosixPath(str(file_name).replace("\\", "/"))
     if name.is_absolute() or ".." in name.parts or not name.name or "\0" in str(name):
         raise ValueError(f"file_name is a name in the folder of the PNG files, found '{name}'")
     return str(name)

@@ -371,7 +371,8 @@ class _Region:
         low, high = self.xy.min(axis=0), self.xy.max(axis=0)
         (x, y), (width, height) = ((low + high) / 2).tolist(), (high - low).tolist()
         # A polygon of the same area is a trace larger, and its vertices count by their pixels.
-        return np.clip(shape((x, y), (width / 2, height / 2)), low, high)
+        filling: NDArray[np.float64] = shape((x, y), (width / 2, height / 2)).clip(low, high)
+        return filling
 
 
 def _mpp(text: str | None, path: Path) -> tuple[float | None, list[Finding]]:

@@ -70,6 +70,12 @@ def test_polygons_and_crowds() -> None:
     assert np.array_equal(masks.ambiguous, ambiguous)
 
 
+def test_names_of_images_with_backslashes(tmp_path: Path) -> None:
+    images = [{"id": 7, "file_name": "images\\p0_1.png"}, {"id": 8, "file_name": "b\\p0_2.png"}]
+    items = instance_items(written(tmp_path, [], images=images))
+    assert [item.name for item in items] == ["p0_1", "p0_2"]
+
+
 def test_regions_are_images() -> None:
     items = list(instance_items(FROM_PYCOCOTOOLS))
     assert [(item.name, item.key) for item in items] == [("first", "7"), ("second", "8")]
