@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import tifffile
 from numpy.typing import NDArray
+from PIL import Image
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.cli.main import main
@@ -301,3 +302,32 @@ def test_a_report_of_two_files(
     code, error = run("report", "--reference", reference, "--prediction", prediction, "-o", report)
     assert code == 0, error
     assert "guess" in report.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("is_results", [False, True])
+def test_a_coco_file_of_many_images_is_read_for_the_image_that_is_given(
+    tmp_path: Path, run: Run, is_results: bool
+) -> None:
+    def entry(id_: int, image: int, left: int) -> dict[str, object]:
+        outline = [[left, 2, left + 9, 2, left + 9, 12, left, 12]]
+        return {"id": id_, "image_id": image, "category_id": 1, "segmentation": outline}
+
+    images = [{"id": 4, "file_name": "a_1.png"}, {"id": 9, "file_name": "sub/a_2.png"}]
+    objects_ = [entry(1, 4, 30), entry(2, 9, 5), entry(3, 9, 20)]
+    table = {
+        "images": images,
+        "annotations": objects_,
+        "categories": [{"id": 1, "name": "Nucleus"}],
+    }
+    reference, prediction = tmp_path / "truth.json", tmp_path / "net.json"
+    reference.write_text(json.dumps(table))
+    prediction.write_text(json.dumps(objects_ if is_results else table))
+    Image.fromarray(np.zeros((*SHAPE, 3), np.uint8)).save(tmp_path / "a_2.png")
+    arguments = ("evaluate", "--reference", reference, "--prediction", prediction)
+    code, error = run(*arguments, "--image", tmp_path / "a_2.png", "-o", tmp_path / "out")
+    assert code == 0, error
+    assert len(objects(tmp_path / "out")) == 4
+    assert set(objects(tmp_path / "out")["status"]) == {"TP"}
+    code, error = run(*arguments, "-o", tmp_path / "out")
+    assert code == 1
+    assert "of which one is called like the file that --image names; found 2 images" in error

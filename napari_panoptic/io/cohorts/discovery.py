@@ -87,9 +87,9 @@ class TeamNames:
             if len(paths) > 1 and key not in told:
                 told.add(key)
                 message = (
-                    f"the names {english_list(list(paths))} differ in case only and are taken for one "
-                    f"team, '{self._names[key]}': of two files for a region one is read. Rename "
-                    f"one of them if they are two teams"
+                    f"the names {english_list(list(paths))} differ in case only and are taken for "
+                    f"one team, '{self._names[key]}': of two files for a region one is read. "
+                    f"Rename one of them if they are two teams"
                 )
                 team, path = self._names[key], next(reversed(paths.values()))
                 yield Finding(FindingKind.EXTRA, message, path=path, team=team)
