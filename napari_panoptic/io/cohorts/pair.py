@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -372,7 +373,8 @@ def stated_classes(
         return ()
     # A name that no object can have, so that it is never taken for the file's own.
     recording = _RecordingScheme(("\0",), _COLOURS[:1])
-    form.outlines(path, recording, **({} if form.items is None else {"item": item}))
+    of_item: dict[str, Any] = {} if form.items is None else {"item": item}
+    form.outlines(path, recording, **of_item)
     # QuPath's most precise name comes first; elsewhere numbers come before what they mean.
     preferred = 0 if source == Source.GEOJSON else -1
     chosen = [names[preferred] if names else "" for names in recording.seen]
