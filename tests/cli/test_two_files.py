@@ -18,6 +18,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.regions.conversion import Conversion, convert, form_to_write
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from tests.support.paths import SHARED_CASES, needs_shared_cases
 from tests.support.small_cohort import ANNOTATIONS, REGIONS, mask_path, write_cohort
 
 Run = Callable[..., tuple[int, str]]
@@ -331,3 +332,28 @@ def test_a_coco_file_of_many_images_is_read_for_the_image_that_is_given(
     code, error = run(*arguments, "-o", tmp_path / "out")
     assert code == 1
     assert "of which one is called like the file that --image names; found 2 images" in error
+
+
+@needs_shared_cases
+@pytest.mark.parametrize(
+    ("name", "pq", "word"),
+    [
+        ("imagescope_ruler.xml", 1, "1 ruler(s) of ImageScope"),
+        ("imagescope_ellipses.xml", 0.88, ""),  # of the rectangles around them
+        ("qupath_parent.geojson", 1, "1 annotation(s) with a class that contain detections"),
+        ("pred.geojson.gz", 1, ""),
+        ("hovernet_nan.json", 1, "1 object(s) whose score is no finite number"),
+    ],
+)
+def test_files_that_users_of_other_programs_reported(
+    tmp_path: Path, run: Run, name: str, pq: float, word: str
+) -> None:
+    wild = SHARED_CASES / "wild"
+    code, error = run(
+        *("evaluate", "--reference", wild / "truth.tif", "--prediction", wild / name),
+        *("-o", tmp_path),
+    )
+    assert code == 0, error
+    (found,) = pd.read_csv(tmp_path / "patients.csv")["pq"]
+    assert found == pytest.approx(pq, abs=0.01)
+    assert word in (tmp_path / "evaluation.json").read_text()
