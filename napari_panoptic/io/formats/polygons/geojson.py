@@ -202,7 +202,7 @@ class _Features:
         if nucleus is None:  # where QuPath's library for Python has it
             nucleus = (properties.get("extra_geometries") or {}).get("nucleus")
         geometry = feature.get("geometry") if nucleus is None else nucleus
-        if geometry is None:
+        if geometry is None or geometry.get("coordinates", ()) is None:
             self._objects.leave_out(FindingKind.UNREADABLE, _NO_GEOMETRY, self._objects.skip())
             return
         if geometry["type"] == "Polygon":

@@ -427,6 +427,13 @@ def test_nested_children_and_undefined_measurements_as_qupath_writes_them(tmp_pa
     }
 
 
+@pytest.mark.parametrize("coordinates", [None, [], [[]]])
+def test_one_feature_without_coordinates_is_listed(tmp_path: Path, coordinates: Json) -> None:
+    file = read(tmp_path, collection(feature([SQUARE]), feature(coordinates), feature([SQUARE])))
+    assert {1, 3} <= set(file.polygons.ids.tolist())
+    assert [finding.object_ids for finding in file.findings] == [(2,)]
+
+
 def test_annotations_that_contain_detections_are_no_nuclei(tmp_path: Path) -> None:
     def of_kind(kind: str, name: str, *corner_and_size: float) -> Json:
         own = feature([closed(*square(*corner_and_size))], name)
