@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from napari_panoptic.common.errors import CohortError, SettingsError, UnreadableFileError
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import composed, english_list
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.patches import PlacedRegion, placed_region
 from napari_panoptic.io.cohorts.patients import PatientExpression
@@ -106,7 +106,7 @@ def described(
         If it cannot be read or understood; the message names the line or
         the key, and similar keys that exist.
     """
-    table = read_toml(path) if text is None else tomllib.loads(text)
+    table = read_toml(path) if text is None else tomllib.loads(composed(text))
     try:
         return understand(table)
     except (CohortError, SettingsError) as error:
@@ -125,7 +125,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         check_length(path, "a description", _LONGEST_DESCRIPTION)
         text = path.read_text(encoding="utf-8-sig")
         _check_dots(text)
-        return tomllib.loads(text)
+        return tomllib.loads(composed(text))
     except UnreadableFileError as error:
         raise CohortError(error.message, path=path) from error
     except OSError as error:

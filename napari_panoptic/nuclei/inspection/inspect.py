@@ -32,6 +32,7 @@ from napari_panoptic.nuclei.inspection.places import (
     multipolygon_doubt,
     piece_doubt,
     place_doubts,
+    vast_doubt,
     vertex_doubt,
 )
 from napari_panoptic.nuclei.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
@@ -237,6 +238,7 @@ def _doubts(
         yield from vertex_doubt(target, sides)
         yield from multipolygon_doubt(target, sides)
         yield from piece_doubt(target, sides)
+        yield from vast_doubt(target, sides)
     yield from class_doubts(cohort.scheme, findings)
     yield from _mpp_doubt(infos, seen)
     yield from _empty(seen, [target.name for target in (reference, *teams)])

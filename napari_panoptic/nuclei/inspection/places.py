@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from napari_panoptic.io.formats.polygons.trace import as_contours
 from napari_panoptic.kernels.fill import bounds, draw
 from napari_panoptic.nuclei.inspection.looking import SeenRegion, SeenSide, Shape
 from napari_panoptic.nuclei.inspection.values import Doubt, Fix, Target
+from napari_panoptic.nuclei.regions.reading import LEAST_VAST_PX, VAST_SHARE, vast_objects
 from napari_panoptic.nuclei.values.cohort import (
     Axes,
     Multipolygons,
@@ -161,6 +163,19 @@ def piece_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
             "all nuclei of a class had the same number. Touching nuclei in such masks remain "
             "one object.",
             tuple(target.fix("objects", str(word), label) for word, label in _OBJECTS),
+        )
+
+
+def vast_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+    """Report objects that cover more of their region than a nucleus does."""
+    shapes = [vast_objects(side.masks.labels) for side in sides if side.masks is not None]
+    count = sum(len(ids) > 0 and math.prod(shape) >= LEAST_VAST_PX for ids, shape in shapes)
+    if count:
+        yield Doubt(
+            f"vast:{target.name}",
+            f"An object of {target.in_words} covers more than {VAST_SHARE:.0%} of its region in "
+            f"{count} of {len(shapes)} regions that were read: masks may be inverted (0 for "
+            f"objects; save 0 for the background), or an area is outlined (remove it).",
         )
 
 

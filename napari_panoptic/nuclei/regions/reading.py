@@ -19,7 +19,7 @@ from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
 from napari_panoptic.io.formats.registry import known_forms, load_masks, open_masks, reference_shape
 from napari_panoptic.io.images.slides import ImageInfo, SlideImage, probe_image, read_image
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
-from napari_panoptic.nuclei.values.labels import size_text
+from napari_panoptic.nuclei.values.labels import LabelImage, size_text
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
 
 Way = tuple[Restoration, int]
@@ -170,6 +170,7 @@ def load_reference(
             )
             findings += check_magnification(loaded.magnification, region, None)
             masks, findings = loaded, (*findings, *loaded.findings)
+            findings += vast_findings(*vast_objects(loaded.labels), region, None)
         except (PanopticError, OSError) as error:
             findings += (unreadable(error, region=region.name),)
     return ReferenceMasks(shape=shape, mpp=size.mpp, masks=masks, findings=findings)
@@ -215,7 +216,42 @@ def read_prediction(
         found = check_magnification(masks.magnification, region, team)
     except (PanopticError, OSError) as error:
         return None, (unreadable(error, region=region.name, team=team),)
+    found += vast_findings(*vast_objects(masks.labels), region, team)
     return masks, (*masks.findings, *found)
+
+
+VAST_SHARE = 0.5
+"""Of a region, which no nucleus covers."""
+LEAST_VAST_PX = 100**2
+"""Smaller regions may be crops around a nucleus."""
+_GRID = 200
+"""Rows of pixels, at least, by which the share of a held region is found."""
+
+
+def vast_objects(labels: LabelImage) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """Return the ids of objects that cover more of a region than a nucleus does, and its shape."""
+    step = max(1, min(labels.shape) // _GRID)
+    seen = labels.index[::step, ::step]
+    share = np.bincount(seen.ravel(), minlength=len(labels) + 1)[1:] / max(seen.size, 1)
+    return labels.ids[share > VAST_SHARE], labels.shape
+
+
+def vast_findings(
+    ids: NDArray[np.int64], shape: tuple[int, ...], region: Region, team: str | None
+) -> tuple[Finding, ...]:
+    """Report objects that cover more of a region of this shape than a nucleus does."""
+    if not len(ids) or math.prod(shape) < LEAST_VAST_PX:
+        return ()
+    numbers = tuple(ids.tolist())
+    message = (
+        f"object {english_list(numbers)} covers more than {VAST_SHARE:.0%} of the region, as no "
+        f"nucleus does: the mask may be inverted (0 for objects; save 0 for the background), or "
+        f"this is the outline of an area (remove it)"
+    )
+    found = Finding(
+        FindingKind.CONVENTION, message, region=region.name, team=team, object_ids=numbers
+    )
+    return (found,)
 
 
 SAME_MAGNIFICATION = math.sqrt(2)
@@ -383,7 +419,7 @@ def open_side(
 
 
 def findings_after(
-    masks: TiledMasks, has_pixel: NDArray[np.bool_], region: Region, team: str | None
+    masks: TiledMasks, area: NDArray[np.int64], region: Region, team: str | None
 ) -> tuple[Finding, ...]:
     """Return what is known only after all windows of a side have been read.
 
@@ -391,22 +427,25 @@ def findings_after(
     ----------
     masks
         The objects.
-    has_pixel
-        bool (n,): which of them turned out to have a pixel.
+    area
+        int64 (n,): how many pixels each of them turned out to have.
     region, team
         The region, and the team; None for the annotation.
 
     Returns
     -------
     tuple of Finding
-        What the format reports, or else the objects without a pixel; empty
-        if there are none.
+        What the format reports, or else the objects without a pixel; and those that
+        cover most of the slide.
     """
+    labels, has_pixel = masks.labels, area > 0
+    vast = labels.ids[area > VAST_SHARE * math.prod(labels.shape)]
+    found = vast_findings(vast, labels.shape, region, team)
     if masks.findings_after is not None:
-        return masks.findings_after(has_pixel)
-    ids = tuple(masks.labels.ids[~has_pixel].tolist())
+        return (*masks.findings_after(has_pixel), *found)
+    ids = tuple(labels.ids[~has_pixel].tolist())
     if not ids:
-        return ()
+        return found
     message = (
         f"{len(ids)} object(s) without a pixel of their own, outside the image, covered by "
         f"others or with no inner pixel: {english_list(ids)}"
@@ -420,6 +459,7 @@ def findings_after(
             count=len(ids),
             object_ids=ids,
         ),
+        *found,
     )
 
 

@@ -567,11 +567,11 @@ class WindowedRegion:
             found,
             (
                 *reference.findings,
-                *findings_after(reference.masks, area[0] > 0, self._region, None),
+                *findings_after(reference.masks, area[0], self._region, None),
             ),
             (
                 *prediction.findings,
-                *findings_after(prediction.masks, area[1] > 0, self._region, team),
+                *findings_after(prediction.masks, area[1], self._region, team),
                 *unusual,
             ),
         )

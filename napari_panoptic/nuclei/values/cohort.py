@@ -10,7 +10,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.text import english_list, no_such
+from napari_panoptic.common.text import composed, english_list, no_such
 
 Rgb = tuple[int, int, int]
 
@@ -57,6 +57,7 @@ class FoundByName(Generic[_NamedT]):
         CohortError
             If there is no such region; the message names similar ones.
         """
+        name = composed(name)
         for each in self.all_regions:
             if each.name == name:
                 return each
@@ -71,6 +72,7 @@ class FoundByName(Generic[_NamedT]):
         CohortError
             If there is no such team; the message names the existing ones.
         """
+        name = composed(name)
         if name not in self.team_names:
             raise CohortError(no_such("team", name, self.team_names))
         return name

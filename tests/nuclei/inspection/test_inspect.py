@@ -165,6 +165,15 @@ def test_masks_of_class_numbers_are_cut_into_pieces(clean: Path, tmp_path: Path)
     assert planted.objects_of(folder) == right
 
 
+def test_inverted_masks_are_named(clean: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(clean, tmp_path / "cohort")
+    planted.of_one_class(folder)
+    for name, ids in planted.masks_in(folder, ALPHA).items():
+        tifffile.imwrite(folder / ALPHA / f"{name}.tif", np.where(ids > 0, 0, 255).astype(np.uint8))
+    doubts = {doubt.name: doubt for doubt in inspect_folder(folder).doubts}
+    assert "may be inverted" in doubts["vast:alpha"].message
+
+
 def test_outlines_of_slides_whose_regions_have_places_are_no_doubt(
     clean: Path, right: list[list[Any]], tmp_path: Path
 ) -> None:

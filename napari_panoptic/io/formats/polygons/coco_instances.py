@@ -56,8 +56,8 @@ def read_objects(path: Path, item: str | None) -> Iterator[Outline]:
 
     The class is the name of the category; in results, and for categories that are not described,
     its number. Crowds are areas in which single objects are not annotated: they are excluded.
-    Polygons of one annotation are parts of one object. Run lengths give their pixels. Annotations
-    without a segmentation, such as mere boxes, refuse the file.
+    Polygons of one annotation are parts of one object. Run lengths give their pixels. A file
+    of annotations without any segmentation, such as mere boxes, is refused.
 
     Parameters
     ----------
@@ -74,16 +74,18 @@ def read_objects(path: Path, item: str | None) -> Iterator[Outline]:
     if item not in content.images:
         raise ValueError(f"there is no image {item} any more; open the cohort again")
     room = _Room()
+    has_outlines = any(e.get("segmentation") for own in content.objects.values() for e in own)
     for entry in content.objects.get(item, ()):
         category = int(entry["category_id"])
         value = EXCLUDED if entry.get("iscrowd") else content.categories.get(category, category)
         id_ = entry.get(OBJECT_ID, entry.get("id"))
-        score = entry.get("score")
+        segmentation = entry.get("segmentation")
         yield (
-            _rings(entry.get("segmentation"), room),
+            # Among others one without a segmentation is an object without a pixel.
+            _rings(segmentation, room) if segmentation or not has_outlines else [],
             value,
             id_ if type(id_) is int and 0 < id_ < 2**62 else None,
-            math.nan if score is None else float(score),
+            entry.get("score"),
         )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from napari_panoptic.io.formats.dicom_files import ANNOTATIONS, decoding_dicom, read_dicom
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
 from napari_panoptic.io.formats.polygons.shapes import ellipse
+from napari_panoptic.io.formats.scores import score_or_none
 
 WHAT = "DICOM Microscopy Bulk Simple Annotations"
 _OUTLINES = ("POLYGON", "RECTANGLE", "ELLIPSE")
@@ -60,7 +61,8 @@ def _outlines(group: Any) -> list[Outline]:
         raise ValueError(f"{len(rings)} annotations in a group that states {stated}")
     scores = _scores(group, len(rings))
     return [
-        ([ring], label, None, score) for ring, score in zip(rings, scores.tolist(), strict=True)
+        ([ring], label, None, score_or_none(score))
+        for ring, score in zip(rings, scores.tolist(), strict=True)
     ]
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from napari_panoptic.io.files.guard import check_length
+from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
 from napari_panoptic.io.formats.polygons.shapes import ellipse, rectangle
 
@@ -29,7 +29,7 @@ def read_objects(path: Path) -> Iterator[Outline]:
     of an element, else its label, else the name of its annotation. Ids are running numbers.
     """
     check_length(path, WHAT)
-    table = orjson.loads(path.read_bytes())
+    table = parsed_json(path.read_bytes())
     for outer in table if isinstance(table, list) else [table]:
         annotation = outer.get("annotation", outer)
         for element in annotation["elements"]:
@@ -55,7 +55,7 @@ def _rings(element: dict[str, Any]) -> list[NDArray[np.float64]]:
 
 
 def _points(points: Any) -> NDArray[np.float64]:
-    array = np.array(points, np.float64)
+    array = np.array(points or np.zeros((0, 3)), np.float64)
     if array.ndim != 2 or array.shape[1] not in (2, 3):
         raise ValueError("points are lists [x, y, z]")
     return array[:, :2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -57,12 +56,12 @@ EXCLUDED = object()
 """In place of a class: an area that is excluded from scoring."""
 
 Outline = (
-    tuple[Sequence[ArrayLike], Any, int | None] | tuple[Sequence[ArrayLike], Any, int | None, float]
+    tuple[Sequence[ArrayLike], Any, int | None] | tuple[Sequence[ArrayLike], Any, int | None, Any]
 )
 """The rings of an object, x and y in px, filled together by the even-odd rule; its class, a name or
 a number as in `napari_panoptic.io.formats.class_numbers`, a tuple of names of which the first known
-one counts, or `EXCLUDED`; its id, or None for its
-running number; and perhaps the score of a model."""
+one counts, or `EXCLUDED`; its id, or None for its running number; and perhaps the score of a model,
+None for none."""
 
 
 def polygon_format(
@@ -119,13 +118,12 @@ def polygon_format(
                 points = [opened(np.array(ring, np.float64).reshape(-1, 2)) for ring in rings]
                 if not all((np.abs(ring) <= LARGEST_COORDINATE).all() for ring in points):
                     raise ValueError(f"a coordinate of object {len(objects) + 1} is out of range")
-                score = float(more[0]) if more else math.nan
                 number = len(objects) + 1 if id_ is None else id_ if id_ <= LARGEST_ID else 0
                 named = (scheme.ambiguous or "Ambiguous") if value is EXCLUDED else value
                 known = (
                     objects.named(named) if isinstance(named, tuple) else objects.numbers.of(named)
                 )
-                objects.add(points, known, id_=number, score=score)
+                objects.add(points, known, id_=number, score=more[0] if more else None)
         except (
             ValueError,
             LookupError,

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files.guard import VARIABLE
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
@@ -67,6 +68,12 @@ def test_polygons_and_crowds() -> None:
     ambiguous[:, 16:] = True
     assert masks.ambiguous is not None
     assert np.array_equal(masks.ambiguous, ambiguous)
+
+
+def test_names_of_images_with_backslashes(tmp_path: Path) -> None:
+    images = [{"id": 7, "file_name": "images\\p0_1.png"}, {"id": 8, "file_name": "b\\p0_2.png"}]
+    items = instance_items(written(tmp_path, [], images=images))
+    assert [item.name for item in items] == ["p0_1", "p0_2"]
 
 
 def test_regions_are_images() -> None:
@@ -168,6 +175,15 @@ RUNS = {"size": [18, 24], "counts": [10, 4, 18 * 24 - 14]}
 def test_damage_is_refused(segmentation: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError, match=message):
         loaded(written(tmp_path, [{"segmentation": segmentation}]), None)
+
+
+@pytest.mark.parametrize("odd", [{"segmentation": []}, {"segmentation": None}, {}])
+def test_one_annotation_without_a_segmentation_is_listed(odd: Any, tmp_path: Path) -> None:
+    square = {"segmentation": [[2, 2, 8, 2, 8, 8, 2, 8]]}
+    masks = loaded(written(tmp_path, [square, odd | {"id": 2}]), None)
+    assert masks.labels.ids.tolist() == [1]
+    listed = {finding.kind: finding.object_ids for finding in masks.findings}
+    assert listed == {FindingKind.DEGENERATE: (2,), FindingKind.VANISHED: (2,)}
 
 
 def test_many_large_runs_are_refused_before_they_are_decoded(

@@ -213,6 +213,53 @@ def test_damaged_elements_are_refused(content: Any, tmp_path: Path) -> None:
         loaded(saved(tmp_path, "a.json", content), Source.DSA)
 
 
+# --- JSON as programs write it --------------------------------------------------------------------
+
+SQUARE = [[2, 2], [9, 2], [9, 9], [2, 9]]
+ODD = float("nan")
+TABLES: dict[Source, Any] = {
+    Source.CELLVIT: {"cells": [{"contour": SQUARE, "type": "Epithelial", "type_prob": ODD}]},
+    Source.HOVERNET: {
+        "nuc": {"1": {"centroid": [ODD, 1], "contour": SQUARE, "type": 1, "type_prob": ODD}}
+    },
+    Source.COCO_INSTANCES: {
+        "images": [{"id": 1, "file_name": "a.png"}],
+        "annotations": [
+            {
+                "image_id": 1,
+                "category_id": 1,
+                "area": ODD,
+                "score": ODD,
+                "segmentation": [[*SQUARE[0], *SQUARE[1], *SQUARE[2], *SQUARE[3]]],
+            }
+        ],
+        "categories": [{"id": 1, "name": "Epithelial"}],
+    },
+    Source.DSA: {
+        "elements": [{"type": "polyline", "closed": True, "points": SQUARE, "lineWidth": ODD}],
+        "name": "Epithelial",
+    },
+    Source.GEOJSON: {
+        "type": "Feature",
+        "geometry": {"type": "Polygon", "coordinates": [[*SQUARE, SQUARE[0]]]},
+        "properties": {"classification": "Epithelial", "measurements": {"a": ODD}},
+    },
+}
+
+
+@pytest.mark.parametrize("source", TABLES)
+def test_json_with_a_byte_order_mark_and_nan_is_read(source: Source, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    (tmp_path / "type_info.json").write_text('\ufeff{"1": ["Epithelial", [1, 2, 3]]}', "utf-8")
+    path.write_text("\ufeff" + json.dumps(TABLES[source]), "utf-8")
+    masks = loaded(path, source)
+    assert np.count_nonzero(masks.labels.id_image() == 1) >= 49
+    assert classes(masks) == ["Epithelial"]
+    has_score = '"type_prob"' in path.read_text("utf-8") or '"score"' in path.read_text("utf-8")
+    odd = [finding for finding in masks.findings if "score is no finite number" in finding.message]
+    assert [finding.object_ids for finding in odd] == [(1,)] * has_score
+
+
 # --- shapes ---------------------------------------------------------------------------------------
 
 
