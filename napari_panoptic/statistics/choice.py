@@ -22,8 +22,12 @@ class Choice:
 
     Parameters
     ----------
+    figures
+        float64 (n, k): the figures that are compared, as `comparable` returns them.
+    is_filled
+        bool (n,): which patients have a figure under some settings only.
     means
-        float64 (k,): mean of each setting over the patients with a figure; NaN without any.
+        float64 (k,): mean of each setting, over the same patients for all; NaN without any.
     best
         The setting of the best mean; the first of equals, None if there is no figure.
     chosen
@@ -36,6 +40,8 @@ class Choice:
         Whether the highest mean is the best.
     """
 
+    figures: FloatArray
+    is_filled: NDArray[np.bool_]
     means: FloatArray
     best: int | None
     chosen: tuple[int | None, ...]
@@ -68,17 +74,19 @@ def choose(
     Parameters
     ----------
     figures
-        float64 (n, k): of n patients under k settings; NaN if undefined. Means are over the
-        patients with a figure.
+        float64 (n, k): of n patients under k settings; NaN if undefined, see `comparable`.
     higher_is_better
         Whether the highest mean is the best; the lowest otherwise.
     """
-    values = np.asarray(figures, np.float64)
+    given = np.asarray(figures, np.float64)
+    values = comparable(given, higher_is_better=higher_is_better)
     sign = 1.0 if higher_is_better else -1.0
     n, undefined = len(values), np.full(len(values), np.nan)
     best = _best(sign * values)
     chosen = tuple(_best(sign * np.delete(values, row, axis=0)) for row in range(n))
     return Choice(
+        figures=values,
+        is_filled=(np.isnan(given) & ~np.isnan(values)).any(axis=1),
         means=_means(values),
         best=best,
         chosen=chosen,
@@ -89,6 +97,26 @@ def choose(
         ),
         higher_is_better=higher_is_better,
     )
+
+
+def comparable(figures: FloatArray, *, higher_is_better: bool = True) -> FloatArray:
+    """Return figures of which every setting has the same patients.
+
+    A patient without a figure under some settings counts there with the worst figure that any
+    setting gives the patient: a setting that finds nothing in a difficult patient must not win
+    by that. Patients without any figure are undefined under all settings.
+
+    Parameters
+    ----------
+    figures
+        float64 (n, k): of n patients under k settings; NaN if undefined.
+    higher_is_better
+        Whether the lowest figure is the worst; the highest otherwise.
+    """
+    if not figures.shape[1]:
+        return figures
+    worst = (np.fmin if higher_is_better else np.fmax).reduce(figures, axis=1)
+    return np.where(np.isnan(figures), worst[:, np.newaxis], figures)
 
 
 def _best(values: FloatArray) -> int | None:

@@ -22,14 +22,22 @@ def best_by_hand(rows: list[list[float]], *, higher: bool) -> int | None:
     return min(place for place, mean in means.items() if mean == wanted)
 
 
+def without_gaps(row: list[float], *, higher: bool) -> list[float]:
+    """Count a patient with the worst figure of any setting where a setting has none."""
+    known = [figure for figure in row if not math.isnan(figure)]
+    worst = (min if higher else max)(known, default=math.nan)
+    return [worst if math.isnan(figure) else figure for figure in row]
+
+
 @pytest.mark.parametrize("higher", [True, False])
 @pytest.mark.parametrize("seed", range(5))
 def test_each_patient_is_left_out(seed: int, higher: bool) -> None:
     rng = np.random.default_rng(seed)
     figures = rng.integers(0, 4, (5, 4)) / 4.0  # with ties
     figures[rng.random(figures.shape) < 0.2] = math.nan
-    rows = figures.tolist()
+    rows = [without_gaps(row, higher=higher) for row in figures.tolist()]
     found = choose(figures, higher_is_better=higher)
+    assert found.is_filled.tolist() == (np.isnan(figures).any(1) & ~np.isnan(rows).all(1)).tolist()
     assert found.best == best_by_hand(rows, higher=higher)
     for place, row in enumerate(rows):
         others = rows[:place] + rows[place + 1 :]
@@ -48,3 +56,15 @@ def test_a_single_patient_has_no_honest_figure() -> None:
     assert (found.best, found.optimistic, found.chosen) == (1, 0.7, (None,))
     assert found.honest.n == 0
     assert found.optimism.n == 0
+
+
+def test_a_setting_does_not_win_by_patients_in_whom_it_has_no_figure() -> None:
+    found = choose([[0.80, 0.85, 0.86], [0.82, 0.86, 0.87], [0.30, 0.35, math.nan]])
+    assert found.best == 1
+    assert found.optimistic == pytest.approx((0.85 + 0.86 + 0.35) / 3)
+    assert found.honest.n == 3
+    assert found.is_filled.tolist() == [False, False, True]
+    # Of distances the highest is the worst; a patient without any figure does not count.
+    far = choose([[5.0, math.nan], [4.0, 3.0], [math.nan, math.nan]], higher_is_better=False)
+    assert far.figures[0].tolist() == [5.0, 5.0]
+    assert (far.best, far.honest.n) == (1, 2)
