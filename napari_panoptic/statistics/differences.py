@@ -118,8 +118,8 @@ class Decision:
     level
         Level of the limits below.
     low, high
-        The verdict is not-worse exactly if ``low`` (of a figure where lower is better:
-        ``-high``) lies above minus the margin, and worse if the other end lies below it.
+        The test finds the new version not worse exactly if ``low`` (of a figure where lower is
+        better: ``-high``) lies above minus the margin, and worse if the other end lies below it.
         New minus old; infinite if there are too few patients, NaN without any.
     p_worse, p_not_worse
         One-sided p-values of the sign-flip test against minus the margin.
@@ -182,7 +182,8 @@ def decide(difference: PairedDifference, margin: float) -> Decision:
     The sign-flip test is shifted by the margin, and one-sided in either direction:
     worse, if the mean difference lies significantly below minus the margin; not worse,
     if significantly above; else undecided. With fewer than `LEAST_PATIENTS` patients the
-    verdict is always undecided.
+    verdict is always undecided. Not worse becomes undecided if a patient has a figure of one
+    version only: the new version may fail on exactly this patient.
 
     Parameters
     ----------
@@ -210,6 +211,10 @@ def decide(difference: PairedDifference, margin: float) -> Decision:
     if not difference.higher_is_better:
         low, high, gain = -high, -low, -gain
     needed = patients_needed(gain + margin, _sd(difference.differences), tail=SIGNIFICANCE)
+    reason = _reason(difference, verdict, margin, needed)
+    if difference.patients and (one_sided := _one_sided(difference.figures)):
+        reason += f"{', but' if verdict is Verdict.NOT_WORSE else ';'} {one_sided}"
+        verdict = Verdict.WORSE if verdict is Verdict.WORSE else Verdict.UNDECIDED
     return Decision(
         verdict=verdict,
         margin=margin,
@@ -219,7 +224,7 @@ def decide(difference: PairedDifference, margin: float) -> Decision:
         p_worse=p_worse,
         p_not_worse=p_not_worse,
         needed=needed,
-        reason=_reason(difference, verdict, margin, needed),
+        reason=reason,
     )
 
 
@@ -270,6 +275,18 @@ def _reason(
         else ""
     )
     return f"{over} do not decide whether it is worse {allowed}{more}"
+
+
+def _one_sided(figures: PairedFigures) -> str:
+    """Name the patients with a figure of one version only; empty without any."""
+    parts = []
+    for version, other in ((_OLD, _NEW), (_NEW, _OLD)):
+        names = [one.patient for one in figures.omitted if one.teams == (other,)]
+        if names:
+            have = "has" if len(names) == 1 else "have"
+            who = f"{figures.unit}{'s' * (len(names) > 1)} {english_list(names)}"
+            parts.append(f"{who} {have} a figure of the {version} version only")
+    return english_list(parts)
 
 
 def _too_few(n: int, needed: int | None, unit: str) -> str:

@@ -68,6 +68,26 @@ def test_undefined_figures_are_left_out_and_named() -> None:
     assert decision.reason == "no patient has a figure of both versions"
 
 
+def test_a_patient_with_a_figure_of_one_version_only_does_not_pass() -> None:
+    names = [f"P{n}" for n in range(10)]
+    better, worse = np.full(10, 0.9), np.full(10, 0.1)
+    for new, verdict in ((better, Verdict.UNDECIDED), (worse, Verdict.WORSE)):
+        old, new = np.full(10, 0.5), new.copy()
+        old[3] = new[5] = new[6] = NAN
+        (found,) = paired_differences({"sq": (old, new)}, names, resamples=50)
+        decision = decide(found, 0.01)
+        assert decision.verdict is verdict
+        assert decision.reason.endswith(
+            "patients P5 and P6 have a figure of the old version only and patient P3 has a figure "
+            "of the new version only"
+        )
+    # A patient without any figure is no reason against a version.
+    (both,) = paired_differences(
+        {"sq": ([0.5] * 9 + [NAN], [0.9] * 9 + [NAN])}, names, resamples=50
+    )
+    assert decide(both, 0.01).verdict is Verdict.NOT_WORSE
+
+
 def test_verdicts() -> None:
     worse = [-0.02, -0.03, -0.025, -0.04, -0.02, -0.03]
     assert decide(difference_of(worse), 0.01).verdict is Verdict.WORSE
