@@ -148,6 +148,7 @@ def test_a_setting_does_not_win_by_patients_in_whom_it_finds_nothing(
     out = capsys.readouterr().out
     assert "over 4 patients" in out
     assert "undefined under some settings: 3 patients (P1, P2 and P3)" in out
+    assert "(an interval of a choice needs at least 6 patients, found 4)" in out
     rows = read(tmp_path / "out" / "sweep_patients.csv")
     assert rows["figure_t=0.9"].isna().sum() == 3
 

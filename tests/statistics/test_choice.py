@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.version_gate import choices_held
+from napari_panoptic.statistics.bootstrap import IntervalMethod
 from napari_panoptic.statistics.choice import choose
 
 
@@ -68,3 +70,32 @@ def test_a_setting_does_not_win_by_patients_in_whom_it_has_no_figure() -> None:
     far = choose([[5.0, math.nan], [4.0, 3.0], [math.nan, math.nan]], higher_is_better=False)
     assert far.figures[0].tolist() == [5.0, 5.0]
     assert (far.best, far.honest.n) == (1, 2)
+
+
+@pytest.mark.parametrize("choice", ["thresholds", "similar settings"])
+def test_intervals_hold_what_the_choice_is_worth(choice: str) -> None:
+    """The short form of the benchmark: 25 patients, who choose among 50 or 5 settings."""
+    cohorts = 60
+    least = 0.95 - 3 * math.sqrt(0.95 * 0.05 / cohorts)
+    honest, gain, claimed_wrongly = choices_held(choice, np.random.default_rng(3), cohorts, 25)
+    assert honest >= least
+    assert gain >= least
+    assert claimed_wrongly <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / cohorts)
+
+
+def test_an_interval_of_a_choice_needs_six_patients() -> None:
+    figures = np.random.default_rng(1).random((6, 3))
+    assert choose(figures).honest.method is IntervalMethod.STUDENTISED
+    few = choose(figures[:5]).honest
+    assert (few.n, few.method) == (5, IntervalMethod.UNDEFINED)
+    assert math.isnan(few.low)
+    assert few.why == "an interval of a choice needs at least 6 patients, found 5"
+
+
+def test_patients_without_a_figure_do_not_change_an_interval() -> None:
+    figures = np.random.default_rng(1).random((8, 3))
+    gap = np.full((1, 3), math.nan)
+    assert choose(np.vstack([figures, gap])).honest == choose(figures).honest
+    # With equal settings there is nothing to choose, and no optimism.
+    equal = choose(np.repeat(figures[:, :1], 3, axis=1))
+    assert (equal.optimism.low, equal.optimism.mean, equal.optimism.high) == (0, 0, 0)

@@ -19,7 +19,7 @@ from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.nuclei.scores.objects import ScoredRegion
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
-from napari_panoptic.statistics.bootstrap import Interval, mean_interval
+from napari_panoptic.statistics.bootstrap import Interval
 from napari_panoptic.statistics.choice import choose, comparable
 
 MOST_THRESHOLDS = 2000
@@ -390,7 +390,7 @@ def best_threshold(curve: ThresholdCurve, figure: str = "pq") -> BestThreshold:
         before=before,
         counted_as_worst=tuple(np.array(curve.patients, object)[choice.is_filled]),
         honest=choice.honest,
-        gain=mean_interval(choice.left_out - before),
+        gain=choice.gain_over(0),
     )
 
 

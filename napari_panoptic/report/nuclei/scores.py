@@ -309,10 +309,11 @@ def best_sentence(found: BestThreshold) -> str:
         sentence += f"; undefined at some thresholds: {rule}"
     if math.isnan(found.honest.mean):
         return f"{sentence}; too few patients to estimate it for other patients"
-    ends = interval(found.gain.low, found.gain.high)
+    low, high = found.gain.low, found.gain.high
+    certainty = found.gain.why if math.isnan(low) else f"95 % {interval(low, high)}"
     return (
         f"{sentence}; for patients who did not choose the threshold {ratio(found.honest.mean)}, "
-        f"a change of {signed(found.gain.mean)} (95 % {ends})"
+        f"a change of {signed(found.gain.mean)} ({certainty})"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -57,7 +58,7 @@ from napari_panoptic.report.text import (
     writer,
 )
 from napari_panoptic.report.writing import provenance, write_set
-from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from napari_panoptic.statistics.teams import bootstrap_record
 
 SWEEP_RECORD = "sweep.json"
@@ -303,14 +304,18 @@ def choice_lines(sweep: CohortSweep) -> Iterator[tuple[str, str]]:
         yield "honest figure", "undefined: it needs two or more patients"
         return
     honest, optimism = choice.honest, choice.optimism
-    yield "honest figure", f"{write(honest.mean)} ({interval(honest.low, honest.high)})"
-    yield "optimism", f"{signed(optimism.mean, 4)} ({interval(optimism.low, optimism.high)})"
+    yield "honest figure", f"{write(honest.mean)} ({_certainty(honest)})"
+    yield "optimism", f"{signed(optimism.mean, 4)} ({_certainty(optimism)})"
     n_other = sum(place != choice.best for place in choice.chosen)
     yield (
         "stability",
         f"the same setting is best without {len(choice.chosen) - n_other} of "
         f"{counted(len(choice.chosen), 'patient')}",
     )
+
+
+def _certainty(found: Interval) -> str:
+    return found.why if math.isnan(found.low) else interval(found.low, found.high)
 
 
 def _choice_section(sweep: CohortSweep) -> list[Child]:
@@ -322,7 +327,7 @@ def _choice_section(sweep: CohortSweep) -> list[Child]:
             "The figure of the best setting is optimistic because it was chosen on these patients. "
             "The honest figure is the mean over patients, each under the setting that is best "
             "without it; the optimism is the difference, paired by patient. Intervals: "
-            f"{LEVEL:.0%} BCa bootstrap of patients."
+            f"{LEVEL:.0%}, with the choice resampled together with the patients."
         ),
         table("sweep_patients", caption, columns, _patients_table(sweep)),
     ]
