@@ -160,7 +160,7 @@ def choose(
     chosen = tuple(_best(sign * np.delete(values, row, axis=0)) for row in range(n))
     return Choice(
         figures=values,
-        is_filled=(np.isnan(given) & ~np.isnan(values)).any(axis=1),
+        is_filled=np.asarray((np.isnan(given) & ~np.isnan(values)).any(axis=1)),
         means=_means(values),
         best=best,
         chosen=chosen,

@@ -27,7 +27,13 @@ from napari_panoptic.statistics.sign_flip import (
     patients_needed,
     sign_flips,
 )
+from napari_panoptic.statistics.skewed_t import skewed_t
 
+SKEWNESS_FACTOR = 1.5
+"""Of the skewness in the verdict, which the differences of few patients underestimate.
+
+Chosen by simulation, see ``benchmarks/version_gate.py``.
+"""
 _OLD, _NEW = "old", "new"
 
 
@@ -122,7 +128,8 @@ class Decision:
         better: ``-high``) lies above minus the margin, and worse if the other end lies below it.
         New minus old; infinite if there are too few patients, NaN without any.
     p_worse, p_not_worse
-        One-sided p-values of the sign-flip test against minus the margin.
+        One-sided p-values against minus the margin: the larger one of the sign-flip test and of
+        the t statistic that is corrected for skewness (`skewed_t`).
     needed
         How many patients would decide it with a chance of 80 %, if the difference is as
         observed; None if no number does.
@@ -181,9 +188,13 @@ def decide(difference: PairedDifference, margin: float) -> Decision:
 
     The sign-flip test is shifted by the margin, and one-sided in either direction:
     worse, if the mean difference lies significantly below minus the margin; not worse,
-    if significantly above; else undecided. With fewer than `LEAST_PATIENTS` patients the
-    verdict is always undecided. Not worse becomes undecided if a patient has a figure of one
-    version only: the new version may fail on exactly this patient.
+    if significantly above; else undecided. That test assumes that differences are symmetric
+    around their mean, and errs too often where a few patients lose much. So a t statistic that
+    is corrected for skewness must decide alike.
+
+    With fewer than `LEAST_PATIENTS` patients the verdict is always undecided. Not worse becomes
+    undecided if a patient has a figure of one version only: the new version may fail on exactly
+    this patient.
 
     Parameters
     ----------
@@ -201,12 +212,19 @@ def decide(difference: PairedDifference, margin: float) -> Decision:
         raise ValueError(f"expected a margin of at least 0, found {margin}")
     flips = difference.flips
     p_worse, p_not_worse = flips.p_below(-margin), flips.p_above(-margin)
+    low, high = flips.limits(SIGNIFICANCE)
+    if difference.patients >= LEAST_PATIENTS:
+        sign = 1.0 if difference.higher_is_better else -1.0
+        skewed = skewed_t(sign * difference.differences, factor=SKEWNESS_FACTOR)
+        p_worse = max(p_worse, skewed.p_below(-margin))
+        p_not_worse = max(p_not_worse, skewed.p_above(-margin))
+        below, above = skewed.limits(SIGNIFICANCE)
+        low, high = min(low, below), max(high, above)
     verdict = Verdict.UNDECIDED
     if difference.patients >= LEAST_PATIENTS and p_worse < SIGNIFICANCE:
         verdict = Verdict.WORSE
     elif difference.patients >= LEAST_PATIENTS and p_not_worse < SIGNIFICANCE:
         verdict = Verdict.NOT_WORSE
-    low, high = flips.limits(SIGNIFICANCE)
     gain = difference.interval.mean
     if not difference.higher_is_better:
         low, high, gain = -high, -low, -gain

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks.version_gate import differences_at, verdict_at
 from napari_panoptic.statistics.bootstrap import mean_interval
 from napari_panoptic.statistics.differences import (
     PairedDifference,
@@ -151,3 +152,12 @@ def test_errors_on_cohorts_without_a_difference() -> None:
     least, most = stats.binom.interval(0.999, cohorts, 0.05)
     assert least <= significant <= most
     assert least <= worse <= most
+
+
+def test_errors_where_a_few_patients_lose_much() -> None:
+    """The mean lies exactly at minus the margin: at most 7 % may pass."""
+    cohorts, margin = 200, 0.02
+    rng = np.random.default_rng(20)
+    drawn = differences_at(margin, "exponential", rng, (cohorts, 12))
+    passed = sum(verdict_at(margin, own) is Verdict.NOT_WORSE for own in drawn)
+    assert passed <= stats.binom.ppf(0.95, cohorts, 0.07)
