@@ -157,11 +157,12 @@ BUILT_IN = (
         has_conventions=True,
         write=imagej_rois.write_files,
     ),
-    polygon_format(
+    outline_format(
         name=Source.COCO_INSTANCES,
-        title="COCO instances",
+        title=coco_instances.TITLE,
         endings=(".coco.json",),
-        read=coco_instances.read_objects,
+        read=coco_instances.read_instances,
+        has_conventions=True,
         items=coco_instances.instance_items,
         write=coco_instances.write_files,
         write_all=coco_instances.write_instances,
@@ -178,18 +179,21 @@ BUILT_IN = (
         title="ASAP XML",
         endings=(".asap.xml",),
         read=asap.read_objects,
+        vertices=None,
     ),
     polygon_format(
         name=Source.HALO,
         title="HALO annotations",
         endings=(".annotations",),
         read=halo.read_objects,
+        vertices=None,
     ),
     polygon_format(
         name=Source.DSA,
         title="DSA and HistomicsUI JSON",
         endings=(".dsa.json",),
         read=dsa.read_objects,
+        vertices=None,
     ),
     polygon_format(
         name=Source.CELLPOSE_OUTLINES,
@@ -203,6 +207,7 @@ BUILT_IN = (
         title="DICOM bulk annotations",
         endings=(".ann.dcm",),
         read=dicom_ann.read_objects,
+        vertices=None,
     ),
     Format(
         name=Source.DICOM_SEG,

@@ -15,7 +15,12 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.io.formats.placing import in_pieces, placed_outlines, placed_shape
+from napari_panoptic.io.formats.placing import (
+    in_pieces,
+    placed_outlines,
+    placed_shape,
+    stated_shape,
+)
 from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.patches import of_patch
 from napari_panoptic.io.formats.registry import form_of, load_masks, reference_shape
@@ -48,7 +53,8 @@ class SeenSide:
     shape
         Height and width in px of its image, or else of its masks; None if unknown.
     own_shape
-        Height and width of the masks, in px of the image; None for outlines.
+        Height and width by the masks, or by the file of outlines, in px of the image; None if
+        the file states none.
     outlines
         The outlines as they are in the file, placed by the rules of the cohort; None for masks.
     polygons
@@ -204,7 +210,13 @@ def _seen(cohort: Cohort, region: Region, side: SeenSide) -> SeenSide:
         own = outlines
         if files.patch is not None and side.shape is not None:
             own = of_patch(outlines, files.patch, side.shape, path)
-        side = replace(side, outlines=outlines, polygons=own.polygons, findings=outlines.findings)
+        side = replace(
+            side,
+            outlines=outlines,
+            own_shape=stated_shape(outlines, files),
+            polygons=own.polygons,
+            findings=outlines.findings,
+        )
     elif form is not None and files.all_paths:
         side = replace(side, own_shape=placed_shape(form.shape(files), files.rules))
     if side.shape is None or _is_large(side.shape):

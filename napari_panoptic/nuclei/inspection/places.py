@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft2, next_fast_len, rfft2
 
-from napari_panoptic.io.cohorts.description import RULE_KEYS
+from napari_panoptic.io.cohorts.description import forms_of_rule
 from napari_panoptic.io.formats.placing import placed_polygons
 from napari_panoptic.io.formats.polygons.model import Polygons
 from napari_panoptic.io.formats.polygons.outline_rules import (
@@ -26,6 +26,7 @@ from napari_panoptic.nuclei.inspection.looking import SeenRegion, SeenSide, Shap
 from napari_panoptic.nuclei.inspection.values import Doubt, Fix, Target
 from napari_panoptic.nuclei.values.cohort import (
     Axes,
+    Crowds,
     Multipolygons,
     Objects,
     OutlineRules,
@@ -63,6 +64,10 @@ _VERTICES = (
 _PARTS = (
     (Multipolygons.SPLIT, "Each part is an object"),
     (Multipolygons.ONE_OBJECT, "They are one object"),
+)
+_CROWDS = (
+    (Crowds.OBJECTS, "Each is an object"),
+    (Crowds.EXCLUDED, "They are excluded areas"),
 )
 _OBJECTS = (
     (Objects.PIECES, "Each piece is an object"),
@@ -111,7 +116,7 @@ def vertex_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
         for side in sides
         if side.outlines is not None
         and side.files.rules.vertices is None
-        and side.files.source in RULE_KEYS["vertices"][1]
+        and side.files.source in forms_of_rule("vertices")
         and len(side.outlines.polygons)
     ]
     traced = sum(_look_traced(polygons) for polygons in open_)
@@ -138,7 +143,7 @@ def multipolygon_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Do
         for side in sides
         if side.outlines is not None
         and side.files.rules.multipolygons is None
-        and side.files.source in RULE_KEYS["multipolygons"][1]
+        and side.files.source in forms_of_rule("multipolygons")
     )
     if count:
         yield Doubt(
@@ -146,6 +151,22 @@ def multipolygon_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Do
             f"{count} object(s) of {target.in_words} have several parts that lie far apart: a "
             "MultiPolygon is read as one object, and CellViT writes one for all nuclei of a class.",
             tuple(target.fix("multipolygons", str(word), label) for word, label in _PARTS),
+        )
+
+
+def crowd_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+    """Report crowds of COCO instances, which are excluded unless the cohort says otherwise."""
+    count = sum(
+        side.outlines.crowds
+        for side in sides
+        if side.outlines is not None and side.files.rules.crowds is None
+    )
+    if count:
+        yield Doubt(
+            f"crowds:{target.name}",
+            f"{count} object(s) of {target.in_words} are crowds (iscrowd), which are excluded from "
+            "scoring; CVAT exports every mask as one.",
+            tuple(target.fix("crowds", str(word), label) for word, label in _CROWDS),
         )
 
 
@@ -300,7 +321,7 @@ def _polygons(side: SeenSide) -> Polygons:
     if side.polygons is None:
         raise ValueError("the side has no outlines")
     polygons = side.polygons
-    is_open = side.files.source in RULE_KEYS["vertices"][1] and side.files.rules.vertices is None
+    is_open = side.files.source in forms_of_rule("vertices") and not side.files.rules.vertices
     return as_contours(polygons) if is_open and _look_traced(polygons) else polygons
 
 
@@ -350,7 +371,7 @@ def _outside_share(sides: Sequence[SeenSide]) -> float:
 
 
 def _size_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
-    """Report masks of another size than the image."""
+    """Report masks, and outlines that state one, of another size than the image."""
     known = [
         (side.own_shape, side.image.shape)
         for side in sides
@@ -367,10 +388,10 @@ def _size_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
             fixes = (_fix(target, "axes", str(Axes.SWAPPED)),)
         elif len(scales) == 1 and (scale := scales.pop()) is not None:
             fixes = (_fix(target, "scale", _number(scale)),)
-    remedy = "" if fixes else " Save masks in px of the image of their region."
+    remedy = "" if fixes else " Save objects in px of the image of their region."
     yield Doubt(
         f"size:{target.name}",
-        f"{len(odd)} of {len(known)} masks of {target.in_words} have another size than the image, "
+        f"{len(odd)} of {len(known)} files of {target.in_words} have another size than the image, "
         f"such as {size_text(own)} instead of {size_text(shape)}.{remedy}",
         fixes,
     )

@@ -274,6 +274,13 @@ class Objects(StrEnum):
     PIECES = "pieces"  # each connected piece: the numbers are classes, or the same for all
 
 
+class Crowds(StrEnum):
+    """What annotations of COCO instances with ``iscrowd`` are."""
+
+    EXCLUDED = "excluded"  # areas in which single objects are not annotated
+    OBJECTS = "objects"  # an object each, as CVAT exports every mask
+
+
 @dataclass(frozen=True)
 class OutlineRules:
     """How the objects and scores of one side are read, where programs differ.
@@ -300,6 +307,8 @@ class OutlineRules:
         The name of the measurement, property or column that is the score of
         an object; None if the cohort does not say: well-known names are used,
         see `napari_panoptic.io.formats.scores`.
+    crowds
+        None if the cohort does not say: excluded, and reported.
     """
 
     vertices: Vertices | None = None
@@ -309,6 +318,7 @@ class OutlineRules:
     offset_xy: tuple[float, float] | None = None
     objects: Objects | None = None
     score: str | None = None
+    crowds: Crowds | None = None
 
     @property
     def is_placed(self) -> bool:

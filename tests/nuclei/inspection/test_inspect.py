@@ -73,7 +73,19 @@ def renamed(place: str, behind: str) -> Callable[[Path], None]:
     return rename
 
 
+def coco_by_opencv(folder: Path) -> None:
+    planted.change_rings(folder, ALPHA, planted.by_opencv)
+    planted.as_coco(folder)
+
+
 PLANTS = {
+    "COCO by OpenCV": Plant(coco_by_opencv, "vertices:alpha"),
+    "COCO of half the size": Plant(
+        lambda folder: planted.as_coco(folder, ALPHA, times=0.5), "size:alpha"
+    ),
+    "COCO crowds": Plant(
+        lambda folder: planted.as_coco(folder, ALPHA, crowds=True), "crowds:alpha"
+    ),
     "OpenCV": Plant(
         lambda folder: planted.change_rings(folder, ALPHA, planted.by_opencv), "vertices:alpha"
     ),

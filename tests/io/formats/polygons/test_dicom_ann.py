@@ -83,6 +83,8 @@ def test_shapes_and_what_has_no_area(tmp_path: Path) -> None:
     along = ((x - 40) * 12 + (y - 30) * 16) / 20
     across = ((x - 40) * -8 + (y - 30) * 6) / 10
     inside = (along / 20) ** 2 + (across / 10) ** 2
+    (finding,) = masks.findings
+    assert finding.message == "1 group(s) of annotations without an area (POINT) left out"
     found = masks.labels.id_image()
     sure = np.abs(inside - 1) > 0.05
     assert np.array_equal(found[sure & (image == 0)] == 2, inside[sure & (image == 0)] < 1)
