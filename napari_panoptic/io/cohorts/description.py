@@ -51,6 +51,8 @@ RULE_KEYS: Mapping[str, tuple[type[StrEnum] | None, tuple[Source, ...]]] = {
 for any text), and in which forms that matters; see `forms_of_rule`."""
 PLACE_KEYS = ("axes", "scale", "offset", "objects")
 """Under reference and predictions: where pixels of the files lie, and what objects of masks are."""
+SLIDE_BOUNDS = "slide-bounds"
+"""The offset of outlines that count from the bounds of their slide."""
 IGNORED = ""
 """The target of aliases of classes whose objects are left out on purpose."""
 
@@ -289,7 +291,11 @@ def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, Out
     for name, place, value in _by_team(table, "scale", where, team=team):
         by_team.setdefault(name, {})["scale"] = _number(value, place)
     for name, place, value in _by_team(table, "offset", where, team=team):
-        by_team.setdefault(name, {})["offset_xy"] = _offset(value, place)
+        from_bounds = value == SLIDE_BOUNDS
+        own = {"from_bounds": from_bounds}
+        by_team.setdefault(name, {}).update(
+            own if from_bounds else own | {"offset_xy": _offset(value, place)}
+        )
     return {name: OutlineRules(**rules) for name, rules in by_team.items()}
 
 
@@ -336,7 +342,10 @@ def _offset(value: Any, place: str) -> tuple[float, float]:
             abs(x) <= LARGEST_COORDINATE and abs(y) <= LARGEST_COORDINATE
         ):
             return float(x), float(y)
-    raise CohortError(f"{place} must be two numbers of px, such as [1024, 0], found {value!r}")
+    raise CohortError(
+        f'{place} must be two numbers of px, such as [1024, 0], or "{SLIDE_BOUNDS}", found '
+        f"{value!r}"
+    )
 
 
 def _form_patterns(value: Any, key: str, form: Format, optional: set[str]) -> Patterns:

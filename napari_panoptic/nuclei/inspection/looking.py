@@ -15,6 +15,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.labels.pieces import ids_far_apart
 from napari_panoptic.io.formats.placing import (
     in_pieces,
     placed_outlines,
@@ -25,7 +26,12 @@ from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.patches import of_patch
 from napari_panoptic.io.formats.registry import form_of, load_masks, reference_shape
 from napari_panoptic.io.images.slides import ImageInfo, probe_image
-from napari_panoptic.nuclei.regions.reading import UM_PER_PX_AT_1X, prediction_files, unreadable
+from napari_panoptic.nuclei.regions.reading import (
+    UM_PER_PX_AT_1X,
+    at_bounds,
+    prediction_files,
+    unreadable,
+)
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region
 
 LOOKED_AT = 6
@@ -97,6 +103,13 @@ class SeenSide:
         if self.outlines is not None or self.masks is None:
             return 0
         return len(in_pieces(self.masks).labels)
+
+    @property
+    def far_apart(self) -> int:
+        """The number of objects of masks whose pieces lie far apart; 0 for outlines."""
+        if self.outlines is not None or self.masks is None:
+            return 0
+        return len(ids_far_apart(self.masks.labels))
 
     @property
     def scale_by_magnification(self) -> float | None:
@@ -187,10 +200,12 @@ def seen_region(
 
     def seen(files: MaskFiles, team: str | None) -> SeenSide:
         try:
-            return _seen(cohort, region, SeenSide(files, team, info, shape))
+            placed = at_bounds(files, region)
+            side = _seen(cohort, region, SeenSide(placed, team, info, shape))
         except (PanopticError, OSError) as error:
             found = (unreadable(error, region=region.name, team=team),)
             return SeenSide(files, team, info, shape, findings=found)
+        return replace(side, files=files)
 
     return SeenRegion(
         region,

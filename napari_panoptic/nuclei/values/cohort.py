@@ -301,6 +301,9 @@ class OutlineRules:
     offset_xy
         Where pixel 0, 0 of outlines lies in the image, in px along x and y; None
         for its corner. Axes are swapped and outlines scaled before.
+    from_bounds
+        Whether outlines count from the bounds of their slide, as QuPath does: that is
+        then their offset in each region.
     objects
         None for `Objects.NUMBERS`.
     score
@@ -319,17 +322,22 @@ class OutlineRules:
     objects: Objects | None = None
     score: str | None = None
     crowds: Crowds | None = None
+    from_bounds: bool | None = None
 
     @property
     def is_placed(self) -> bool:
         """Whether pixels of the files are not those of the image."""
-        is_moved = self.offset_xy not in (None, (0.0, 0.0))
+        is_moved = self.offset_xy not in (None, (0.0, 0.0)) or bool(self.from_bounds)
         return self.is_swapped or self.scale not in (None, 1.0) or is_moved
 
     @property
     def is_swapped(self) -> bool:
         """Whether x and y are exchanged."""
         return self.axes is Axes.SWAPPED
+
+    def at_bounds(self, bounds_xy: tuple[int, int]) -> OutlineRules:
+        """Return these rules for a region whose slide has such bounds."""
+        return replace(self, offset_xy=bounds_xy, from_bounds=None) if self.from_bounds else self
 
     def completed(self, usual: OutlineRules) -> OutlineRules:
         """Return these rules, and those of ``usual`` where these state nothing."""

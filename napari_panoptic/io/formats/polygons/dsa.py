@@ -31,10 +31,14 @@ def read_objects(path: Path) -> Iterator[Outline]:
     """
     check_length(path, WHAT)
     table = orjson.loads(path.read_bytes())
+    planes: set[float] = set()
     for outer in table if isinstance(table, list) else [table]:
         annotation = outer.get("annotation", outer)
         for element in annotation["elements"]:
             if rings := _rings(element):
+                planes |= _planes(element)
+                if len(planes) > 1:
+                    raise ValueError("its elements lie on several planes (z); keep those of one")
                 label = (element.get("label") or {}).get("value")
                 yield rings, element.get("group") or label or annotation.get("name"), None
             else:
@@ -57,6 +61,12 @@ def _rings(element: dict[str, Any]) -> list[NDArray[np.float64]]:
         shape = rectangle if kind == "rectangle" else ellipse
         return [shape(_centre(element), radii, float(element.get("rotation") or 0))]
     return []
+
+
+def _planes(element: dict[str, Any]) -> set[float]:
+    """Return the z of the points of an element."""
+    points = [*(element.get("points") or ()), element.get("center") or ()]
+    return {float(point[2]) for point in points if len(point) > 2}
 
 
 def _points(points: Any) -> NDArray[np.float64]:

@@ -217,6 +217,12 @@ def test_elements_of_the_slide_archive(wrapped: bool, tmp_path: Path) -> None:
         {"elements": [{"type": "circle", "center": [1, 1, 0]}]},
         {"elements": [{"type": "polyline", "closed": True, "points": [1, 2, 3]}]},
         {"elements": [5]},
+        {
+            "elements": [
+                {"type": "circle", "center": [5, 5, z], "radius": 3}
+                for z in (0, 1)  # on two planes
+            ]
+        },
         {"name": "a"},
         [[]],
         5,
