@@ -291,11 +291,11 @@ def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, Out
     for name, place, value in _by_team(table, "scale", where, team=team):
         by_team.setdefault(name, {})["scale"] = _number(value, place)
     for name, place, value in _by_team(table, "offset", where, team=team):
-        from_bounds = value == SLIDE_BOUNDS
-        own = {"from_bounds": from_bounds}
-        by_team.setdefault(name, {}).update(
-            own if from_bounds else own | {"offset_xy": _offset(value, place)}
-        )
+        own = by_team.setdefault(name, {})
+        if value == SLIDE_BOUNDS:
+            own["from_bounds"] = True
+        else:
+            own["offset_xy"] = _offset(value, place)
     return {name: OutlineRules(**rules) for name, rules in by_team.items()}
 
 

@@ -342,6 +342,8 @@ class OutlineRules:
     def completed(self, usual: OutlineRules) -> OutlineRules:
         """Return these rules, and those of ``usual`` where these state nothing."""
         own = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.offset_xy is not None:
+            usual = replace(usual, from_bounds=None)  # both are the offset
         return replace(usual, **{name: value for name, value in own.items() if value is not None})
 
 
