@@ -13,7 +13,13 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.cohort import (
+    MONUSAC_CLASSES,
+    MaskFiles,
+    OutlineRules,
+    Source,
+    Vertices,
+)
 from tests.support.dicom import ann_group, needs_highdicom, slide_header, write_ann
 
 pytestmark = needs_highdicom
@@ -65,6 +71,20 @@ def test_ten_thousand_outlines_come_back_pixel_by_pixel(tmp_path: Path) -> None:
     names = masks.labels.class_names_of_objects().tolist()
     assert names == ["Epithelial"] * half + ["Lymphocyte"] * half
     np.testing.assert_array_equal(masks.labels.scores, [*values, *[np.nan] * half])
+
+
+def test_contours_of_opencv_are_listed_and_read_as_the_cohort_states(tmp_path: Path) -> None:
+    octagon = np.array([(4, 0), (0, 4), (0, 6), (4, 10), (8, 6), (8, 4)], np.float64)
+    rings = [octagon + np.array(corner) for corner in ((2, 2), (20, 2), (2, 30))]
+    path = write_ann(tmp_path / "a.dcm", [ann_group("Epithelial", rings)])
+    (finding,) = loaded(path).findings
+    assert finding.message.startswith("3 outline(s) look like OpenCV contours")
+    rules = OutlineRules(vertices=Vertices.PIXEL_CENTRES)
+    files = MaskFiles(Source.DICOM_ANN, {"": (path,)}, rules=rules)
+    masks = load_masks(files, MONUSAC_CLASSES, shape=(60, 80))
+    area = sum((1, 3, 5, 7, 9, 9, 9, 7, 5, 3, 1))  # of the rows, rim included
+    assert np.bincount(masks.labels.index.ravel())[1:].tolist() == [area] * 3
+    assert not masks.findings
 
 
 def test_shapes_and_what_has_no_area(tmp_path: Path) -> None:
