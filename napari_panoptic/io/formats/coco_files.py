@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -27,11 +27,14 @@ class CocoContent:
         Id of an image -> its annotations, as in the file.
     categories
         Id of a category -> its name.
+    sizes
+        Id of an image -> its height and width in px, where the file states both.
     """
 
     images: Mapping[str, str]
     objects: Mapping[str, Sequence[Mapping[str, Any]]]
     categories: Mapping[int, str]
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def stems(self, path: Path, what: str) -> dict[str, str]:
         """Return the names of the images without folder and ending, by their ids.
@@ -89,7 +92,13 @@ def _parsed(path: Path, what: str, mtime_ns: int, size: int) -> CocoContent:  # 
     if unknown := set(objects) - set(images):
         found = f"annotations of the image {min(unknown)[:40]}, which is not listed"
         raise coco_refused(path, what, found)
-    return CocoContent(images, objects, categories)
+    sizes = {
+        str(image["id"]): (image.get("height"), image.get("width")) for image in table["images"]
+    }
+    stated = {
+        key: size for key, size in sizes.items() if all(type(n) is int and n > 0 for n in size)
+    }
+    return CocoContent(images, objects, categories, stated)
 
 
 def coco_refused(path: Path, what: str, found: str) -> UnreadableFileError:

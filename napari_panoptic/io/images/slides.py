@@ -66,11 +66,14 @@ class ImageInfo:
         Micrometres per pixel, or None if unknown.
     findings
         Problems found.
+    bounds_xy
+        Where the scanned area of a slide begins by OpenSlide, in px: QuPath counts from there.
     """
 
     shape: tuple[int, int]
     mpp: float | None
     findings: tuple[Finding, ...] = ()
+    bounds_xy: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,11 +192,17 @@ def probe_image(path: Path, item: str | None = None) -> ImageInfo:
             width, height = slide.dimensions
             check_slide((height, width), path=path)
             mpp, findings = _slide_mpp(slide, path)
-            return ImageInfo((height, width), mpp, findings)
+            return ImageInfo((height, width), mpp, findings, _bounds_xy(slide))
     height, width = pixel_shape(path, WHAT)[:2]
     check_slide((height, width), path=path)
     mpp, findings = _tag_mpp(_resolution_tags(path), path)
     return ImageInfo((height, width), mpp, (*_turned(path), *findings))
+
+
+def _bounds_xy(slide: openslide.OpenSlide) -> tuple[int, int]:
+    names = openslide.PROPERTY_NAME_BOUNDS_X, openslide.PROPERTY_NAME_BOUNDS_Y
+    x, y = (slide.properties.get(name, "") for name in names)
+    return (int(x), int(y)) if x.isdecimal() and y.isdecimal() else (0, 0)
 
 
 def read_image(path: Path, item: str | None = None) -> SlideImage:

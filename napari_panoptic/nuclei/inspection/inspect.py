@@ -29,6 +29,7 @@ from napari_panoptic.nuclei.inspection.looking import (
 )
 from napari_panoptic.nuclei.inspection.names import class_doubts, name_doubts
 from napari_panoptic.nuclei.inspection.places import (
+    crowd_doubt,
     multipolygon_doubt,
     piece_doubt,
     place_doubts,
@@ -237,6 +238,7 @@ def _doubts(
         sides = _sides(seen, target.name)
         yield from vertex_doubt(target, sides)
         yield from multipolygon_doubt(target, sides)
+        yield from crowd_doubt(target, sides)
         yield from piece_doubt(target, sides)
         yield from vast_doubt(target, sides)
     yield from class_doubts(cohort.scheme, findings)

@@ -153,6 +153,7 @@ class _Features:
         self._detections, self._annotations = array("q"), array("q")
         self._unnamed_annotations: list[int] = []
         self._other_geometry: dict[int, str] = {}
+        self._planes: set[tuple[Any, Any]] = set()
 
     def add(self, batch: _Batch) -> None:
         """Add the features of a batch."""
@@ -171,6 +172,12 @@ class _Features:
 
     def finished(self) -> PolygonFile:
         """Return everything, with the findings."""
+        if len(self._planes) > 1:
+            raise UnreadableFileError(
+                f"expected {WHAT}, of one plane, but its objects lie on {len(self._planes)} planes "
+                f"(z or t) of a stack, and a region is one: export those of one plane",
+                path=self._path,
+            )
         types = ", ".join(list(dict.fromkeys(self._other_geometry.values()))[:5])[:200]
         for number in self._other_geometry:
             self._objects.leave_out(FindingKind.UNREADABLE, _OTHER_GEOMETRY.format(types), number)
@@ -223,6 +230,8 @@ class _Features:
                 rings.append(points)
                 is_hole.append(place > 0)
                 unreadable += missing
+        plane = geometry.get("plane") or {}
+        self._planes.add((plane.get("t") or 0, plane.get("z") or 0))
         known = self._class_of(properties)
         score = self._scores.of(properties.get("measurements"), properties)
         number = self._objects.add(rings, known, is_hole=is_hole, score=score_or_none(score))

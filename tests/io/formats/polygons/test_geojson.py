@@ -492,3 +492,16 @@ def test_packed_files_that_are_damaged(tmp_path: Path) -> None:
     ):
         with pytest.raises(UnreadableFileError, match=message):
             read(tmp_path, damaged)
+
+
+def on_plane(left: int, **plane: int) -> dict[str, Json]:
+    own = feature([closed((left, 1), (left + 5, 1), (left + 5, 6), (left, 6))])
+    own["geometry"]["plane"] = {"c": -1, "z": 0, "t": 0, **plane}
+    return own
+
+
+def test_objects_on_several_planes_of_a_stack_are_refused(tmp_path: Path) -> None:
+    assert len(read(tmp_path, collection(on_plane(1, z=3), on_plane(9, z=3))).polygons) == 2
+    for other in ({"z": 2}, {"z": 3, "t": 1}):
+        with pytest.raises(UnreadableFileError, match=r"on 2 planes .* export those of one plane"):
+            read(tmp_path, collection(on_plane(1, z=3), on_plane(9, **other)))
