@@ -30,6 +30,7 @@ from napari_panoptic.viewer.desk.docks import (
 )
 from napari_panoptic.viewer.desk.message_board import MessageBoard
 from napari_panoptic.viewer.desk.window_before import WindowBefore
+from napari_panoptic.viewer.desk.window_size import WindowSize
 from napari_panoptic.viewer.desk.workspace_bar import WorkspaceBar
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Arranger, Workspace
 from napari_panoptic.viewer.kit.commands import bind_commands
@@ -140,6 +141,7 @@ class DeskShell(ABC):
         self._arranger: Arranger | None = None
         self._guard: CloseGuard | None = None
         self._fonts: DockFonts | None = None
+        self._size: WindowSize | None = None
         self.messages: MessageBoard | None = None
         """Shows what napari's own messages truncate or hide; None unless the desk is built."""
         self._shown: Workspace | None = None
@@ -223,6 +225,7 @@ class DeskShell(ABC):
         legend = f"{self.name} legend"
         around = [(title, widget, "right") for title, widget in self.docked().items()]
         around.append((legend, self.legend_strip(), "bottom"))
+        self._size = WindowSize(window)
         self._docks = found = add_docks(self._viewer, around, [legend])
         give_corners_to_sides(window)
         movable = {title: dock for title, dock in found.items() if title != legend}
@@ -234,7 +237,7 @@ class DeskShell(ABC):
             movable[title].visibilityChanged.connect(self._show_extras)
         # The legend's letters stay small, or it would make the columns beside the image narrow.
         self._fonts = DockFonts([*movable.values(), *([] if own is None else [own])])
-        self._arranger = Arranger(window, movable, found[legend])
+        self._arranger = Arranger(window, movable, found[legend], self._size)
         self._bind_keys()
         if self.empty is None:
             self.show_last_workspace()
@@ -280,8 +283,8 @@ class DeskShell(ABC):
                 self.show_workspace(min(suitable, key=lambda each: each.main != title).name)
         dock.show()
         dock.raise_()
-        widget = dock.widget()
-        if widget is not None and widget.focusProxy() is not None:
+        widget = self.docked()[title]
+        if widget.focusProxy() is not None:
             widget.setFocus()  # its arrow keys work at once
 
     def set_available(self, title: str, available: bool) -> None:
@@ -364,10 +367,14 @@ class DeskShell(ABC):
         if self._is_closed:
             return
         self._is_closed = True
-        for helper in (self._arranger, self._guard, self._fonts, self.messages):
+        for helper in (
+            *(self._arranger, self._guard, self._fonts),
+            *(self._size, self.messages),
+        ):
             if helper is not None:
                 helper.release()
-        self._arranger = self._guard = self._fonts = self.messages = None
+        self._arranger = self._guard = self._fonts = None
+        self._size = self.messages = None
         self._unbind_workspaces()
         self.leave_cohort()
         self.closed.emit()
