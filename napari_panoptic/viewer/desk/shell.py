@@ -28,6 +28,7 @@ from napari_panoptic.viewer.desk.docks import (
     remove_docks,
     tab_behind,
 )
+from napari_panoptic.viewer.desk.keyboard import Keyboard
 from napari_panoptic.viewer.desk.message_board import MessageBoard
 from napari_panoptic.viewer.desk.window_before import WindowBefore
 from napari_panoptic.viewer.desk.window_size import WindowSize
@@ -142,6 +143,7 @@ class DeskShell(ABC):
         self._guard: CloseGuard | None = None
         self._fonts: DockFonts | None = None
         self._size: WindowSize | None = None
+        self._keyboard: Keyboard | None = None
         self.messages: MessageBoard | None = None
         """Shows what napari's own messages truncate or hide; None unless the desk is built."""
         self._shown: Workspace | None = None
@@ -238,6 +240,7 @@ class DeskShell(ABC):
         # The legend's letters stay small, or it would make the columns beside the image narrow.
         self._fonts = DockFonts([*movable.values(), *([] if own is None else [own])])
         self._arranger = Arranger(window, movable, found[legend], self._size)
+        self._keyboard = Keyboard(self._viewer, window, movable.values())
         self._bind_keys()
         if self.empty is None:
             self.show_last_workspace()
@@ -369,12 +372,12 @@ class DeskShell(ABC):
         self._is_closed = True
         for helper in (
             *(self._arranger, self._guard, self._fonts),
-            *(self._size, self.messages),
+            *(self._size, self._keyboard, self.messages),
         ):
             if helper is not None:
                 helper.release()
         self._arranger = self._guard = self._fonts = None
-        self._size = self.messages = None
+        self._size = self._keyboard = self.messages = None
         self._unbind_workspaces()
         self.leave_cohort()
         self.closed.emit()
@@ -398,6 +401,8 @@ class DeskShell(ABC):
             self._arranger.apply(wanted)
             self._put_behind(guests)
             self._show_extras()
+            if self._keyboard is not None:
+                self._keyboard.check()
 
     def _keep_arrangement(self) -> None:
         """Remember what the user changed in the workspace that is left."""

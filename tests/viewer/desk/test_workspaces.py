@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QDockWidget, QMainWindow, QTextEdit
+from qtpy.QtWidgets import QAbstractButton, QComboBox, QDockWidget, QMainWindow, QTextEdit
 
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
@@ -64,6 +64,51 @@ def test_ctrl_and_a_number_show_a_workspace(desk, wait_until, number):
     fronts = {next((n for n in at.docks if n in there), None) for at in stacks}
     assert shown_panels(desk) == fronts - {None}
     assert canvas.isVisible() is workspace.arrangement.has_image
+
+
+class TestKeys:
+    """Keys go the way of the user's own: through the window to the widget with the focus."""
+
+    def press(self, desk, wait_until, key, modifiers=Qt.KeyboardModifier.NoModifier):
+        QTest.keyClick(window_of(desk).windowHandle(), key, modifiers)
+        rest(desk, wait_until)
+
+    def select_with_n(self, desk, wait_until):
+        desk.session.select(None)
+        self.press(desk, wait_until, Qt.Key.Key_N)
+        return desk.session.selection is not None
+
+    def button(self, desk, text):
+        buttons = window_of(desk).findChildren(QAbstractButton)
+        return next(button for button in buttons if button.text() == text)
+
+    def test_they_work_after_the_widget_with_the_focus_is_hidden(self, desk, wait_until):
+        desk.show_workspace("Teams")
+        rest(desk, wait_until)
+        QTest.mouseClick(self.button(desk, "One team"), Qt.MouseButton.LeftButton)
+        self.press(desk, wait_until, Qt.Key.Key_N, Qt.KeyboardModifier.AltModifier)
+        assert is_in_sight(desk.dock("Versions").widget())
+        self.press(desk, wait_until, Qt.Key.Key_2, CTRL)
+        assert desk.workspace.name == "Failures"
+        assert self.select_with_n(desk, wait_until)
+
+    @pytest.mark.parametrize(
+        "name", [pytest.param(n, marks=pytest.mark.long) if n != "Cohort" else n for n in NAMES]
+    )
+    def test_they_work_after_a_field_in_another_workspace(self, desk, wait_until, name):
+        desk.panels.navigator.focus_filter()
+        self.press(desk, wait_until, getattr(Qt.Key, f"Key_{NAMES.index(name) + 1}"), CTRL)
+        assert desk.workspace.name == name
+        if name not in ("Inspect", "Cohort"):  # the field is in sight in these, and keeps them
+            assert self.select_with_n(desk, wait_until)
+        self.press(desk, wait_until, Qt.Key.Key_6, CTRL)
+        assert desk.workspace.name == "Review"
+        assert self.select_with_n(desk, wait_until)
+
+    def test_a_menu_leaves_keys_with_ctrl_or_alt_to_the_desk(self, desk, wait_until):
+        desk.panels.legend.findChild(QComboBox).setFocus()
+        self.press(desk, wait_until, Qt.Key.Key_3, CTRL)
+        assert desk.workspace.name == "Groups"
 
 
 @pytest.mark.long
