@@ -318,23 +318,32 @@ class Arranger(QObject):
         places: Mapping[str, Sequence[QDockWidget]],
     ) -> None:
         """Put docks on one side, in stacks of tabs."""
-        named = ([d for n in at.docks for d in places.get(n, ())] for at in column.stacks)
-        groups = [found for docks in named if (found := [d for d in docks if not d.isFloating()])]
-        for number, docks in enumerate(groups):
+        # Tabs keep one order, whichever of them was in front when the user left.
+        order = {name: number for number, name in enumerate(places)}
+        groups = []
+        for at in column.stacks:
+            names = [name for name in at.docks if name in places]
+            fronts, docks = (
+                [dock for name in each for dock in places[name] if not dock.isFloating()]
+                for each in (names, sorted(names, key=order.__getitem__))
+            )
+            if docks:
+                groups.append((docks, fronts[0]))
+        for number, (docks, _) in enumerate(groups):
             if number:
                 across = _HORIZONTAL if side == "bottom" else _VERTICAL
-                window.splitDockWidget(groups[number - 1][0], docks[0], across)
+                window.splitDockWidget(groups[number - 1][0][0], docks[0], across)
             elif side == "bottom":
                 window.splitDockWidget(self._legend, docks[0], _VERTICAL)
             else:
                 window.addDockWidget(_AREAS[side], docks[0])
         # Later: a dock that is split off a tab would only become another tab.
-        for docks in groups:
+        for docks, front in groups:
             for dock in docks[1:]:
                 window.tabifyDockWidget(docks[0], dock)
             for dock in docks:
                 dock.show()
-            docks[0].raise_()
+            front.raise_()
 
     def _hide(self, window: QMainWindow, title: str, docks: Sequence[QDockWidget]) -> None:
         """Hide docks in a place where napari's Window menu can show them again."""

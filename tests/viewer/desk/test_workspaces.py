@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QAbstractButton, QComboBox, QDockWidget, QMainWindow, QTextEdit
+from qtpy.QtWidgets import QAbstractButton, QComboBox, QDockWidget, QMainWindow, QTabBar, QTextEdit
 
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
@@ -45,7 +45,7 @@ def window_of(desk):
 
 
 def shown_panels(desk):
-    return {title for title in desk.docked() if is_in_sight(desk.dock(title).widget())}
+    return {title for title in desk.docked() if is_in_sight(desk.docked()[title])}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ class TestKeys:
         rest(desk, wait_until)
         QTest.mouseClick(self.button(desk, "One team"), Qt.MouseButton.LeftButton)
         self.press(desk, wait_until, Qt.Key.Key_N, Qt.KeyboardModifier.AltModifier)
-        assert is_in_sight(desk.dock("Versions").widget())
+        assert is_in_sight(desk.docked()["Versions"])
         self.press(desk, wait_until, Qt.Key.Key_2, CTRL)
         assert desk.workspace.name == "Failures"
         assert self.select_with_n(desk, wait_until)
@@ -213,7 +213,7 @@ def test_a_panel_is_found_in_the_workspace_that_is_for_it(desk, wait_until):
         desk.reveal(title)
         rest(desk, wait_until)
         assert desk.workspace.name == workspace
-        assert is_in_sight(desk.dock(title).widget())
+        assert is_in_sight(desk.docked()[title])
 
 
 @pytest.mark.long
@@ -227,7 +227,7 @@ def test_settings_are_shown_beside_any_workspace_and_hidden_again(desk, wait_unt
         for wanted in (True, False):
             QTest.mouseClick(button, Qt.MouseButton.LeftButton)
             rest(desk, wait_until)
-            assert is_in_sight(desk.dock("Settings").widget()) is wanted
+            assert is_in_sight(desk.docked()["Settings"]) is wanted
             assert button.isChecked() is wanted
         desk.reset_workspace(name)
         rest(desk, wait_until)
@@ -253,6 +253,30 @@ def test_the_users_own_arrangement_comes_back_and_can_be_reset(desk, wait_until)
     rest(desk, wait_until)
     assert objects.width() == pytest.approx(wide, abs=12)
     assert not desk.dock("Metrics").isHidden()
+
+
+def test_tabs_keep_their_order_whichever_is_in_front(desk, wait_until):
+    def tabs():
+        rest(desk, wait_until)
+        texts = ([bar.tabText(i) for i in range(bar.count())] for bar in visible_bars())
+        return next(each for each in texts if "Slices" in each)
+
+    def visible_bars():
+        return [bar for bar in window_of(desk).findChildren(QTabBar) if bar.isVisible()]
+
+    desk.show_workspace("Failures")
+    before = tabs()
+    assert before[0] == "Failures"
+    desk.reveal("Scores")
+    rest(desk, wait_until)
+    desk.show_workspace("Inspect")
+    rest(desk, wait_until)
+    desk.show_workspace("Failures")
+    assert tabs() == before
+    assert is_in_sight(desk.docked()["Scores"])
+    desk.reset_workspace("Failures")
+    assert tabs() == before
+    assert is_in_sight(desk.docked()["Failures"])
 
 
 @pytest.mark.long
