@@ -324,4 +324,4 @@ def _verdict_line(comparison: VersionComparison) -> str:
 
 
 def _signed(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:+.4f}"
+    return "undefined" if math.isnan(value) else f"{value:+z.4f}"

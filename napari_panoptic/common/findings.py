@@ -32,7 +32,7 @@ class FindingKind(StrEnum):
     MALFORMED = "malformed"  # a line of a table that is not what it should be
     BROKEN_PLUGIN = "broken-plugin"  # an installed package that should bring a format
     AMBIGUOUS_VARIABLE = "ambiguous-variable"  # a .mat file with several candidates
-    CONVENTION = "convention"  # outlines that may have to be read in another way
+    CONVENTION = "convention"  # objects that may have to be read in another way
 
 
 FINDING_TITLES: Mapping[FindingKind, str] = {
@@ -53,7 +53,7 @@ FINDING_TITLES: Mapping[FindingKind, str] = {
     FindingKind.MALFORMED: "lines of tables that are not what they should be",
     FindingKind.BROKEN_PLUGIN: "installed packages that do not work",
     FindingKind.AMBIGUOUS_VARIABLE: "files with several variables to choose from",
-    FindingKind.CONVENTION: "outlines that may have to be read in another way",
+    FindingKind.CONVENTION: "objects that may have to be read in another way",
 }
 """Titles of the kinds for users; machine-readable files contain the kinds themselves."""
 

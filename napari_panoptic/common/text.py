@@ -56,6 +56,14 @@ def visible(text: str, *, longest: int | None = None) -> str:
     return "".join(written)
 
 
+def composed(text: str) -> str:
+    """Return a text with one character for each letter with accents, so that names are equal.
+
+    macOS writes names of files with two (NFD), and most other programs and people one (NFC).
+    """
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def utf8(text: str) -> bytes:
     """Encode a text that may contain lone surrogates; see `UNENCODABLE`."""
     return text.encode("utf-8", UNENCODABLE)

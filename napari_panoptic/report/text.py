@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from napari_panoptic.common.text import counted as counted_plainly
+from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 
@@ -41,6 +42,12 @@ def count(value: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Write a number and a noun, in the plural unless the number is 1."""
     return counted_plainly(number, noun, write=count)
+
+
+def counted_as_worst(patients: Sequence[str], setting: str) -> str:
+    """Describe how patients count who have a figure under some settings only."""
+    names = f"{counted(len(patients), 'patient')} ({english_list(patients)})"
+    return f"{names}; there the worst figure counts that any {setting} gives the patient"
 
 
 def p_value(value: float) -> str:

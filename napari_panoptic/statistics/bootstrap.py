@@ -28,6 +28,7 @@ class IntervalMethod(StrEnum):
 
     BCA = "bca"  # bias-corrected and accelerated
     PERCENTILE = "percentile"  # quantiles of the resampled means, if BCa is undefined
+    STUDENTISED = "studentised"  # t interval of figures that share one choice
     UNDEFINED = "undefined"  # there is no interval
 
 

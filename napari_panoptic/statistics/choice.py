@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.statistics.bootstrap import Interval, mean_interval
+from napari_panoptic.statistics.bootstrap import (
+    LEAST_GROUPS,
+    LEVEL,
+    SEED,
+    Interval,
+    IntervalMethod,
+    mean_interval,
+)
 from napari_panoptic.statistics.ranks import ROUNDING
+from napari_panoptic.statistics.skewed_t import skewed_t
 
+RESAMPLES = 1000
+"""Of the patients and, with them, of the choice; only a standard deviation is taken from them."""
 FloatArray = NDArray[np.float64]
 
 
@@ -22,8 +32,12 @@ class Choice:
 
     Parameters
     ----------
+    figures
+        float64 (n, k): the figures that are compared, as `comparable` returns them.
+    is_filled
+        bool (n,): which patients have a figure under some settings only.
     means
-        float64 (k,): mean of each setting over the patients with a figure; NaN without any.
+        float64 (k,): mean of each setting, over the same patients for all; NaN without any.
     best
         The setting of the best mean; the first of equals, None if there is no figure.
     chosen
@@ -36,6 +50,8 @@ class Choice:
         Whether the highest mean is the best.
     """
 
+    figures: FloatArray
+    is_filled: NDArray[np.bool_]
     means: FloatArray
     best: int | None
     chosen: tuple[int | None, ...]
@@ -51,13 +67,77 @@ class Choice:
     @cached_property
     def honest(self) -> Interval:
         """The mean of `left_out` with its interval: what to expect of new patients."""
-        return mean_interval(self.left_out)
+        return self._interval(self.left_out, self._resampled[1])
 
     @cached_property
     def optimism(self) -> Interval:
         """By how much `at_best` is better than `left_out`, paired by patient, with its interval."""
-        gain = self.at_best - self.left_out
-        return mean_interval(gain if self.higher_is_better else -gain)
+        sign = 1.0 if self.higher_is_better else -1.0
+        at_best, left_out = self._resampled
+        return self._interval(sign * (self.at_best - self.left_out), sign * (at_best - left_out))
+
+    def gain_over(self, setting: int) -> Interval:
+        """Return the mean of `left_out` minus the figures of a setting, with its interval."""
+        means = self._weights @ self._used[:, setting] / max(len(self._used), 1)
+        return self._interval(self.left_out - self.figures[:, setting], self._resampled[1] - means)
+
+    @cached_property
+    def _used(self) -> FloatArray:
+        """The figures of patients who have any."""
+        used: FloatArray = self.figures[~np.isnan(self.figures).any(axis=1)]
+        return used
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """How often each of these patients is in each resample."""
+        n = len(self._used)
+        if not n:
+            return np.zeros((RESAMPLES, 0))
+        drawn = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+        return drawn.astype(np.float64)
+
+    @cached_property
+    def _resampled(self) -> tuple[FloatArray, FloatArray]:
+        """The means of `at_best` and `left_out` when each resample makes the choice again.
+
+        All copies of a patient are left out together.
+        """
+        values, weights = self._used, self._weights
+        sign = 1.0 if self.higher_is_better else -1.0
+        sums = weights @ values
+        left_out = np.zeros(len(weights))
+        for row, figures in enumerate(values):
+            drawn = np.flatnonzero(weights[:, row])
+            times = weights[drawn, row]
+            others = sums[drawn] - times[:, np.newaxis] * figures
+            left_out[drawn] += times * figures[(sign * others).argmax(axis=1)]
+        at_best = sign * (sign * sums).max(axis=1)
+        return at_best / max(len(values), 1), left_out / max(len(values), 1)
+
+    def _interval(self, figures: FloatArray, resampled: FloatArray) -> Interval:
+        """Return the mean of figures that share one choice, with its interval.
+
+        An interval of independent figures would be too narrow. The standard error is that of the
+        resampled means, in which the choice varies too, unless that of independent figures is
+        larger. The interval is that of Student's t, wider on the side of a skewed tail.
+        """
+        values = figures[~np.isnan(figures)]
+        n = len(values)
+        if n < LEAST_GROUPS:
+            mean = float(values.mean()) if n else math.nan
+            why = f"an interval of a choice needs at least {LEAST_GROUPS} patients, found {n}"
+            return Interval(n, mean, math.nan, math.nan, IntervalMethod.UNDEFINED, why)
+        of_choice = float(resampled.std(ddof=1)) * math.sqrt(n / (n - 1))
+        found = skewed_t(values)
+        error = max(of_choice, found.sd / math.sqrt(n))
+        if error <= ROUNDING * float(np.abs(self._used).max()):
+            return mean_interval(values)
+        # Never narrower than the symmetric interval of Student's t.
+        symmetric = replace(found, skewness=0.0).reach((1 - LEVEL) / 2)
+        below, above = map(max, found.reach((1 - LEVEL) / 2), symmetric)
+        why = "the choice is resampled together with the patients"
+        low, high = found.mean - below * error, found.mean + above * error
+        return Interval(n, found.mean, low, high, IntervalMethod.STUDENTISED, why)
 
 
 def choose(
@@ -68,17 +148,19 @@ def choose(
     Parameters
     ----------
     figures
-        float64 (n, k): of n patients under k settings; NaN if undefined. Means are over the
-        patients with a figure.
+        float64 (n, k): of n patients under k settings; NaN if undefined, see `comparable`.
     higher_is_better
         Whether the highest mean is the best; the lowest otherwise.
     """
-    values = np.asarray(figures, np.float64)
+    given = np.asarray(figures, np.float64)
+    values = comparable(given, higher_is_better=higher_is_better)
     sign = 1.0 if higher_is_better else -1.0
     n, undefined = len(values), np.full(len(values), np.nan)
     best = _best(sign * values)
     chosen = tuple(_best(sign * np.delete(values, row, axis=0)) for row in range(n))
     return Choice(
+        figures=values,
+        is_filled=np.asarray((np.isnan(given) & ~np.isnan(values)).any(axis=1)),
         means=_means(values),
         best=best,
         chosen=chosen,
@@ -89,6 +171,26 @@ def choose(
         ),
         higher_is_better=higher_is_better,
     )
+
+
+def comparable(figures: FloatArray, *, higher_is_better: bool = True) -> FloatArray:
+    """Return figures of which every setting has the same patients.
+
+    A patient without a figure under some settings counts there with the worst figure that any
+    setting gives the patient: a setting that finds nothing in a difficult patient must not win
+    by that. Patients without any figure are undefined under all settings.
+
+    Parameters
+    ----------
+    figures
+        float64 (n, k): of n patients under k settings; NaN if undefined.
+    higher_is_better
+        Whether the lowest figure is the worst; the highest otherwise.
+    """
+    if not figures.shape[1]:
+        return figures
+    worst = (np.fmin if higher_is_better else np.fmax).reduce(figures, axis=1)
+    return np.where(np.isnan(figures), worst[:, np.newaxis], figures)
 
 
 def _best(values: FloatArray) -> int | None:

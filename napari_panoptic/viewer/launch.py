@@ -15,13 +15,13 @@ from napari.settings import get_settings
 from npe2 import PluginManager
 from qtpy.compat import isalive
 from qtpy.QtCore import QCoreApplication, QEventLoop, QThreadPool
-from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.common.errors import PanopticError, checked_name
 from napari_panoptic.nuclei.live.read_ahead import ReadAhead, Wanted
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.values.cohort import Cohort, Task
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
+from napari_panoptic.viewer.desk.window_size import fit_into_screen
 from napari_panoptic.viewer.kit.napari_private import settings_saved_once, window_of
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
 from napari_panoptic.viewer.state.preferences import PLUGIN
@@ -85,8 +85,9 @@ def run_view(
         ahead = _being_read(opened.cohort, region)  # while the window is being built
     viewer = napari.Viewer(title=title_of(opened))
     with _painted_once(viewer):
-        viewer.window.resize(*_window_size())
+        _give_size(viewer)
         desk = _filled(viewer, opened, region, ahead)
+        _keep_on_screen(viewer)
     status = 1
     try:
         if screenshot is None or desk is None:
@@ -115,11 +116,13 @@ def show_folder(folder: Path, keep: object = None) -> napari.Viewer:
     """
     opened = read_folder(folder)
     viewer = napari.Viewer(title=title_of(opened))
-    viewer.window.resize(*_window_size())
+    _give_size(viewer)
     show_in(viewer, opened)
     window = window_of(viewer)
     if keep is not None and window is not None:
         window.destroyed.connect(lambda *_: keep)
+    QCoreApplication.processEvents()
+    _keep_on_screen(viewer)
     napari.run()
     return viewer
 
@@ -221,12 +224,17 @@ def _leave(status: int) -> None:
     os._exit(status)
 
 
-def _window_size() -> tuple[int, int]:
-    screen = QApplication.primaryScreen()
-    if screen is None:
-        return PREFERRED_SIZE
-    free = screen.availableGeometry()
-    return min(PREFERRED_SIZE[0], free.width()), min(PREFERRED_SIZE[1], free.height())
+def _give_size(viewer: napari.Viewer) -> None:
+    """Make a window as large as preferred, within its screen."""
+    viewer.window.resize(*PREFERRED_SIZE)
+    _keep_on_screen(viewer)
+
+
+def _keep_on_screen(viewer: napari.Viewer) -> None:
+    """Shrink a window to its screen: with its title bar, which it gets when it is shown."""
+    window = window_of(viewer)
+    if window is not None and isalive(window):  # type: ignore[no-untyped-call]
+        fit_into_screen(window)
 
 
 def _take_picture(viewer: napari.Viewer, desk: AnyDesk, path: Path) -> None:

@@ -260,6 +260,26 @@ def test_regions_without_any_object_count_as_evaluated(tmp_path: Path, run: Run)
     assert found["metrics"][0]["omitted"] == {"P8": "no team has a figure for patient P8"}
 
 
+def test_a_patient_with_a_figure_of_one_version_only_does_not_pass(
+    tmp_path: Path, run: Run
+) -> None:
+    cohort = write_version_cohort(tmp_path / "cohort")
+    empty = np.zeros((60, 84), np.uint16)
+    # P8 has no nucleus, and the new version invents some.
+    for path in ("reference", "teams/old"):
+        tifffile.imwrite(cohort / path / "P8_a.tif", empty)
+        (cohort / path / "P8_a.csv").write_text("id,class\n", "utf-8")
+    ran = run("compare", cohort, "old", "better", "--gate")
+    assert ran.code == UNDECIDED
+    assert "but patient P8 has a figure of the new version only" in ran.out
+    # The new version finds nothing in P1; SQ is undefined there.
+    tifffile.imwrite(cohort / "teams" / "better" / "P1_a.tif", empty)
+    (cohort / "teams" / "better" / "P1_a.csv").write_text("id,class\n", "utf-8")
+    ran = run("compare", cohort, "old", "better", "--metric", "sq", "-o", tmp_path / "out")
+    assert ran.code == UNDECIDED
+    assert "patient P1 has a figure of the old version only" in record(tmp_path / "out")["reason"]
+
+
 def test_regions_read_in_windows_are_paired_without_pixels(
     cohort: Path, tmp_path: Path, run: Run
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,6 +57,29 @@ def labels(path: Path, table: str | None = None) -> None:
         tifffile.imwrite(path, image)
     if table is not None:
         path.with_suffix(".csv").write_text(table)
+
+
+def test_packed_geojson_is_recognised_and_compared(tmp_path: Path, run: Run) -> None:
+    square = [[[2, 2], [12, 2], [12, 12], [2, 12], [2, 2]]]
+    geometry = {"type": "Polygon", "coordinates": square}
+    text = json.dumps([{"type": "Feature", "geometry": geometry}]).encode()
+    for region in ("p1_a", "p2_a"):
+        picture(tmp_path / "images" / f"{region}.png")
+        for folder in ("annotation", "teams/one", "teams/two"):
+            path = tmp_path / folder / f"{region}.geojson.gz"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(gzip.compress(text))
+    assert run("init", tmp_path)[0] == 0
+    cohort = open_cohort(tmp_path)
+    assert [region.name for region in cohort.regions] == ["p1_a", "p2_a"]
+    assert all(region.reference for region in cohort.regions)
+    assert cohort.team_names == ("one", "two")
+    own = ("annotation/p1_a.geojson.gz", "teams/one/p1_a.geojson.gz", "images/p1_a.png", "out")
+    reference, prediction, image, output = (tmp_path / name for name in own)
+    arguments = ("--reference", reference, "--prediction", prediction, "--image", image)
+    code, out, _ = run("evaluate", *arguments, "-o", output)
+    assert code == 0
+    assert "1.0000" in out
 
 
 def test_images_annotation_and_models_in_folders_of_their_own(tmp_path: Path, run: Run) -> None:

@@ -13,7 +13,7 @@ import pytest
 from napari_panoptic.cli.main import main
 from napari_panoptic.report.nuclei.sweeps import SPECS, SWEEP_NAMES
 from tests.support.paths import REPOSITORY
-from tests.support.sweep_cohort import MERGED, SIZES, SPLIT, write_sweep_cohort
+from tests.support.sweep_cohort import MERGED, SIZES, SPLIT, TOML, write_labels, write_sweep_cohort
 
 TEAMS = [f"min_size{size}" for size in SIZES]
 
@@ -119,6 +119,38 @@ def test_a_table_names_the_settings(
     assert page.count("<svg") == 2
     assert "min_size3" in page
     assert {path.name for path in (tmp_path / "out").iterdir()} == set(SWEEP_NAMES)
+
+
+def test_a_setting_does_not_win_by_patients_in_whom_it_finds_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "cohort"
+    for patient in range(4):
+        name, reference = f"P{patient}_a.tif", np.zeros((20, 40), np.uint16)
+        for id_ in (1, 2, 3):
+            reference[4:16, 12 * id_ - 10 : 12 * id_] = id_
+        shifted, strict = np.roll(reference, 1, axis=1), reference * (reference == 1)
+        write_labels(folder / "reference" / name, reference)
+        write_labels(folder / "teams" / "t=0.5" / name, shifted)
+        write_labels(folder / "teams" / "t=0.9" / name, strict if patient == 0 else 0 * strict)
+    (folder / "cohort.toml").write_text(TOML, "utf-8")
+    assert main(["sweep", str(folder), "-o", str(tmp_path / "out"), "--metric", "sq"]) == 0
+    record = json.loads((tmp_path / "out" / "sweep.json").read_text("utf-8"))
+    found = read(tmp_path / "out" / "sweep.csv").set_index("team")
+    # IoU of an object shifted by 1 of 10 px; one patient has a perfect figure at 0.9.
+    assert found["mean"].to_dict() == pytest.approx(
+        {"t=0.5": 9 / 11, "t=0.9": (3 * 9 / 11 + 1) / 4}
+    )
+    assert found["patients"].to_dict() == {"t=0.5": 4, "t=0.9": 1}
+    assert record["honest"]["n"] == 4
+    assert record["honest"]["mean"] < 1
+    assert record["counted_as_worst"] == ["P1", "P2", "P3"]
+    out = capsys.readouterr().out
+    assert "over 4 patients" in out
+    assert "undefined under some settings: 3 patients (P1, P2 and P3)" in out
+    assert "(an interval of a choice needs at least 6 patients, found 4)" in out
+    rows = read(tmp_path / "out" / "sweep_patients.csv")
+    assert rows["figure_t=0.9"].isna().sum() == 3
 
 
 @pytest.mark.parametrize(

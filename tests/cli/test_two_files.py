@@ -11,12 +11,14 @@ import pandas as pd
 import pytest
 import tifffile
 from numpy.typing import NDArray
+from PIL import Image
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.regions.conversion import Conversion, convert, form_to_write
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from tests.support.paths import SHARED_CASES, needs_shared_cases
 from tests.support.small_cohort import ANNOTATIONS, REGIONS, mask_path, write_cohort
 
 Run = Callable[..., tuple[int, str]]
@@ -69,6 +71,21 @@ def write(path: Path, labels: NDArray[np.uint16], form: str) -> Path:
     else:
         tifffile.imwrite(path, labels)
     return path
+
+
+@pytest.mark.parametrize("in_windows", [False, True])
+def test_an_inverted_mask_is_named(tmp_path: Path, run: Run, in_windows: bool) -> None:
+    objects_ = np.zeros((120, 120), np.uint8)
+    objects_[20:60, 30:60] = objects_[70:100, 20:110] = 255
+    reference = write(tmp_path / "truth", objects_, ".tif")
+    prediction = write(tmp_path / "net", 255 - objects_, ".tif")
+    arguments = ("--reference", reference, "--prediction", prediction, "-o", tmp_path / "out")
+    code, _ = run("evaluate", *arguments, *(("--held-up-to", "1") if in_windows else ()))
+    record = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    (found,) = record["warnings"]["convention"]
+    assert (code, found["team"], found["object_ids"]) == (0, "net", [255])
+    assert "covers more than 50% of the region" in found["message"]
+    assert "inverted" in found["message"]
 
 
 @pytest.mark.parametrize("form", [".tif", ".npy"])
@@ -286,3 +303,57 @@ def test_a_report_of_two_files(
     code, error = run("report", "--reference", reference, "--prediction", prediction, "-o", report)
     assert code == 0, error
     assert "guess" in report.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("is_results", [False, True])
+def test_a_coco_file_of_many_images_is_read_for_the_image_that_is_given(
+    tmp_path: Path, run: Run, is_results: bool
+) -> None:
+    def entry(id_: int, image: int, left: int) -> dict[str, object]:
+        outline = [[left, 2, left + 9, 2, left + 9, 12, left, 12]]
+        return {"id": id_, "image_id": image, "category_id": 1, "segmentation": outline}
+
+    images = [{"id": 4, "file_name": "a_1.png"}, {"id": 9, "file_name": "sub/a_2.png"}]
+    objects_ = [entry(1, 4, 30), entry(2, 9, 5), entry(3, 9, 20)]
+    table = {
+        "images": images,
+        "annotations": objects_,
+        "categories": [{"id": 1, "name": "Nucleus"}],
+    }
+    reference, prediction = tmp_path / "truth.json", tmp_path / "net.json"
+    reference.write_text(json.dumps(table))
+    prediction.write_text(json.dumps(objects_ if is_results else table))
+    Image.fromarray(np.zeros((*SHAPE, 3), np.uint8)).save(tmp_path / "a_2.png")
+    arguments = ("evaluate", "--reference", reference, "--prediction", prediction)
+    code, error = run(*arguments, "--image", tmp_path / "a_2.png", "-o", tmp_path / "out")
+    assert code == 0, error
+    assert len(objects(tmp_path / "out")) == 4
+    assert set(objects(tmp_path / "out")["status"]) == {"TP"}
+    code, error = run(*arguments, "-o", tmp_path / "out")
+    assert code == 1
+    assert "of which one is called like the file that --image names; found 2 images" in error
+
+
+@needs_shared_cases
+@pytest.mark.parametrize(
+    ("name", "pq", "word"),
+    [
+        ("imagescope_ruler.xml", 1, "1 ruler(s) of ImageScope"),
+        ("imagescope_ellipses.xml", 0.88, ""),  # of the rectangles around them
+        ("qupath_parent.geojson", 1, "1 annotation(s) with a class that contain detections"),
+        ("pred.geojson.gz", 1, ""),
+        ("hovernet_nan.json", 1, "1 object(s) whose score is no finite number"),
+    ],
+)
+def test_files_that_users_of_other_programs_reported(
+    tmp_path: Path, run: Run, name: str, pq: float, word: str
+) -> None:
+    wild = SHARED_CASES / "wild"
+    code, error = run(
+        *("evaluate", "--reference", wild / "truth.tif", "--prediction", wild / name),
+        *("-o", tmp_path),
+    )
+    assert code == 0, error
+    (found,) = pd.read_csv(tmp_path / "patients.csv")["pq"]
+    assert found == pytest.approx(pq, abs=0.01)
+    assert word in (tmp_path / "evaluation.json").read_text()

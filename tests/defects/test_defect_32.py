@@ -140,7 +140,7 @@ def test_defect_32_vertices_between_pixels(tmp_path: Path) -> None:
     ("line", "words"),
     [
         ('predictions.vertices = "centres"', '"pixel-edges" or "pixel-centres"'),
-        ('reference.vertices = "pixel-centres"', "geojson and imagej-roi"),
+        ('reference.vertices = "pixel-centres"', "dsa and dicom-ann files are read"),
         ('predictions.vertex = "pixel-centres"', "did you mean vertices"),
     ],
 )

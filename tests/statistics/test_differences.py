@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks.version_gate import differences_at, verdict_at
 from napari_panoptic.statistics.bootstrap import mean_interval
 from napari_panoptic.statistics.differences import (
     PairedDifference,
@@ -66,6 +67,26 @@ def test_undefined_figures_are_left_out_and_named() -> None:
     decision = decide(nothing, 0.01)
     assert decision.verdict is Verdict.UNDECIDED
     assert decision.reason == "no patient has a figure of both versions"
+
+
+def test_a_patient_with_a_figure_of_one_version_only_does_not_pass() -> None:
+    names = [f"P{n}" for n in range(10)]
+    better, worse = np.full(10, 0.9), np.full(10, 0.1)
+    for new, verdict in ((better, Verdict.UNDECIDED), (worse, Verdict.WORSE)):
+        old, new = np.full(10, 0.5), new.copy()
+        old[3] = new[5] = new[6] = NAN
+        (found,) = paired_differences({"sq": (old, new)}, names, resamples=50)
+        decision = decide(found, 0.01)
+        assert decision.verdict is verdict
+        assert decision.reason.endswith(
+            "patients P5 and P6 have a figure of the old version only and patient P3 has a figure "
+            "of the new version only"
+        )
+    # A patient without any figure is no reason against a version.
+    (both,) = paired_differences(
+        {"sq": ([0.5] * 9 + [NAN], [0.9] * 9 + [NAN])}, names, resamples=50
+    )
+    assert decide(both, 0.01).verdict is Verdict.NOT_WORSE
 
 
 def test_verdicts() -> None:
@@ -131,3 +152,12 @@ def test_errors_on_cohorts_without_a_difference() -> None:
     least, most = stats.binom.interval(0.999, cohorts, 0.05)
     assert least <= significant <= most
     assert least <= worse <= most
+
+
+def test_errors_where_a_few_patients_lose_much() -> None:
+    """The mean lies exactly at minus the margin: at most 7 % may pass."""
+    cohorts, margin = 200, 0.02
+    rng = np.random.default_rng(20)
+    drawn = differences_at(margin, "exponential", rng, (cohorts, 12))
+    passed = sum(verdict_at(margin, own) is Verdict.NOT_WORSE for own in drawn)
+    assert passed <= stats.binom.ppf(0.95, cohorts, 0.07)

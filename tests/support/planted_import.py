@@ -145,6 +145,41 @@ def change_rings(folder: Path, place: str, outline: Callable[[NDArray[np.bool_]]
         path.write_text(json.dumps(content))
 
 
+def as_coco(
+    folder: Path, changed: str | None = None, *, times: float = 1.0, crowds: bool = False
+) -> None:
+    """Read the teams from COCO instances; one as found at another size, or half of it as crowds."""
+    (folder / "cohort.toml").write_text(
+        DESCRIPTION.replace("predictions.geojson", "predictions.coco-instances").replace(
+            '{region}.geojson"  # from QuPath', '{region}.coco.json"'
+        )
+    )
+    numbers = {name: number for number, name in enumerate(MONUSAC_CLASSES.names, start=1)}
+    categories = [{"id": number, "name": name} for name, number in numbers.items()]
+    for place in (f"teams/{team}" for team in TEAMS):
+        is_changed = place == changed
+        scale = times if is_changed else 1.0
+        height, width = (int(length * scale) for length in SHAPE)
+        for name in REGIONS:
+            features = json.loads((folder / place / f"{name}.geojson").read_text())["features"]
+            entries = [
+                {
+                    "id": id_,
+                    "image_id": 1,
+                    "category_id": numbers[feature["properties"]["classification"]["name"]],
+                    "iscrowd": int(crowds and is_changed and id_ % 2),
+                    "segmentation": [
+                        (scale * np.array(ring[:-1])).ravel().tolist()
+                        for ring in feature["geometry"]["coordinates"]
+                    ],
+                }
+                for id_, feature in enumerate(features, start=1)
+            ]
+            image = {"id": 1, "file_name": f"{name}.png", "height": height, "width": width}
+            table = {"images": [image], "annotations": entries, "categories": categories}
+            (folder / place / f"{name}.coco.json").write_text(json.dumps(table))
+
+
 def by_opencv(mask: NDArray[np.bool_]) -> Any:
     """Outline an object through the centres of its border pixels."""
     return simplified(traced(mask))

@@ -64,7 +64,7 @@ class ReviewWindow:
 
     @property
     def panel(self):
-        return self.viewer.window.dock_widgets["Review"]
+        return self.desk.docked()["Review"]
 
     @property
     def canvas(self):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from napari_panoptic.common.errors import CohortError, SettingsError, UnreadableFileError
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import composed, english_list
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
 from napari_panoptic.io.cohorts.patches import PlacedRegion, placed_region
 from napari_panoptic.io.cohorts.patients import PatientExpression
@@ -22,6 +22,7 @@ from napari_panoptic.nuclei.values.cohort import (
     MONUSAC_CLASSES,
     Axes,
     ClassScheme,
+    Crowds,
     Multipolygons,
     Objects,
     OutlineRules,
@@ -41,14 +42,17 @@ CLASSES_KEY = "classes"
 PROBABILITY_KEY = "probability"
 """Under predictions: where probability maps lie."""
 RULE_KEYS: Mapping[str, tuple[type[StrEnum] | None, tuple[Source, ...]]] = {
-    "vertices": (Vertices, (Source.GEOJSON, Source.IMAGEJ_ROI)),
+    "vertices": (Vertices, ()),
     "multipolygons": (Multipolygons, (Source.GEOJSON,)),
+    "crowds": (Crowds, (Source.COCO_INSTANCES,)),
     "score": (None, (Source.GEOJSON, Source.ANNOTATION_STORE, Source.LABELS)),
 }
 """Under reference and predictions: how outlines and scores are read, in which of some words (None
-for any text), and in which forms that matters."""
+for any text), and in which forms that matters; see `forms_of_rule`."""
 PLACE_KEYS = ("axes", "scale", "offset", "objects")
 """Under reference and predictions: where pixels of the files lie, and what objects of masks are."""
+SLIDE_BOUNDS = "slide-bounds"
+"""The offset of outlines that count from the bounds of their slide."""
 IGNORED = ""
 """The target of aliases of classes whose objects are left out on purpose."""
 
@@ -106,7 +110,7 @@ def described(
         If it cannot be read or understood; the message names the line or
         the key, and similar keys that exist.
     """
-    table = read_toml(path) if text is None else tomllib.loads(text)
+    table = read_toml(path) if text is None else tomllib.loads(composed(text))
     try:
         return understand(table)
     except (CohortError, SettingsError) as error:
@@ -125,7 +129,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         check_length(path, "a description", _LONGEST_DESCRIPTION)
         text = path.read_text(encoding="utf-8-sig")
         _check_dots(text)
-        return tomllib.loads(text)
+        return tomllib.loads(composed(text))
     except UnreadableFileError as error:
         raise CohortError(error.message, path=path) from error
     except OSError as error:
@@ -268,9 +272,10 @@ def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> Ma
 def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, OutlineRules]:
     """Read how outlines are read: a word for all teams, or a table with a word for some."""
     by_team: dict[str, dict[str, Any]] = {}
-    for key, (words, forms) in RULE_KEYS.items():
+    for key, (words, _) in RULE_KEYS.items():
         if key not in table:
             continue
+        forms = forms_of_rule(key)
         if not any(form in table for form in forms):
             raise CohortError(
                 f"{where}.{key} states how {english_list(forms)} files are read, but {where} has "
@@ -286,8 +291,19 @@ def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, Out
     for name, place, value in _by_team(table, "scale", where, team=team):
         by_team.setdefault(name, {})["scale"] = _number(value, place)
     for name, place, value in _by_team(table, "offset", where, team=team):
-        by_team.setdefault(name, {})["offset_xy"] = _offset(value, place)
+        own = by_team.setdefault(name, {})
+        if value == SLIDE_BOUNDS:
+            own["from_bounds"] = True
+        else:
+            own["offset_xy"] = _offset(value, place)
     return {name: OutlineRules(**rules) for name, rules in by_team.items()}
+
+
+def forms_of_rule(key: str) -> tuple[Source, ...]:
+    """Return the forms that are read as a rule of `RULE_KEYS` states."""
+    if key != "vertices":
+        return RULE_KEYS[key][1]
+    return tuple(form.source for form in known_forms().values() if form.has_conventions)
 
 
 def _by_team(
@@ -326,7 +342,10 @@ def _offset(value: Any, place: str) -> tuple[float, float]:
             abs(x) <= LARGEST_COORDINATE and abs(y) <= LARGEST_COORDINATE
         ):
             return float(x), float(y)
-    raise CohortError(f"{place} must be two numbers of px, such as [1024, 0], found {value!r}")
+    raise CohortError(
+        f'{place} must be two numbers of px, such as [1024, 0], or "{SLIDE_BOUNDS}", found '
+        f"{value!r}"
+    )
 
 
 def _form_patterns(value: Any, key: str, form: Format, optional: set[str]) -> Patterns:

@@ -303,6 +303,7 @@ class _Discovery:
             atypia=atypia,
             findings=(
                 *unread(self._listing),
+                *self._teams.findings(),
                 *(finding for found in self._findings.values() for finding in found),
                 *self._unannotated(tuple(frames.values())),
                 *_frame_findings(tuple(frames.values()), layout),

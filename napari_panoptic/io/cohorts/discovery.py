@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import cohort_listing
 from napari_panoptic.io.cohorts.layouts import ONLY_TEAM
 from napari_panoptic.io.cohorts.patterns import (
@@ -67,12 +68,31 @@ class TeamNames:
 
     def __init__(self) -> None:
         self._names = {"": ONLY_TEAM}
+        self._spelt: dict[tuple[str, str], dict[str, Path]] = defaultdict(dict)
 
     def key(self, match: Match) -> str:
         """Return the key of the team of a file, ``""`` if the pattern names none."""
         name = match.fields.get("team", "")
-        self._names.setdefault(name.casefold(), name)
-        return name.casefold()
+        key = name.casefold()
+        self._names.setdefault(key, name)
+        if name:
+            place = str(match.path.parent).casefold()
+            self._spelt[key, place].setdefault(name, match.path)
+        return key
+
+    def findings(self) -> Iterator[Finding]:
+        """Report names that differ in case only at one place, as two teams or copies may."""
+        told: set[str] = set()
+        for (key, _), paths in self._spelt.items():
+            if len(paths) > 1 and key not in told:
+                told.add(key)
+                message = (
+                    f"the names {english_list(list(paths))} differ in case only and are taken for "
+                    f"one team, '{self._names[key]}': of two files for a region one is read. "
+                    f"Rename one of them if they are two teams"
+                )
+                team, path = self._names[key], next(reversed(paths.values()))
+                yield Finding(FindingKind.EXTRA, message, path=path, team=team)
 
     def __getitem__(self, key: str) -> str:
         return self._names[key]

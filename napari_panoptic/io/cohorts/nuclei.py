@@ -10,7 +10,7 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import composed, english_list
 from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
     description_in,
@@ -253,6 +253,7 @@ class _Discovery:
             findings=(
                 *plugin_findings(),
                 *unread(self._listing),
+                *self._teams.findings(),
                 *self._findings,
             ),
             annotation_places=_places_of(layout.reference),
@@ -354,7 +355,8 @@ class _Discovery:
             for item in items(match.path):
                 if not all(map(self._listing.admits, item.paths)):
                     continue
-                name = item.name if region is None else f"{region}_{item.name}"
+                own = composed(item.name)
+                name = own if region is None else f"{region}_{own}"
                 name = region if region is not None and item.is_only else name
                 yield replace(item, name=name, patient=patient or item.patient)
         except PanopticError as error:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import composed, english_list
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.formats.class_tables import read_class_table
 from napari_panoptic.io.formats.labels.label_images import (
@@ -52,6 +53,8 @@ _FURTHER_ENDINGS = {
     ".npy": Source.LABELS,
     ".npz": Source.LABELS,
     ".roi": Source.IMAGEJ_ROI,
+    ".geojson.gz": Source.GEOJSON,
+    ".geojson.zip": Source.GEOJSON,
 }
 """Endings of files that formats read but do not write."""
 _PICTURES = (".tif", ".tiff", ".png", ".bmp", ".gif")
@@ -188,7 +191,12 @@ def pair_cohort(
     """
     if len({path.resolve() for path in predictions}) < len(predictions):
         raise PanopticError("the same prediction was given twice; give each file once")
-    sides = [_Side.of(path, class_table) for path in (reference, *predictions)]
+    sides: list[_Side] = []
+    for path in (reference, *predictions):
+        # A list of results names images by the numbers that the annotation gives them.
+        names = [image.stem] if image is not None else []
+        names += [side.item for side in sides if side.item is not None]
+        sides.append(_Side.of(path, class_table, names))
     scheme, findings = _scheme(sides, classes)
     if image is None and not any(form_has_size(side.source) for side in sides):
         raise PanopticError(
@@ -274,15 +282,17 @@ class _Side:
     source: Source
     tables: tuple[Path, ...]
     classes: tuple[str, ...]
+    item: str | None
 
     @classmethod
-    def of(cls, path: Path, class_table: Path | None) -> _Side:
+    def of(cls, path: Path, class_table: Path | None, image_names: Sequence[str]) -> _Side:
         source = format_of(path)
         tables: tuple[Path, ...] = ()
         if source == Source.LABELS:
             beside = tuple(sidecars_beside(path))
             tables = beside[:1] or (() if class_table is None else (class_table,))
-        return cls(path, source, tables, stated_classes(path, source, tables))
+        item = _item_of(path, source, image_names)
+        return cls(path, source, tables, stated_classes(path, source, tables, item), item)
 
     def files(self, scheme: ClassScheme) -> MaskFiles:
         """Return the files of this side, as readers take them."""
@@ -290,7 +300,24 @@ class _Side:
         if self.source == Source.LABELS and (area := area_beside(self.path)) is not None:
             paths.append(area)
         key = scheme.names[0] if self.source == Source.SUBMISSION else ""
-        return MaskFiles(self.source, {key: tuple(paths)})
+        return MaskFiles(self.source, {key: tuple(paths)}, self.item)
+
+
+def _item_of(path: Path, source: Source, image_names: Sequence[str]) -> str | None:
+    """Return which of the images of a file is meant; None if it has only one."""
+    form = form_of(source)
+    items = [] if form is None or form.items is None else list(form.items(path))
+    if len(items) < 2:
+        return None
+    keys = {composed(item.name).casefold(): item.key for item in items}
+    for name in image_names:
+        if (key := keys.get(composed(name).casefold())) is not None:
+            return key
+    raise UnreadableFileError(
+        f"expected the objects of one image, or of several of which one is called like the file "
+        f"that --image names; found {len(items)} images: {english_list([i.name for i in items])}",
+        path=path,
+    )
 
 
 @dataclass(frozen=True)
@@ -308,7 +335,10 @@ class _RecordingScheme(ClassScheme):
 
 
 def stated_classes(
-    path: Path, source: Source, tables: tuple[Path, ...] | None = None
+    path: Path,
+    source: Source,
+    tables: tuple[Path, ...] | None = None,
+    item: str | None = None,
 ) -> tuple[str, ...]:
     """List the classes that a file states, in its order; empty unless every object has one.
 
@@ -318,6 +348,8 @@ def stated_classes(
         The file and its format.
     tables
         Tables of classes of a label image; those beside it where None.
+    item
+        Which of the images of a file is meant; None for the only one.
 
     Raises
     ------
@@ -341,7 +373,8 @@ def stated_classes(
         return ()
     # A name that no object can have, so that it is never taken for the file's own.
     recording = _RecordingScheme(("\0",), _COLOURS[:1])
-    form.outlines(path, recording)
+    of_item: dict[str, Any] = {} if form.items is None else {"item": item}
+    form.outlines(path, recording, **of_item)
     # QuPath's most precise name comes first; elsewhere numbers come before what they mean.
     preferred = 0 if source == Source.GEOJSON else -1
     chosen = [names[preferred] if names else "" for names in recording.seen]

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from napari_panoptic.common.errors import CohortError, OutsideLinksError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list, similar
+from napari_panoptic.common.text import composed, english_list, similar
 from napari_panoptic.io.files.guard import is_link, leads_out
 
 FIELDS = ("patient", "region", "team", "class", "slide")
@@ -39,7 +39,7 @@ class Match:
     path
         Where it is.
     fields
-        What the placeholders stand for.
+        What the placeholders stand for, with letters as `composed` returns them.
     """
 
     path: Path
@@ -139,7 +139,7 @@ class Pattern:
         for entry in listing.entries(folder):
             if entry.is_folder != (folders or not last):
                 continue
-            if found := expression.fullmatch(entry.path.name):
+            if found := expression.fullmatch(composed(entry.path.name)):
                 bound = {**fields, **_unmangled(found.groupdict())}
                 if last:
                     yield Match(entry.path, bound)
@@ -354,7 +354,7 @@ def name_expression(part: str, fields: Mapping[str, str] = MappingProxyType({}))
     """
     text = ""
     seen: set[str] = set()
-    for piece in re.split(r"(\{[a-z]+\}|\*)", part):
+    for piece in re.split(r"(\{[a-z]+\}|\*)", composed(part)):
         name = piece[1:-1] if piece.startswith("{") else None
         if piece == "*":
             text += ".*"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import orjson
-
 from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.text import composed
 from napari_panoptic.io.files.guard import check_file, check_length
+from napari_panoptic.io.files.json_files import parsed_json
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,14 @@ class CocoContent:
         Id of an image -> its annotations, as in the file.
     categories
         Id of a category -> its name.
+    sizes
+        Id of an image -> its height and width in px, where the file states both.
     """
 
     images: Mapping[str, str]
     objects: Mapping[str, Sequence[Mapping[str, Any]]]
     categories: Mapping[int, str]
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def stems(self, path: Path, what: str) -> dict[str, str]:
         """Return the names of the images without folder and ending, by their ids.
@@ -41,7 +44,9 @@ class CocoContent:
         UnreadableFileError
             If two images have one stem.
         """
-        stems = {key: PurePosixPath(name).stem or name for key, name in self.images.items()}
+        # On Windows, programs write backslashes.
+        names = {key: composed(name.replace("\\", "/")) for key, name in self.images.items()}
+        stems = {key: PurePosixPath(name).stem or name for key, name in names.items()}
         if len({stem.casefold() for stem in stems.values()}) < len(stems):
             raise coco_refused(path, what, "several images have the same name")
         return stems
@@ -71,7 +76,7 @@ def read_coco(path: Path, what: str) -> CocoContent:
 @lru_cache(maxsize=4)
 def _parsed(path: Path, what: str, mtime_ns: int, size: int) -> CocoContent:  # noqa: ARG001 - the file as it was
     try:
-        table = orjson.loads(path.read_bytes())
+        table = parsed_json(path.read_bytes())
         results = isinstance(table, list)
         objects: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for entry in table if results else table["annotations"]:
@@ -79,7 +84,7 @@ def _parsed(path: Path, what: str, mtime_ns: int, size: int) -> CocoContent:  # 
         if results:
             return CocoContent({key: key for key in objects}, objects, {})
         images = {str(image["id"]): str(image["file_name"]) for image in table["images"]}
-        categories = {int(c["id"]): str(c["name"]) for c in table.get("categories", ())}
+        categories = {int(c["id"]): str(c["name"]) for c in table.get("categories") or ()}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise coco_refused(path, what, str(error)) from error
     except LookupError as error:
@@ -87,7 +92,13 @@ def _parsed(path: Path, what: str, mtime_ns: int, size: int) -> CocoContent:  # 
     if unknown := set(objects) - set(images):
         found = f"annotations of the image {min(unknown)[:40]}, which is not listed"
         raise coco_refused(path, what, found)
-    return CocoContent(images, objects, categories)
+    sizes = {
+        str(image["id"]): (image.get("height"), image.get("width")) for image in table["images"]
+    }
+    stated = {
+        key: size for key, size in sizes.items() if all(type(n) is int and n > 0 for n in size)
+    }
+    return CocoContent(images, objects, categories, stated)
 
 
 def coco_refused(path: Path, what: str, found: str) -> UnreadableFileError:

@@ -302,6 +302,9 @@ class Format:
     write_all
         Writes ``count`` regions into an existing, empty folder, in files that
         hold them all. Returns findings about what could not be written as it was.
+    has_conventions
+        Whether programs write outlines of this format along the edges of pixels or
+        through their centres, which a ``cohort.toml`` can state.
     """
 
     name: str
@@ -319,6 +322,7 @@ class Format:
     beside: Callable[[Path], tuple[Path, ...]] = lambda path: ()  # noqa: ARG005
     losses: Callable[[Objects], tuple[Finding, ...]] = lambda objects: ()  # noqa: ARG005
     write_all: WriteAll | None = None
+    has_conventions: bool = False
 
     def __post_init__(self) -> None:
         """Check that the format can be used.

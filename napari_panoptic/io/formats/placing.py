@@ -16,7 +16,7 @@ from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.kernels.relabel import present_labels
 from napari_panoptic.nuclei.values.cohort import MaskFiles, OutlineRules
-from napari_panoptic.nuclei.values.labels import LabelImage, Vanished
+from napari_panoptic.nuclei.values.labels import LabelImage, Vanished, size_text
 
 _Shape = tuple[int, int]
 _Take = Callable[[NDArray[Any]], NDArray[Any]]
@@ -29,7 +29,43 @@ def placed_outlines(file: PolygonFile, rules: OutlineRules) -> PolygonFile:
     scale = rules.scale or 1.0
     magnification = None if file.magnification is None else file.magnification * scale
     polygons = placed_polygons(file.polygons, rules)
-    return replace(file, polygons=polygons, magnification=magnification)
+    shape = placed_shape(file.shape, rules)
+    return replace(file, polygons=polygons, magnification=magnification, shape=shape)
+
+
+def stated_shape(file: PolygonFile, files: MaskFiles) -> _Shape | None:
+    """Return the size that the image must have by outlines that were placed; None for any.
+
+    A stated scale of 1 means px of the image, whatever size the file states; outlines that are
+    moved, or of a slide, are those of another image.
+    """
+    rules = files.rules
+    is_other = rules.scale == 1 or rules.offset_xy is not None or files.patch is not None
+    return None if is_other else file.shape
+
+
+def check_stated_shape(file: PolygonFile, files: MaskFiles, shape: _Shape, *, side: str) -> None:
+    """Check that outlines are in px of an image of the size of the region.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the file states another size.
+    """
+    found, slack = stated_shape(file, files), max(files.rules.scale or 1.0, 1.0)
+    if found is None or all(abs(a - b) <= slack for a, b in zip(found, shape, strict=True)):
+        return
+    own, remedy = files.rules.scale or 1.0, ""
+    times = shape[0] / found[0]
+    if abs(found[1] * times - shape[1]) <= max(times, 1.0):
+        remedy = f"{side}.scale = {own * times:.6g} if they were found at another resolution, and "
+    raise UnreadableFileError(
+        f"expected outlines in px of the region of {size_text(shape)}, found ones in px of an "
+        f"image of {size_text(found)}, as the file states. Export them in px of the region; or "
+        f"set, under [files] in cohort.toml, {remedy}{side}.scale = 1 if only the stated size is "
+        f"wrong",
+        path=files.all_paths[0],
+    )
 
 
 def placed_polygons(polygons: Polygons, rules: OutlineRules) -> Polygons:

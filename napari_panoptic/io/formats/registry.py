@@ -15,7 +15,14 @@ from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.class_numbers import tables_beside
-from napari_panoptic.io.formats.format import Format, LoadedMasks, LoadRequest, PerClass, TiledMasks
+from napari_panoptic.io.formats.format import (
+    Format,
+    LoadedMasks,
+    LoadRequest,
+    PerClass,
+    TiledMasks,
+    located,
+)
 from napari_panoptic.io.formats.labels import arrays as array_sets
 from napari_panoptic.io.formats.labels import (
     coco_panoptic,
@@ -28,6 +35,7 @@ from napari_panoptic.io.formats.labels import (
     ome_zarr,
     submissions,
 )
+from napari_panoptic.io.formats.labels.pieces import far_apart_findings
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.placing import in_pieces, placed_masks, placed_shape
 from napari_panoptic.io.formats.polygons import (
@@ -162,11 +170,12 @@ BUILT_IN = (
         has_conventions=True,
         write=imagej_rois.write_files,
     ),
-    polygon_format(
+    outline_format(
         name=Source.COCO_INSTANCES,
-        title="COCO instances",
+        title=coco_instances.TITLE,
         endings=(".coco.json",),
-        read=coco_instances.read_objects,
+        read=coco_instances.read_instances,
+        has_conventions=True,
         items=coco_instances.instance_items,
         write=coco_instances.write_files,
         write_all=coco_instances.write_instances,
@@ -183,18 +192,21 @@ BUILT_IN = (
         title="ASAP XML",
         endings=(".asap.xml",),
         read=asap.read_objects,
+        vertices=None,
     ),
     polygon_format(
         name=Source.HALO,
         title="HALO annotations",
         endings=(".annotations",),
         read=halo.read_objects,
+        vertices=None,
     ),
     polygon_format(
         name=Source.DSA,
         title="DSA and HistomicsUI JSON",
         endings=(".dsa.json",),
         read=dsa.read_objects,
+        vertices=None,
     ),
     polygon_format(
         name=Source.CELLPOSE_OUTLINES,
@@ -208,6 +220,7 @@ BUILT_IN = (
         title="DICOM bulk annotations",
         endings=(".ann.dcm",),
         read=dicom_ann.read_objects,
+        vertices=None,
     ),
     Format(
         name=Source.DICOM_SEG,
@@ -358,19 +371,29 @@ def load_masks(
         shape=shape, restoration=restoration, radius=radius, region=region, team=team
     )
     check_links(files)
-    is_mask = form.outlines is None
     with _named(files):
-        if files.rules.is_placed and is_mask and files.object_paths:
+        if files.rules.is_placed and is_mask(files) and files.object_paths:
             # The files have a size of their own; that of the image is checked afterwards.
             loaded = form.load(files, scheme, replace(request, shape=None))
             loaded = placed_masks(loaded, files, shape, region=region)
         else:
             loaded = form.load(files, scheme, request)
-    if files.rules.objects is Objects.PIECES and is_mask:
+    if files.rules.objects is Objects.PIECES and is_mask(files):
         loaded = in_pieces(loaded)
+    is_open = files.rules.objects is None and files.object_paths
+    if is_open and is_mask(files) and loaded.restored is None:
+        side = "reference" if team is None else "predictions"
+        apart = far_apart_findings(loaded.labels, files.all_paths[0], side)
+        loaded = replace(loaded, findings=(*loaded.findings, *located(apart, request)))
     if files.probability is None:
         return loaded
     return with_map_scores(loaded, files.probability, request)
+
+
+def is_mask(files: MaskFiles) -> bool:
+    """Return whether files hold pixels, not outlines."""
+    form = form_of(files.source)
+    return form is not None and form.outlines is None
 
 
 def open_masks(

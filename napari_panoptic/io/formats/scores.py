@@ -107,6 +107,11 @@ def score_column(columns: Sequence[str], wanted: str | None) -> int | None:
     return next((at[name] for name in names if name in at), None)
 
 
+def score_or_none(score: float) -> float | None:
+    """Return None instead of NaN."""
+    return None if math.isnan(score) else score
+
+
 def score_value(value: Any) -> float:
     """Return a score; NaN for anything but a finite number, or a text that is one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from ctypes import ArgumentError
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from napari_panoptic.io.pixels.decode import (
     DECODING_ERRORS,
     file_kind,
     foreign_decoder,
+    open_picture,
     open_tiff,
     pixel_shape,
     read_pixels,
@@ -65,11 +66,14 @@ class ImageInfo:
         Micrometres per pixel, or None if unknown.
     findings
         Problems found.
+    bounds_xy
+        Where the scanned area of a slide begins by OpenSlide, in px: QuPath counts from there.
     """
 
     shape: tuple[int, int]
     mpp: float | None
     findings: tuple[Finding, ...] = ()
+    bounds_xy: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,11 +192,17 @@ def probe_image(path: Path, item: str | None = None) -> ImageInfo:
             width, height = slide.dimensions
             check_slide((height, width), path=path)
             mpp, findings = _slide_mpp(slide, path)
-            return ImageInfo((height, width), mpp, findings)
+            return ImageInfo((height, width), mpp, findings, _bounds_xy(slide))
     height, width = pixel_shape(path, WHAT)[:2]
     check_slide((height, width), path=path)
     mpp, findings = _tag_mpp(_resolution_tags(path), path)
-    return ImageInfo((height, width), mpp, findings)
+    return ImageInfo((height, width), mpp, (*_turned(path), *findings))
+
+
+def _bounds_xy(slide: openslide.OpenSlide) -> tuple[int, int]:
+    names = openslide.PROPERTY_NAME_BOUNDS_X, openslide.PROPERTY_NAME_BOUNDS_Y
+    x, y = (slide.properties.get(name, "") for name in names)
+    return (int(x), int(y)) if x.isdecimal() and y.isdecimal() else (0, 0)
 
 
 def read_image(path: Path, item: str | None = None) -> SlideImage:
@@ -312,7 +322,28 @@ def _read_plain(path: Path) -> SlideImage:
     levels = [rgb]
     while levels[-1].shape[0] * levels[-1].shape[1] > LARGEST_ARRAY_PX:
         levels.append(np.ascontiguousarray(levels[-1][::2, ::2]))
+    findings += _turned(path)
     return SlideImage(tuple(levels), mpp, (*findings, *mpp_findings), (height, width))
+
+
+def _turned(path: Path) -> Iterator[Finding]:
+    """Report an image that is to be shown turned or mirrored, by its EXIF data or TIFF tag."""
+    orientation: Any = None
+    with suppress(*DECODING_ERRORS), foreign_decoder():  # damage is found with the pixels
+        if file_kind(path) == "tiff":
+            with open_tiff(path) as tiff:
+                orientation = _tag(tiff.pages[0].tags, "Orientation")
+        else:
+            with open_picture(path) as image:
+                # Else the library would decode all pixels in search of it.
+                orientation = image.getexif().get(_ORIENTATION) if "exif" in image.info else None
+    if orientation in range(2, 9):
+        message = (
+            f"the image is to be shown turned or mirrored (orientation {int(orientation)} of "
+            f"EXIF), and is read as it is stored. Programs differ: if the objects were outlined on "
+            f"the turned image, save it turned, without this entry"
+        )
+        yield Finding(FindingKind.FALLBACK, message, path=path)
 
 
 def _as_rgb(pixels: NDArray[Any], path: Path) -> tuple[NDArray[np.uint8], list[Finding]]:
@@ -441,6 +472,10 @@ def _resolution_tags(path: Path) -> tuple[float | None, float | None]:
     except DECODING_ERRORS as error:
         raise undecodable(path, WHAT, error) from error
     return (um / x if um and x else None, um / y if um and y else None)
+
+
+_ORIENTATION = 274
+"""The tag of EXIF and TIFF that says how an image is turned; 1 is upright."""
 
 
 def _tag(tags: Any, name: str) -> Any:

@@ -159,28 +159,42 @@ def _held(path: Path, what: str) -> TiledPixels:
 
 
 def _open_zarr(path: Path, what: str) -> TiledPixels:
-    array, shape = _zarr_plane(path, what)
-    before = (0,) * (array.ndim - 2)
+    array, shape, (y, x) = _zarr_plane(path, what)
     # Shards are files, chunks what is decoded at a time.
-    edges = array.chunks[-2:]
+    edges = array.chunks[y], array.chunks[x]
 
     def read(box: Box) -> NDArray[Any]:
-        y0, x0, y1, x1 = box
+        within = {y: slice(box[0], box[2]), x: slice(box[1], box[3])}
         with foreign_decoder():
-            return np.asarray(array[(*before, slice(y0, y1), slice(x0, x1))])
+            window = np.asarray(array[tuple(within.get(axis, 0) for axis in range(array.ndim))])
+        return window if y < x else window.T
 
     tile_px = int(edges[0]) if edges[0] == edges[1] else 0
     return TiledPixels(path, shape, tile_px, _reading(path, what, read))
 
 
-def _zarr_plane(path: Path, what: str) -> tuple[Any, tuple[int, int]]:
-    """Open the array of an image with one plane, whose metadata are checked; see `bounded`."""
+def _zarr_plane(path: Path, what: str) -> tuple[Any, tuple[int, int], tuple[int, int]]:
+    """Open the array of an image with one plane, whose metadata are checked; see `bounded`.
+
+    Returned are also height and width in px, and the places of y and x among the axes: the last
+    two, unless the metadata of OME-Zarr name others.
+    """
     from napari_panoptic.io.pixels.zarr_chunks import bounded
 
-    array = bounded(zarr_label(path, what)[0], path, what)
-    shape = _plane(array.shape, path, what)
+    plain, attributes = zarr_label(path, what)
+    array = bounded(plain, path, what)
+    axes = [
+        str(axis["name"] if isinstance(axis, Mapping) else axis)
+        for scales in (attributes.get("multiscales") or ())[:1]
+        for axis in scales.get("axes") or ()
+    ]
+    is_named = len(axes) == array.ndim and axes.count("y") == axes.count("x") == 1
+    y, x = (axes.index("y"), axes.index("x")) if is_named else (array.ndim - 2, array.ndim - 1)
+    others = [size for axis, size in enumerate(array.shape) if axis not in (y, x)]
+    rows_columns = (array.shape[y], array.shape[x]) if array.ndim > 1 else array.shape
+    shape = _plane((*others, *rows_columns), path, what)
     check_slide(shape, path=path)
-    return array, shape
+    return array, shape, (y, x)
 
 
 def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
@@ -256,7 +270,7 @@ def absent_chunks(path: Path) -> list[Finding]:
     what = "a label image"
     try:
         with without_warnings():
-            array, _ = _zarr_plane(path, what)
+            array, *_ = _zarr_plane(path, what)
             n_there, n_all = count_pieces(array)
     except DECODING_ERRORS as error:
         raise undecodable(path, what, error) from error

@@ -54,7 +54,7 @@ def read_covariates(path: Path) -> pd.DataFrame:
             f"found {english_list(values) or 'none'}; name them in the first line",
             path=path,
         )
-    frame = pd.DataFrame({name: frame[name].str.strip() for name in columns})
+    frame = pd.DataFrame({name: frame[name].str.strip().str.normalize("NFC") for name in columns})
     _check_cells(frame, "side", frame["side"].isin([str(side) for side in Side]), path)
     ids = pd.to_numeric(frame["id"], errors="coerce")
     _check_cells(frame, "id", ids.notna() & (ids % 1 == 0) & (ids.abs() < 2**53), path)

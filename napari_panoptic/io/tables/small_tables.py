@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.text import composed, english_list
 from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_length
 
 
@@ -35,7 +35,7 @@ def table_rows(path: Path, what: str) -> tuple[list[str], list[tuple[int, list[s
     """
     try:
         check_length(path, what, SMALL_TABLE_BYTES)
-        text = path.read_text(encoding="utf-8-sig")
+        text = composed(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UnreadableFileError(f"cannot be read: {error.strerror}", path=path) from error
     except UnicodeDecodeError as error:

@@ -6,8 +6,11 @@ import html
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from napari_panoptic.common.text import visible
 from napari_panoptic.nuclei.display import styles
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
@@ -36,6 +39,8 @@ class ObjectFacts:
         Distance between the outlines.
     area_px, area_um2
         Area that counts.
+    uncut_px, uncut_um2
+        The whole area, where an ambiguous area is cut away.
     centroid_yx_px
         Centroid of that area, or None.
     score
@@ -56,6 +61,8 @@ class ObjectFacts:
     hausdorff_um: float = float("nan")
     area_px: int | None = None
     area_um2: float = float("nan")
+    uncut_px: int | None = None
+    uncut_um2: float = float("nan")
     centroid_yx_px: tuple[float, float] | None = None
     score: float = float("nan")
 
@@ -94,8 +101,8 @@ class ObjectFacts:
                 ("IoU", styles.ratio_text(self.iou)),
                 ("HD", self.distance),
             ]
-        if self.area_px is not None:
-            rows.append(("Area", f"{styles.count_text(self.area_px)}{styles.THIN_SPACE}px"))
+        for name, area_px, _ in self._areas:
+            rows.append((name, _area_text(area_px)))
         return rows
 
     @property
@@ -116,17 +123,28 @@ class ObjectFacts:
         rows.append(("Best IoU" if self.partner_id is None else "IoU", styles.ratio_text(self.iou)))
         if self.partner_id is not None:
             rows.append(("Hausdorff", self.distance))
-        if self.area_px is not None:
-            area = f"{styles.count_text(self.area_px)}{styles.THIN_SPACE}px"
-            if not math.isnan(self.area_um2):
-                area += f" ({styles.length_text(self.area_um2, 'µm²')})"
-            rows.append(("Area", area))
+        for name, area_px, area_um2 in self._areas:
+            rows.append((name, _area_text(area_px, area_um2)))
         if self.centroid_yx_px is not None:
             y, x = map(styles.decimal_text, self.centroid_yx_px)
             rows.append(("Centroid", f"y {y}, x {x}{styles.THIN_SPACE}px"))
         if not math.isnan(self.score):
             rows.append(("Score", styles.ratio_text(self.score)))
         return rows
+
+    @property
+    def _areas(self) -> list[tuple[str, int, float]]:
+        """List names and values of the area that counts, and of the whole one if it is cut."""
+        areas = [
+            ("Area", self.area_px, self.area_um2),
+            ("Uncut area", self.uncut_px, self.uncut_um2),
+        ]
+        return [(name, px, um2) for name, px, um2 in areas if px is not None]
+
+
+def _area_text(area_px: int, area_um2: float = math.nan) -> str:
+    text = f"{styles.count_text(area_px)}{styles.THIN_SPACE}px"
+    return text if math.isnan(area_um2) else f"{text} ({styles.length_text(area_um2, 'µm²')})"
 
 
 def object_facts(
@@ -136,6 +154,7 @@ def object_facts(
     row: int,
     *,
     side_name: str,
+    whole_px: int | None = None,
 ) -> ObjectFacts:
     """Collect what is known about one object.
 
@@ -149,6 +168,8 @@ def object_facts(
         Which object: its row in the outcomes, or among the labels without.
     side_name
         What to call its side.
+    whole_px
+        Its area before an ambiguous area is cut away, if known.
     """
     names = labels.class_names
     if outcomes is None:
@@ -176,6 +197,8 @@ def object_facts(
         hausdorff_um=distance * um_per_px,
         area_px=area,
         area_um2=area * um_per_px**2,
+        uncut_px=(uncut := None if whole_px == area else whole_px),
+        uncut_um2=math.nan if uncut is None else uncut * um_per_px**2,
         centroid_yx_px=(y, x),
         score=float(own.score[row]),
     )
@@ -234,5 +257,23 @@ def facts_of(session: Session, team: str | None, side: Side, row: int) -> Object
     if row >= len(known):
         return None
     return object_facts(
-        labels, outcomes, side, row, side_name="reference" if is_reference else team
+        labels,
+        outcomes,
+        side,
+        row,
+        side_name="reference" if is_reference else team,
+        whole_px=None if evaluation is None else whole_area_px(evaluation, side, row),
     )
+
+
+def whole_area_px(
+    evaluation: Evaluation | Evaluation[TiledPair], side: Side, row: int
+) -> int | None:
+    """Return the area of an object, also of what lies in an ambiguous area; None if unknown."""
+    pair, table = evaluation.pair, evaluation.table
+    is_reference = side is Side.REFERENCE
+    ids = pair.reference.ids if is_reference else pair.prediction.ids
+    areas = table.reference.area if is_reference else table.prediction.area
+    # Under edit, the rows of pair and outcomes differ.
+    found = np.flatnonzero(ids == evaluation.outcomes.side(side).ids[row])
+    return int(areas[found[0]]) if len(found) and len(areas) == len(ids) else None

@@ -190,12 +190,14 @@ def signed_text(value: float) -> str:
 
     Four decimals: one object among hundreds changes no more than the last.
     """
-    if math.isnan(value):
-        return UNDEFINED
-    text = f"{abs(value):.4f}"
-    if float(text) == 0:
-        return text
-    return f"{'+' if value > 0 else MINUS}{text}"
+    return UNDEFINED if math.isnan(value) else with_sign(value, f"{abs(value):.4f}")
+
+
+def with_sign(value: float, size: str, *, plus: str = "+") -> str:
+    """Write the sign of a value before the text of its size; none before what is rounded to 0."""
+    if not any(digit in size for digit in "123456789"):
+        return size
+    return f"{plus if value > 0 else MINUS}{size}"
 
 
 def signed_count_text(value: int) -> str:

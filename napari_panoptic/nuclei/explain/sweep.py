@@ -29,7 +29,7 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
-from napari_panoptic.statistics.choice import Choice, choose
+from napari_panoptic.statistics.choice import Choice, choose, comparable
 
 FLIP_COLUMNS = (
     *("parameter", "team_before", "team_after", "patient", "region", "side", "id", "id_before"),
@@ -77,7 +77,8 @@ class CohortSweep:
     patients
         Names.
     figures
-        float64 (patients, settings): the metric; NaN if undefined.
+        float64 (patients, settings): the metric; NaN if undefined. Means and differences count
+        such a patient as `napari_panoptic.statistics.choice.comparable` does.
     causes
         Setting -> ``(side, cause)`` -> number of failures, of `CAUSES_OF`.
     steps
@@ -105,8 +106,13 @@ class CohortSweep:
 
     @cached_property
     def means(self) -> tuple[Interval, ...]:
-        """The mean of each setting over the patients with a defined metric, with its interval."""
-        return tuple(mean_interval(column) for column in self.figures.T)
+        """The mean of each setting over the same patients, with its interval."""
+        return tuple(mean_interval(column) for column in self.choice.figures.T)
+
+    @property
+    def counted_as_worst(self) -> tuple[str, ...]:
+        """Patients without a figure under some settings, where they count as in `comparable`."""
+        return tuple(np.array(self.patients, object)[self.choice.is_filled])
 
     @property
     def flips(self) -> pd.DataFrame:
@@ -187,10 +193,11 @@ def sweep_cohort(
     figures = np.array(
         [[own.metrics[patient][metric] for own in summaries] for patient in patients], np.float64
     )
+    compared = comparable(figures, higher_is_better=metric not in LOWER_IS_BETTER)
     steps = tuple(
         SweepStep(
             both,
-            mean_interval(figures[:, both.after] - figures[:, both.before]),
+            mean_interval(compared[:, both.after] - compared[:, both.before]),
             {change: found.changes[place][change] for change in Change},
             pd.concat(found.flips[place], ignore_index=True),
         )

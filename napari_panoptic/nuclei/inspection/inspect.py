@@ -29,9 +29,11 @@ from napari_panoptic.nuclei.inspection.looking import (
 )
 from napari_panoptic.nuclei.inspection.names import class_doubts, name_doubts
 from napari_panoptic.nuclei.inspection.places import (
+    crowd_doubt,
     multipolygon_doubt,
     piece_doubt,
     place_doubts,
+    vast_doubt,
     vertex_doubt,
 )
 from napari_panoptic.nuclei.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
@@ -236,7 +238,9 @@ def _doubts(
         sides = _sides(seen, target.name)
         yield from vertex_doubt(target, sides)
         yield from multipolygon_doubt(target, sides)
+        yield from crowd_doubt(target, sides)
         yield from piece_doubt(target, sides)
+        yield from vast_doubt(target, sides)
     yield from class_doubts(cohort.scheme, findings)
     yield from _mpp_doubt(infos, seen)
     yield from _empty(seen, [target.name for target in (reference, *teams)])

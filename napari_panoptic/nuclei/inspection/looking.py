@@ -15,17 +15,24 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.labels.pieces import ids_far_apart
 from napari_panoptic.io.formats.placing import (
     in_pieces,
     in_px_of_image,
     placed_outlines,
     placed_shape,
+    stated_shape,
 )
 from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.patches import of_patch
 from napari_panoptic.io.formats.registry import form_of, load_masks, reference_shape
 from napari_panoptic.io.images.slides import ImageInfo, probe_image
-from napari_panoptic.nuclei.regions.reading import UM_PER_PX_AT_1X, prediction_files, unreadable
+from napari_panoptic.nuclei.regions.reading import (
+    UM_PER_PX_AT_1X,
+    at_bounds,
+    prediction_files,
+    unreadable,
+)
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region
 
 LOOKED_AT = 6
@@ -53,7 +60,8 @@ class SeenSide:
     shape
         Height and width in px of its image, or else of its masks; None if unknown.
     own_shape
-        Height and width of the masks, in px of the image; None for outlines.
+        Height and width by the masks, or by the file of outlines, in px of the image; None if
+        the file states none.
     outlines
         The outlines as they are in the file, placed by the rules of the cohort; None for masks.
     polygons
@@ -96,6 +104,13 @@ class SeenSide:
         if self.outlines is not None or self.masks is None:
             return 0
         return len(in_pieces(self.masks).labels)
+
+    @property
+    def far_apart(self) -> int:
+        """The number of objects of masks whose pieces lie far apart; 0 for outlines."""
+        if self.outlines is not None or self.masks is None:
+            return 0
+        return len(ids_far_apart(self.masks.labels))
 
     @property
     def scale_by_magnification(self) -> float | None:
@@ -186,10 +201,12 @@ def seen_region(
 
     def seen(files: MaskFiles, team: str | None) -> SeenSide:
         try:
-            return _seen(cohort, region, SeenSide(files, team, info, shape))
+            placed = at_bounds(files, region)
+            side = _seen(cohort, region, SeenSide(placed, team, info, shape))
         except (PanopticError, OSError) as error:
             found = (unreadable(error, region=region.name, team=team),)
             return SeenSide(files, team, info, shape, findings=found)
+        return replace(side, files=files)
 
     return SeenRegion(
         region,
@@ -211,7 +228,13 @@ def _seen(cohort: Cohort, region: Region, side: SeenSide) -> SeenSide:
         own = outlines
         if files.patch is not None and side.shape is not None:
             own = of_patch(outlines, files.patch, side.shape, path)
-        side = replace(side, outlines=outlines, polygons=own.polygons, findings=outlines.findings)
+        side = replace(
+            side,
+            outlines=outlines,
+            own_shape=stated_shape(outlines, files),
+            polygons=own.polygons,
+            findings=outlines.findings,
+        )
     elif form is not None and files.all_paths:
         side = replace(side, own_shape=placed_shape(form.shape(files), files.rules))
     if side.shape is None or _is_large(side.shape):

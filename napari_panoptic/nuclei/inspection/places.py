@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft2, next_fast_len, rfft2
 
-from napari_panoptic.io.cohorts.description import RULE_KEYS
+from napari_panoptic.io.cohorts.description import SLIDE_BOUNDS, forms_of_rule
 from napari_panoptic.io.formats.placing import placed_polygons
 from napari_panoptic.io.formats.polygons.model import Polygons
 from napari_panoptic.io.formats.polygons.outline_rules import (
@@ -24,8 +25,10 @@ from napari_panoptic.io.formats.polygons.trace import as_contours
 from napari_panoptic.kernels.fill import bounds, draw
 from napari_panoptic.nuclei.inspection.looking import SeenRegion, SeenSide, Shape
 from napari_panoptic.nuclei.inspection.values import Doubt, Fix, Target
+from napari_panoptic.nuclei.regions.reading import LEAST_VAST_PX, VAST_SHARE, vast_objects
 from napari_panoptic.nuclei.values.cohort import (
     Axes,
+    Crowds,
     Multipolygons,
     Objects,
     OutlineRules,
@@ -64,6 +67,10 @@ _PARTS = (
     (Multipolygons.SPLIT, "Each part is an object"),
     (Multipolygons.ONE_OBJECT, "They are one object"),
 )
+_CROWDS = (
+    (Crowds.OBJECTS, "Each is an object"),
+    (Crowds.EXCLUDED, "They are excluded areas"),
+)
 _OBJECTS = (
     (Objects.PIECES, "Each piece is an object"),
     (Objects.NUMBERS, "Each number is an object"),
@@ -75,9 +82,17 @@ class _Move:
     """A place of objects that is tried."""
 
     key: str
-    value: str | float | tuple[int, int]
+    value: Any
     rules: OutlineRules
     words: str
+
+
+_AT_BOUNDS = _Move(
+    "offset",
+    SLIDE_BOUNDS,
+    OutlineRules(from_bounds=True),
+    "counted from the bounds of its slide, as QuPath does,",
+)
 
 
 def place_doubts(
@@ -111,7 +126,7 @@ def vertex_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
         for side in sides
         if side.outlines is not None
         and side.files.rules.vertices is None
-        and side.files.source in RULE_KEYS["vertices"][1]
+        and side.files.source in forms_of_rule("vertices")
         and len(side.outlines.polygons)
     ]
     traced = sum(_look_traced(polygons) for polygons in open_)
@@ -138,7 +153,7 @@ def multipolygon_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Do
         for side in sides
         if side.outlines is not None
         and side.files.rules.multipolygons is None
-        and side.files.source in RULE_KEYS["multipolygons"][1]
+        and side.files.source in forms_of_rule("multipolygons")
     )
     if count:
         yield Doubt(
@@ -149,18 +164,55 @@ def multipolygon_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Do
         )
 
 
+def crowd_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+    """Report crowds of COCO instances, which are excluded unless the cohort says otherwise."""
+    count = sum(
+        side.outlines.crowds
+        for side in sides
+        if side.outlines is not None and side.files.rules.crowds is None
+    )
+    if count:
+        yield Doubt(
+            f"crowds:{target.name}",
+            f"{count} object(s) of {target.in_words} are crowds (iscrowd), which are excluded from "
+            "scoring; CVAT exports every mask as one.",
+            tuple(target.fix("crowds", str(word), label) for word, label in _CROWDS),
+        )
+
+
 def piece_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
-    """Report masks whose numbers have too many pieces for numbers of objects."""
+    """Report masks whose numbers have too many pieces for numbers of objects, or far apart."""
     masks = [s for s in sides if s.masks is not None and s.files.rules.objects is None]
     pieces = sum(side.pieces for side in masks)
     numbers = sum(side.counts().total() for side in masks)
     if pieces >= max(LEAST_PIECES, MANY_TIMES * numbers) and numbers:
-        yield Doubt(
-            f"objects:{target.name}",
+        message = (
             f"Masks of {target.in_words} have {numbers} numbers in {pieces} separate pieces, as if "
             "all nuclei of a class had the same number. Touching nuclei in such masks remain "
-            "one object.",
-            tuple(target.fix("objects", str(word), label) for word, label in _OBJECTS),
+            "one object."
+        )
+    elif apart := sum(side.far_apart for side in masks):
+        message = (
+            f"{apart} object(s) of {target.in_words} have pieces that lie far apart, as where "
+            "numbers wrapped or were cut off at 255 (8 bits) or 65535 (16 bits). Save the masks "
+            "with more bits, or take each piece for an object."
+        )
+    else:
+        return
+    fixes = tuple(target.fix("objects", str(word), label) for word, label in _OBJECTS)
+    yield Doubt(f"objects:{target.name}", message, fixes)
+
+
+def vast_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+    """Report objects that cover more of their region than a nucleus does."""
+    shapes = [vast_objects(side.masks.labels) for side in sides if side.masks is not None]
+    count = sum(len(ids) > 0 and math.prod(shape) >= LEAST_VAST_PX for ids, shape in shapes)
+    if count:
+        yield Doubt(
+            f"vast:{target.name}",
+            f"An object of {target.in_words} covers more than {VAST_SHARE:.0%} of its region in "
+            f"{count} of {len(shapes)} regions that were read: masks may be inverted (0 for "
+            f"objects; save 0 for the background), or an area is outlined (remove it).",
         )
 
 
@@ -177,9 +229,14 @@ def _doubt_of_reference(
         is_wrong = _agreement(_pairs(regions, names[0], names[1]), _as_drawn) >= GOOD
     else:
         is_wrong = _outside_share(annotated) > MOSTLY
-    if not is_wrong or not names:
+    if not names:
         return None
     pairs = [(prediction, own) for own, prediction in _pairs(regions, None, names[0])]
+    if not is_wrong and _have_bounds(pairs):
+        least = max(GOOD, _agreement(pairs, _as_drawn) + GAIN)
+        is_wrong = _agreement(pairs, _drawer(_AT_BOUNDS)) >= least
+    if not is_wrong:
+        return None
     return _place_doubt(reference, pairs, annotated)
 
 
@@ -218,7 +275,6 @@ def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSid
             default=(0.0, None),
         )
         if move is not None and best >= GOOD and best - present >= GAIN:
-            value = list(move.value) if isinstance(move.value, tuple) else move.value
             message = (
                 f"Objects of {target.in_words} overlap the {target.other} little "
                 f"(Dice {present:.2f}); {move.words} they overlap it well ({best:.2f})."
@@ -227,7 +283,9 @@ def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSid
                 message = (
                     f"{where}; {move.words} they overlap the {target.other} (Dice {best:.2f})."
                 )
-            return Doubt(f"{move.key}:{target.name}", message, (_fix(target, move.key, value),))
+            return Doubt(
+                f"{move.key}:{target.name}", message, (_fix(target, move.key, move.value),)
+            )
     if outside > MOSTLY:
         return Doubt(
             f"outside:{target.name}",
@@ -243,6 +301,8 @@ def _fix(target: Target, key: str, value: Any) -> Fix:
         return target.fix(key, value, "Swap x and y")
     if key == "scale":
         return target.fix(key, value, f"Scale by {value:g}")
+    if value == SLIDE_BOUNDS:
+        return target.fix(key, value, "Count from the bounds of each slide")
     x, y = value
     return target.fix(key, value, f"Move by {x} px (x) and {y} px (y)")
 
@@ -260,6 +320,13 @@ def _moves(pairs: Sequence[_Pair], has_outlines: bool) -> Iterator[_Move]:
         yield _Move("axes", str(Axes.SWAPPED), swapped, "with x and y swapped")
     if not has_outlines:
         return
+    images = [pair[1].image for pair in pairs]
+    if _have_bounds(pairs):
+        yield _AT_BOUNDS
+    pixels_per_um = {1 / image.mpp for image in images if image is not None and image.mpp}
+    if len(pixels_per_um) == 1 and (own := float(f"{pixels_per_um.pop():.6g}")) not in SCALES:
+        words = f"at {own:g} times the px, as if stated in micrometres,"
+        yield _Move("scale", own, OutlineRules(scale=own), words)
     for scale in SCALES:
         number = _number(scale)
         yield _Move("scale", number, OutlineRules(scale=scale), f"at {number:g} times the px")
@@ -267,7 +334,14 @@ def _moves(pairs: Sequence[_Pair], has_outlines: bool) -> Iterator[_Move]:
     if offsets and len(set(offsets)) == 1 and offsets[0] != (0, 0):
         x, y = offsets[0]
         rules = OutlineRules(offset_xy=(float(x), float(y)))
-        yield _Move("offset", (x, y), rules, f"moved by {x} px along x and {y} along y")
+        yield _Move("offset", [x, y], rules, f"moved by {x} px along x and {y} along y")
+
+
+def _have_bounds(pairs: Sequence[_Pair]) -> bool:
+    """Return whether slides of outlines, which nothing places yet, have bounds."""
+    own = [pair[1] for pair in pairs]
+    are_open = all(side.polygons is not None and not side.files.rules.is_placed for side in own)
+    return are_open and any(side.image and side.image.bounds_xy != (0, 0) for side in own)
 
 
 def _agreement(pairs: Sequence[_Pair], draw_second: Callable[[SeenSide], _Filled | None]) -> float:
@@ -289,7 +363,9 @@ def _as_drawn(side: SeenSide) -> _Filled | None:
 def _drawer(move: _Move) -> Callable[[SeenSide], _Filled | None]:
     def drawn(side: SeenSide) -> _Filled | None:
         if side.polygons is not None and side.shape is not None:
-            return _filled(placed_polygons(_polygons(side), move.rules), side.shape)
+            bounds = (0, 0) if side.image is None else side.image.bounds_xy
+            rules = move.rules.at_bounds(bounds)
+            return _filled(placed_polygons(_polygons(side), rules), side.shape)
         return None if side.filled is None else side.filled.T
 
     return drawn
@@ -300,7 +376,7 @@ def _polygons(side: SeenSide) -> Polygons:
     if side.polygons is None:
         raise ValueError("the side has no outlines")
     polygons = side.polygons
-    is_open = side.files.source in RULE_KEYS["vertices"][1] and side.files.rules.vertices is None
+    is_open = side.files.source in forms_of_rule("vertices") and not side.files.rules.vertices
     return as_contours(polygons) if is_open and _look_traced(polygons) else polygons
 
 
@@ -350,7 +426,7 @@ def _outside_share(sides: Sequence[SeenSide]) -> float:
 
 
 def _size_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
-    """Report masks of another size than the image."""
+    """Report masks, and outlines that state one, of another size than the image."""
     known = [
         (side.own_shape, side.image.shape)
         for side in sides
@@ -367,10 +443,10 @@ def _size_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
             fixes = (_fix(target, "axes", str(Axes.SWAPPED)),)
         elif len(scales) == 1 and (scale := scales.pop()) is not None:
             fixes = (_fix(target, "scale", _number(scale)),)
-    remedy = "" if fixes else " Save masks in px of the image of their region."
+    remedy = "" if fixes else " Save objects in px of the image of their region."
     yield Doubt(
         f"size:{target.name}",
-        f"{len(odd)} of {len(known)} masks of {target.in_words} have another size than the image, "
+        f"{len(odd)} of {len(known)} files of {target.in_words} have another size than the image, "
         f"such as {size_text(own)} instead of {size_text(shape)}.{remedy}",
         fixes,
     )

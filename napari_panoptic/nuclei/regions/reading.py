@@ -15,11 +15,20 @@ from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.common.text import english_list
+from napari_panoptic.io.cohorts.description import SLIDE_BOUNDS
 from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
-from napari_panoptic.io.formats.registry import known_forms, load_masks, open_masks, reference_shape
+from napari_panoptic.io.formats.labels.pieces import stretched_findings
+from napari_panoptic.io.formats.registry import (
+    is_mask,
+    known_forms,
+    load_masks,
+    open_masks,
+    reference_shape,
+)
 from napari_panoptic.io.images.slides import ImageInfo, SlideImage, probe_image, read_image
+from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
-from napari_panoptic.nuclei.values.labels import size_text
+from napari_panoptic.nuclei.values.labels import LabelImage, size_text
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
 
 Way = tuple[Restoration, int]
@@ -88,7 +97,49 @@ def region_size(cohort: Cohort, region: Region) -> RegionSize:
     info, findings = _probe(region)
     if info is None:
         return RegionSize(_shape_from_masks(cohort, region), None, findings)
-    return RegionSize(info.shape, info.mpp, findings)
+    return RegionSize(info.shape, info.mpp, (*findings, *_bounds(cohort, region, info)))
+
+
+def _bounds(cohort: Cohort, region: Region, info: ImageInfo) -> tuple[Finding, ...]:
+    """Report a slide with bounds if the cohort does not say from where its outlines count."""
+    if info.bounds_xy == (0, 0):
+        return ()
+    predicted = [
+        files
+        for (_, name), forms in cohort.predictions.items()
+        for files in forms.values()
+        if name == region.name
+    ]
+    sides = {"reference": [region.reference] if region.reference else [], "predictions": predicted}
+    x, y = info.bounds_xy
+    words = [
+        f'{side}.offset = "{SLIDE_BOUNDS}"'
+        for side, found in sides.items()
+        if any(_counts_from_corner(files) for files in found)
+    ]
+    message = (
+        f"the scanned area of the slide begins at x {x}, y {y} (its bounds), from where QuPath "
+        f"counts; outlines were taken to count from the corner of the slide. Where QuPath wrote "
+        f"them, set {' or '.join(words)} under [files] in cohort.toml; elsewhere [0, 0]"
+    )
+    found = Finding(FindingKind.CONVENTION, message, path=region.image, region=region.name)
+    return (found,) if words else ()
+
+
+def _counts_from_corner(files: MaskFiles) -> bool:
+    """Return whether nothing states where outlines of the slide begin."""
+    rules = files.rules
+    is_stated = rules.offset_xy is not None or rules.from_bounds is not None
+    return not is_stated and files.patch is None and not is_mask(files)
+
+
+def at_bounds(files: MaskFiles, region: Region) -> MaskFiles:
+    """Return files with the offset of the slide's bounds, where the cohort states it."""
+    if not files.rules.from_bounds:
+        return files
+    info, _ = _probe(region)
+    bounds = (0, 0) if info is None else info.bounds_xy
+    return replace(files, rules=files.rules.at_bounds(bounds))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +212,7 @@ def load_reference(
     if region.reference is not None:
         try:
             loaded = load_masks(
-                region.reference,
+                at_bounds(region.reference, region),
                 cohort.scheme,
                 shape=shape,
                 restoration=settings.restoration,
@@ -170,6 +221,7 @@ def load_reference(
             )
             findings += check_magnification(loaded.magnification, region, None)
             masks, findings = loaded, (*findings, *loaded.findings)
+            findings += vast_findings(*vast_objects(loaded.labels), region, None)
         except (PanopticError, OSError) as error:
             findings += (unreadable(error, region=region.name),)
     return ReferenceMasks(shape=shape, mpp=size.mpp, masks=masks, findings=findings)
@@ -204,7 +256,7 @@ def read_prediction(
     """Return one team's objects from the files of one format, and findings; None if that fails."""
     try:
         masks = load_masks(
-            files,
+            at_bounds(files, region),
             cohort.scheme,
             shape=shape,
             restoration=settings.restoration,
@@ -215,7 +267,42 @@ def read_prediction(
         found = check_magnification(masks.magnification, region, team)
     except (PanopticError, OSError) as error:
         return None, (unreadable(error, region=region.name, team=team),)
+    found += vast_findings(*vast_objects(masks.labels), region, team)
     return masks, (*masks.findings, *found)
+
+
+VAST_SHARE = 0.5
+"""Of a region, which no nucleus covers."""
+LEAST_VAST_PX = 100**2
+"""Smaller regions may be crops around a nucleus."""
+_GRID = 200
+"""Rows of pixels, at least, by which the share of a held region is found."""
+
+
+def vast_objects(labels: LabelImage) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """Return the ids of objects that cover more of a region than a nucleus does, and its shape."""
+    step = max(1, min(labels.shape) // _GRID)
+    seen = labels.index[::step, ::step]
+    share = np.bincount(seen.ravel(), minlength=len(labels) + 1)[1:] / max(seen.size, 1)
+    return labels.ids[share > VAST_SHARE], labels.shape
+
+
+def vast_findings(
+    ids: NDArray[np.int64], shape: tuple[int, ...], region: Region, team: str | None
+) -> tuple[Finding, ...]:
+    """Report objects that cover more of a region of this shape than a nucleus does."""
+    if not len(ids) or math.prod(shape) < LEAST_VAST_PX:
+        return ()
+    numbers = tuple(ids.tolist())
+    message = (
+        f"object {english_list(numbers)} covers more than {VAST_SHARE:.0%} of the region, as no "
+        f"nucleus does: the mask may be inverted (0 for objects; save 0 for the background), or "
+        f"this is the outline of an area (remove it)"
+    )
+    found = Finding(
+        FindingKind.CONVENTION, message, region=region.name, team=team, object_ids=numbers
+    )
+    return (found,)
 
 
 SAME_MAGNIFICATION = math.sqrt(2)
@@ -371,9 +458,8 @@ def open_side(
         progress.tell(done / max(of, 1), doing)
 
     try:
-        masks = open_masks(
-            files, cohort.scheme, shape, region=region.name, team=team, progress=tell
-        )
+        own = at_bounds(files, region)
+        masks = open_masks(own, cohort.scheme, shape, region=region.name, team=team, progress=tell)
         found = check_magnification(masks.magnification, region, team)
     except StoppedError:
         raise
@@ -383,7 +469,11 @@ def open_side(
 
 
 def findings_after(
-    masks: TiledMasks, has_pixel: NDArray[np.bool_], region: Region, team: str | None
+    masks: TiledMasks,
+    counts: SideTable,
+    region: Region,
+    team: str | None,
+    files: MaskFiles | None = None,
 ) -> tuple[Finding, ...]:
     """Return what is known only after all windows of a side have been read.
 
@@ -391,22 +481,32 @@ def findings_after(
     ----------
     masks
         The objects.
-    has_pixel
-        bool (n,): which of them turned out to have a pixel.
+    counts
+        What was counted of them.
     region, team
         The region, and the team; None for the annotation.
+    files
+        The files; None for those of the annotation.
 
     Returns
     -------
     tuple of Finding
-        What the format reports, or else the objects without a pixel; empty
-        if there are none.
+        What the format reports, or else the objects without a pixel; objects of masks
+        whose pieces lie far apart; and those that cover most of the slide.
     """
+    labels, has_pixel, files = masks.labels, counts.area > 0, files or region.reference
+    vast = labels.ids[counts.area > VAST_SHARE * math.prod(labels.shape)]
+    others = vast_findings(vast, labels.shape, region, team)
+    is_open = files is not None and files.rules.objects is None and files.object_paths
+    if files is not None and is_open and is_mask(files):
+        side = "reference" if team is None else "predictions"
+        found = stretched_findings(labels.ids, counts.area, counts.bbox, files.all_paths[0], side)
+        others += tuple(replace(finding, region=region.name, team=team) for finding in found)
     if masks.findings_after is not None:
-        return masks.findings_after(has_pixel)
-    ids = tuple(masks.labels.ids[~has_pixel].tolist())
+        return (*masks.findings_after(has_pixel), *others)
+    ids = tuple(labels.ids[~has_pixel].tolist())
     if not ids:
-        return ()
+        return others
     message = (
         f"{len(ids)} object(s) without a pixel of their own, outside the image, covered by "
         f"others or with no inner pixel: {english_list(ids)}"
@@ -420,7 +520,45 @@ def findings_after(
             count=len(ids),
             object_ids=ids,
         ),
+        *others,
     )
+
+
+LEAST_APART = 5
+"""With fewer objects on a side, they may as well lie elsewhere."""
+LEAST_SPREAD, SMALLER = 10, 0.6
+"""With fewer objects on a side, they may as well lie in a part of the image; and which share of
+the height and width of the other side's area such a part has at most."""
+
+
+def elsewhere(table: OverlapTable, region: Region, team: str) -> tuple[Finding, ...]:
+    """Return a finding if one side seems to be in other px than the other."""
+    boxes = [side.bbox[side.area > 0] for side in (table.prediction, table.reference)]
+    names = [f"the {len(boxes[0])} objects of {team}", f"the {len(boxes[1])} annotated ones"]
+    least = min(map(len, boxes))
+    if least < LEAST_APART:
+        return ()
+    areas = [
+        np.concatenate([own[:, :2].min(axis=0), own[:, 2:].max(axis=0)]).astype(np.int64)
+        for own in boxes
+    ]
+    sizes = [area[2:] - area[:2] for area in areas]
+    what = ""
+    if not len(table.intersection):
+        what = f"none of {names[0]} touches any of {names[1]}"
+    elif least >= LEAST_SPREAD:
+        for small, large in ((0, 1), (1, 0)):
+            if (sizes[small] <= SMALLER * sizes[large]).all():
+                extents = [size_text(tuple(sizes[side].tolist())) for side in (small, large)]
+                what = f"{names[small]} lie within {extents[0]}, {names[large]} within {extents[1]}"
+    if not what:
+        return ()
+    message = (
+        f"{what}: they may be in px of another resolution, in micrometres, moved, or x and y "
+        f"swapped. If so, set scale, offset or axes under [files] in cohort.toml (init proposes "
+        f"them)"
+    )
+    return (Finding(FindingKind.CONVENTION, message, region=region.name, team=team),)
 
 
 def not_in_windows(region: Region, team: str, what: str) -> Finding:

@@ -27,6 +27,7 @@ from napari_panoptic.nuclei.regions.reading import (
     RegionSize,
     TooLargeError,
     Way,
+    elsewhere,
     findings_after,
     load_reference,
     no_prediction,
@@ -239,7 +240,11 @@ class HeldRegion:
                 evaluation = evaluate_again(known.evaluation, settings)
             return replace(known, evaluation=evaluation), evaluation
 
-        return self._of_pair(team, settings, source, shift, evaluated)
+        found = self._of_pair(team, settings, source, shift, evaluated)
+        if found.evaluation is None or shift != NO_SHIFT:
+            return found
+        odd = elsewhere(found.evaluation.table, self._region, team)
+        return replace(found, of_team=(*found.of_team, *odd))
 
     def score(
         self,
@@ -562,16 +567,17 @@ class WindowedRegion:
         if problem:
             return Evaluated(None, reference.findings, (*of_team, *problem))
         self._known[team, files.source] = found
-        area = found.table.reference.area, found.table.prediction.area
+        of_sides = found.table.reference, found.table.prediction
         return Evaluated(
             found,
             (
                 *reference.findings,
-                *findings_after(reference.masks, area[0] > 0, self._region, None),
+                *findings_after(reference.masks, of_sides[0], self._region, None),
             ),
             (
                 *prediction.findings,
-                *findings_after(prediction.masks, area[1] > 0, self._region, team),
+                *findings_after(prediction.masks, of_sides[1], self._region, team, files),
+                *elsewhere(found.table, self._region, team),
                 *unusual,
             ),
         )

@@ -19,8 +19,8 @@ from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.nuclei.scores.objects import ScoredRegion
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
-from napari_panoptic.statistics.bootstrap import Interval, mean_interval
-from napari_panoptic.statistics.choice import choose
+from napari_panoptic.statistics.bootstrap import Interval
+from napari_panoptic.statistics.choice import choose, comparable
 
 MOST_THRESHOLDS = 2000
 """Most points of a curve; with more distinct scores, quantiles are used."""
@@ -254,8 +254,12 @@ class ThresholdCurve:
     is_complete: bool
 
     def mean(self, figure: str) -> FloatArray:
-        """Return float64 (k,): the mean over patients with a figure, as in ``teams.csv``."""
-        return _mean_defined(self.figures[figure])
+        """Return float64 (k,): the mean over the same patients at every threshold.
+
+        A patient without a figure at some thresholds counts there as in `comparable`; where all
+        patients have one, the mean is that of ``teams.csv``.
+        """
+        return _mean_defined(comparable(self.figures[figure]))
 
     def place_of(self, threshold: float) -> int:
         """Return the last threshold that keeps the same predictions, if it `is_complete`.
@@ -326,6 +330,8 @@ class BestThreshold:
         float64 (patients,): each patient's figure at the threshold that the others chose.
     before
         float64 (patients,): each patient's figure with all predictions.
+    counted_as_worst
+        Patients without a figure at some thresholds, where they count as in `comparable`.
     honest
         The mean of `left_out` with its interval.
     gain
@@ -340,6 +346,7 @@ class BestThreshold:
     chosen: FloatArray
     left_out: FloatArray
     before: FloatArray
+    counted_as_worst: tuple[str, ...]
     honest: Interval
     gain: Interval
 
@@ -357,7 +364,7 @@ def best_threshold(curve: ThresholdCurve, figure: str = "pq") -> BestThreshold:
     values = curve.figures[figure]
     choice = choose(values)
     chosen = [math.nan if at is None else curve.thresholds[at] for at in choice.chosen]
-    before = values[:, 0]
+    before = choice.figures[:, 0]
     return BestThreshold(
         figure=figure,
         threshold=math.nan if choice.best is None else float(curve.thresholds[choice.best]),
@@ -367,8 +374,9 @@ def best_threshold(curve: ThresholdCurve, figure: str = "pq") -> BestThreshold:
         chosen=np.array(chosen, np.float64),
         left_out=choice.left_out,
         before=before,
+        counted_as_worst=tuple(np.array(curve.patients, object)[choice.is_filled]),
         honest=choice.honest,
-        gain=mean_interval(choice.left_out - before),
+        gain=choice.gain_over(0),
     )
 
 

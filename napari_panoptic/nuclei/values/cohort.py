@@ -10,7 +10,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.text import english_list, no_such
+from napari_panoptic.common.text import composed, english_list, no_such
 
 Rgb = tuple[int, int, int]
 
@@ -57,6 +57,7 @@ class FoundByName(Generic[_NamedT]):
         CohortError
             If there is no such region; the message names similar ones.
         """
+        name = composed(name)
         for each in self.all_regions:
             if each.name == name:
                 return each
@@ -71,6 +72,7 @@ class FoundByName(Generic[_NamedT]):
         CohortError
             If there is no such team; the message names the existing ones.
         """
+        name = composed(name)
         if name not in self.team_names:
             raise CohortError(no_such("team", name, self.team_names))
         return name
@@ -284,6 +286,13 @@ class Objects(StrEnum):
     PIECES = "pieces"  # each connected piece: the numbers are classes, or the same for all
 
 
+class Crowds(StrEnum):
+    """What annotations of COCO instances with ``iscrowd`` are."""
+
+    EXCLUDED = "excluded"  # areas in which single objects are not annotated
+    OBJECTS = "objects"  # an object each, as CVAT exports every mask
+
+
 @dataclass(frozen=True)
 class OutlineRules:
     """How the objects and scores of one side are read, where programs differ.
@@ -304,12 +313,17 @@ class OutlineRules:
     offset_xy
         Where pixel 0, 0 of outlines lies in the image, in px along x and y; None
         for its corner. Axes are swapped and outlines scaled before.
+    from_bounds
+        Whether outlines count from the bounds of their slide, as QuPath does: that is
+        then their offset in each region.
     objects
         None for `Objects.NUMBERS`.
     score
         The name of the measurement, property or column that is the score of
         an object; None if the cohort does not say: well-known names are used,
         see `napari_panoptic.io.formats.scores`.
+    crowds
+        None if the cohort does not say: excluded, and reported.
     """
 
     vertices: Vertices | None = None
@@ -319,11 +333,13 @@ class OutlineRules:
     offset_xy: tuple[float, float] | None = None
     objects: Objects | None = None
     score: str | None = None
+    crowds: Crowds | None = None
+    from_bounds: bool | None = None
 
     @property
     def is_placed(self) -> bool:
         """Whether pixels of the files are not those of the image."""
-        is_moved = self.offset_xy not in (None, (0.0, 0.0))
+        is_moved = self.offset_xy not in (None, (0.0, 0.0)) or bool(self.from_bounds)
         return self.is_swapped or self.scale not in (None, 1.0) or is_moved
 
     @property
@@ -331,9 +347,15 @@ class OutlineRules:
         """Whether x and y are exchanged."""
         return self.axes is Axes.SWAPPED
 
+    def at_bounds(self, bounds_xy: tuple[int, int]) -> OutlineRules:
+        """Return these rules for a region whose slide has such bounds."""
+        return replace(self, offset_xy=bounds_xy, from_bounds=None) if self.from_bounds else self
+
     def completed(self, usual: OutlineRules) -> OutlineRules:
         """Return these rules, and those of ``usual`` where these state nothing."""
         own = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.offset_xy is not None:
+            usual = replace(usual, from_bounds=None)  # both are the offset
         return replace(usual, **{name: value for name, value in own.items() if value is not None})
 
 

@@ -20,7 +20,14 @@ from napari_panoptic.nuclei.scores.precision import COCO_IOUS, RECALLS, average_
 from napari_panoptic.nuclei.scores.thresholds import FIGURES, BestThreshold
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.columns import TableSpec, bounds, name_column, number, unshown, whole
-from napari_panoptic.report.text import FIGURE_NAMES, counted, interval, ratio, signed
+from napari_panoptic.report.text import (
+    FIGURE_NAMES,
+    counted,
+    counted_as_worst,
+    interval,
+    ratio,
+    signed,
+)
 from napari_panoptic.report.writing import provenance, write_set
 
 SCORES_RECORD = "scores.json"
@@ -240,6 +247,7 @@ def _best_record(found: BestThreshold) -> dict[str, Any]:
         "threshold": found.threshold,
         "baseline": found.baseline,
         "optimistic": found.optimistic,
+        "counted_as_worst": list(found.counted_as_worst),
         "honest": asdict(found.honest),
         "gain": asdict(found.gain),
     }
@@ -293,14 +301,19 @@ def best_sentence(found: BestThreshold) -> str:
         return f"{name} is undefined at all thresholds"
     sentence = (
         f"{name} is best without scores below {found.threshold:.3g}: {ratio(found.optimistic)}, "
-        f"with all predictions {ratio(found.baseline)}"
+        f"with all predictions {ratio(found.baseline)}, over "
+        f"{counted(int((~np.isnan(found.before)).sum()), 'patient')}"
     )
+    if found.counted_as_worst:
+        rule = counted_as_worst(found.counted_as_worst, "threshold")
+        sentence += f"; undefined at some thresholds: {rule}"
     if math.isnan(found.honest.mean):
         return f"{sentence}; too few patients to estimate it for other patients"
-    ends = interval(found.gain.low, found.gain.high)
+    low, high = found.gain.low, found.gain.high
+    certainty = found.gain.why if math.isnan(low) else f"95 % {interval(low, high)}"
     return (
         f"{sentence}; for patients who did not choose the threshold {ratio(found.honest.mean)}, "
-        f"a change of {signed(found.gain.mean)} (95 % {ends})"
+        f"a change of {signed(found.gain.mean)} ({certainty})"
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from napari_panoptic.nuclei.explain.sweep import FLIP_COLUMNS, CohortSweep, SweepStep
@@ -47,9 +49,16 @@ from napari_panoptic.report.sections import (
     report_document,
     settings_section,
 )
-from napari_panoptic.report.text import FIGURE_NAMES, counted, interval, signed, writer
+from napari_panoptic.report.text import (
+    FIGURE_NAMES,
+    counted,
+    counted_as_worst,
+    interval,
+    signed,
+    writer,
+)
 from napari_panoptic.report.writing import provenance, write_set
-from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
+from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from napari_panoptic.statistics.teams import bootstrap_record
 
 SWEEP_RECORD = "sweep.json"
@@ -63,9 +72,9 @@ SWEEP = TableSpec(
     "setting, in the order of its parameters; a column `param_…` for each of them follows",
     [
         unshown("team"),
-        number("mean", about="of the metric, over patients"),
+        number("mean", about="of the metric, over the same patients for all settings"),
         bounds("low", "high", f"{LEVEL:.0%} interval"),
-        whole("patients", about="with a figure"),
+        whole("patients", "with a figure", about="with a figure under this setting"),
         words("best", about="yes for the setting with the best mean"),
         whole("chosen", "chosen by", about="number of patients without whom it is the best"),
     ],
@@ -152,7 +161,7 @@ def _settings_table(sweep: CohortSweep) -> pd.DataFrame:
             "mean": sweep.means[place].mean,
             "low": sweep.means[place].low,
             "high": sweep.means[place].high,
-            "patients": sweep.means[place].n,
+            "patients": int((~np.isnan(sweep.figures[:, place])).sum()),
             "best": "yes" if place == choice.best else "",
             "chosen": choice.chosen.count(place),
         }
@@ -222,6 +231,7 @@ def sweep_record(sweep: CohortSweep, *, inputs: Mapping[str, str], **more: Any) 
         },
         "regions": sweep.regions,
         "patients": len(sweep.patients),
+        "counted_as_worst": list(sweep.counted_as_worst),
         "bootstrap": bootstrap_record(RESAMPLES, SEED),
         **more,
         "settings": sweep.settings.as_record(),
@@ -284,19 +294,28 @@ def choice_lines(sweep: CohortSweep) -> Iterator[tuple[str, str]]:
         return
     best = sweep.means[choice.best]
     yield "best setting", f"{sweep.design.teams[choice.best]} ({sweep.design.title(choice.best)})"
-    yield "figure of the best", f"{write(best.mean)} ({interval(best.low, best.high)})"
+    yield (
+        "figure of the best",
+        f"{write(best.mean)} ({interval(best.low, best.high)}) over {counted(best.n, 'patient')}",
+    )
+    if sweep.counted_as_worst:
+        yield "undefined under some settings", counted_as_worst(sweep.counted_as_worst, "setting")
     if choice.honest.n == 0:
         yield "honest figure", "undefined: it needs two or more patients"
         return
     honest, optimism = choice.honest, choice.optimism
-    yield "honest figure", f"{write(honest.mean)} ({interval(honest.low, honest.high)})"
-    yield "optimism", f"{signed(optimism.mean, 4)} ({interval(optimism.low, optimism.high)})"
+    yield "honest figure", f"{write(honest.mean)} ({_certainty(honest)})"
+    yield "optimism", f"{signed(optimism.mean, 4)} ({_certainty(optimism)})"
     n_other = sum(place != choice.best for place in choice.chosen)
     yield (
         "stability",
         f"the same setting is best without {len(choice.chosen) - n_other} of "
         f"{counted(len(choice.chosen), 'patient')}",
     )
+
+
+def _certainty(found: Interval) -> str:
+    return found.why if math.isnan(found.low) else interval(found.low, found.high)
 
 
 def _choice_section(sweep: CohortSweep) -> list[Child]:
@@ -308,7 +327,7 @@ def _choice_section(sweep: CohortSweep) -> list[Child]:
             "The figure of the best setting is optimistic because it was chosen on these patients. "
             "The honest figure is the mean over patients, each under the setting that is best "
             "without it; the optimism is the difference, paired by patient. Intervals: "
-            f"{LEVEL:.0%} BCa bootstrap of patients."
+            f"{LEVEL:.0%}, with the choice resampled together with the patients."
         ),
         table("sweep_patients", caption, columns, _patients_table(sweep)),
     ]

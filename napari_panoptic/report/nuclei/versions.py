@@ -192,7 +192,7 @@ def versions_section(comparison: VersionComparison, teams: Sequence[str]) -> lis
         team_label(diff.new, teams),
         f" in {counted(comparison.regions, 'region')}, {FIGURE_NAMES[comparison.metric]}: ",
         element("b", str(decision.verdict)),
-        f" ({decision.reason}; {decision.level:.0%} limits of the sign-flip test "
+        f" ({decision.reason}; {decision.level:.0%} limits of the tests "
         f"{interval(decision.low, decision.high)}, margin {decision.margin:g}).",
     )
     method = note(

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import orjson
-
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.records import decoded
 from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_file, check_length
+from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.package.contents import Contents, Item, package_id, unseal
 
@@ -153,7 +152,7 @@ def _read(path: Path) -> _File:
     check_file(path, _WHAT)
     check_length(path, _WHAT, SMALL_TABLE_BYTES)
     try:
-        file: _File = decoded(_File, orjson.loads(path.read_bytes()))
+        file: _File = decoded(_File, parsed_json(path.read_bytes()))
     except (ValueError, TypeError, LookupError) as error:
         raise UnreadableFileError(
             f"expected {_WHAT}, found something else or a damaged file "

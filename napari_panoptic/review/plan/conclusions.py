@@ -133,8 +133,8 @@ def difference_sentence(found: Difference, quantity: Quantity) -> str:
         outcome = f"{found.first if found.estimate > 0 else found.second} is better"
     return (
         f"If the annotation were right, the {name} of {found.first} minus that of {found.second} "
-        f"would be {found.estimate:+.3f} (95 % interval: {found.low:+.3f} to {found.high:+.3f}): "
-        f"{outcome}."
+        f"would be {found.estimate:+z.3f} (95 % interval: {found.low:+z.3f} to "
+        f"{found.high:+z.3f}): {outcome}."
     )
 
 

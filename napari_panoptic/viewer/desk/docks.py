@@ -8,6 +8,7 @@ from typing import Any
 from qtpy.QtCore import QEvent, Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
+from napari_panoptic.viewer.kit.layouts import ShrinkingPanel
 from napari_panoptic.viewer.kit.napari_private import napari_docks, on_cross
 
 _TOP = Qt.DockWidgetArea.TopDockWidgetArea
@@ -59,7 +60,7 @@ def add_docks(
     strips = set(strips)
     for name, widget, where in panels:
         docks[name] = viewer.window.add_dock_widget(
-            widget,
+            widget if name in strips else ShrinkingPanel(widget),
             name=name,
             area=where,
             add_vertical_stretch=False,

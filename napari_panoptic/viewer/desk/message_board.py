@@ -13,7 +13,7 @@ from qtpy.QtWidgets import QFrame, QHBoxLayout, QMainWindow, QScrollArea, QToolB
 from superqt import ensure_main_thread
 
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
-from napari_panoptic.viewer.kit.shown import WrappedLabel
+from napari_panoptic.viewer.kit.shown import MAY_BREAK, WrappedLabel
 
 _WIDTH, _MARGIN = 520, 8
 _HIGHEST_SHARE = 0.6
@@ -69,7 +69,7 @@ class MessageBoard(QFrame):
 
     def text(self) -> str:
         """Return the messages that are shown; empty without any."""
-        return "" if self.isHidden() else self._text.text()
+        return "" if self.isHidden() else self._text.text().replace(MAY_BREAK, "")
 
     def release(self) -> None:
         """Show nothing any more, and leave the window."""
@@ -112,7 +112,7 @@ class MessageBoard(QFrame):
             self._messages.clear()
         self._add(f"{message.severity.value.capitalize()}: {text}")
         text = "\n\n".join(self._messages)
-        self._text.setText(text)
+        self._text.set_breakable(text)
         self._end.start(max(_SHOWN_MS, _MS_PER_CHARACTER * len(text)))
         self._place(window)
         self.show()

@@ -28,8 +28,10 @@ from napari_panoptic.viewer.desk.docks import (
     remove_docks,
     tab_behind,
 )
+from napari_panoptic.viewer.desk.keyboard import Keyboard
 from napari_panoptic.viewer.desk.message_board import MessageBoard
 from napari_panoptic.viewer.desk.window_before import WindowBefore
+from napari_panoptic.viewer.desk.window_size import WindowSize
 from napari_panoptic.viewer.desk.workspace_bar import WorkspaceBar
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Arranger, Workspace
 from napari_panoptic.viewer.kit.commands import bind_commands
@@ -145,6 +147,8 @@ class DeskShell(ABC):
         self._arranger: Arranger | None = None
         self._guard: CloseGuard | None = None
         self._fonts: DockFonts | None = None
+        self._size: WindowSize | None = None
+        self._keyboard: Keyboard | None = None
         self.messages: MessageBoard | None = None
         """Shows what napari's own messages truncate or hide; None unless the desk is built."""
         self._shown: Workspace | None = None
@@ -228,6 +232,7 @@ class DeskShell(ABC):
         legend = f"{self.name} legend"
         around = [(title, widget, "right") for title, widget in self.docked().items()]
         around.append((legend, self.legend_strip(), "bottom"))
+        self._size = WindowSize(window)
         self._docks = found = add_docks(self._viewer, around, [legend])
         give_corners_to_sides(window)
         movable = {title: dock for title, dock in found.items() if title != legend}
@@ -239,7 +244,8 @@ class DeskShell(ABC):
             movable[title].visibilityChanged.connect(self._show_extras)
         # The legend's letters stay small, or it would make the columns beside the image narrow.
         self._fonts = DockFonts([*movable.values(), *([] if own is None else [own])])
-        self._arranger = Arranger(window, movable, found[legend])
+        self._arranger = Arranger(window, movable, found[legend], self._size)
+        self._keyboard = Keyboard(self._viewer, window, movable.values())
         self._bind_keys()
         if self.empty is None:
             self.show_last_workspace()
@@ -285,8 +291,8 @@ class DeskShell(ABC):
                 self.show_workspace(min(suitable, key=lambda each: each.main != title).name)
         dock.show()
         dock.raise_()
-        widget = dock.widget()
-        if widget is not None and widget.focusProxy() is not None:
+        widget = self.docked()[title]
+        if widget.focusProxy() is not None:
             widget.setFocus()  # its arrow keys work at once
 
     def set_available(self, title: str, available: bool) -> None:
@@ -369,10 +375,14 @@ class DeskShell(ABC):
         if self._is_closed:
             return
         self._is_closed = True
-        for helper in (self._arranger, self._guard, self._fonts, self.messages):
+        for helper in (
+            *(self._arranger, self._guard, self._fonts),
+            *(self._size, self._keyboard, self.messages),
+        ):
             if helper is not None:
                 helper.release()
-        self._arranger = self._guard = self._fonts = self.messages = None
+        self._arranger = self._guard = self._fonts = None
+        self._size = self._keyboard = self.messages = None
         self._unbind_workspaces()
         self.leave_cohort()
         self.closed.emit()
@@ -396,6 +406,8 @@ class DeskShell(ABC):
             self._arranger.apply(wanted)
             self._put_behind(guests)
             self._show_extras()
+            if self._keyboard is not None:
+                self._keyboard.check()
 
     def _keep_arrangement(self) -> None:
         """Remember what the user changed in the workspace that is left."""

@@ -16,6 +16,7 @@ from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
 from napari_panoptic.viewer.desk.docks import arrangeable_napari_docks
+from napari_panoptic.viewer.desk.window_size import WindowSize
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 
@@ -169,6 +170,8 @@ class Arranger(QObject):
         Title -> dock.
     legend
         The dock below the canvas, shown with it.
+    size
+        Keeps the window from growing.
     """
 
     def __init__(
@@ -176,12 +179,15 @@ class Arranger(QObject):
         window: QMainWindow,
         docks: Mapping[str, QDockWidget],
         legend: QDockWidget,
+        size: WindowSize,
     ) -> None:
         super().__init__()
         # Weakly: a window must not be held by what lives in it.
         self._window = weakref.ref(window)
         self._docks = dict(docks)
         self._legend = legend
+        self._size = size
+        size.limited.connect(self._on_limited)
         self._arrangement = self._baseline = Arrangement()
         self._is_changing = False
         self.is_users = False
@@ -206,6 +212,7 @@ class Arranger(QObject):
             return
         self._arrangement, self._is_changing, self.is_users = wanted, True, False
         window.setUpdatesEnabled(False)
+        self._size.lift_limits()
         try:
             self._set_canvas_visible(window, wanted.has_image)
             self._legend.setVisible(wanted.has_image)
@@ -311,23 +318,32 @@ class Arranger(QObject):
         places: Mapping[str, Sequence[QDockWidget]],
     ) -> None:
         """Put docks on one side, in stacks of tabs."""
-        named = ([d for n in at.docks for d in places.get(n, ())] for at in column.stacks)
-        groups = [found for docks in named if (found := [d for d in docks if not d.isFloating()])]
-        for number, docks in enumerate(groups):
+        # Tabs keep one order, whichever of them was in front when the user left.
+        order = {name: number for number, name in enumerate(places)}
+        groups = []
+        for at in column.stacks:
+            names = [name for name in at.docks if name in places]
+            fronts, docks = (
+                [dock for name in each for dock in places[name] if not dock.isFloating()]
+                for each in (names, sorted(names, key=order.__getitem__))
+            )
+            if docks:
+                groups.append((docks, fronts[0]))
+        for number, (docks, _) in enumerate(groups):
             if number:
                 across = _HORIZONTAL if side == "bottom" else _VERTICAL
-                window.splitDockWidget(groups[number - 1][0], docks[0], across)
+                window.splitDockWidget(groups[number - 1][0][0], docks[0], across)
             elif side == "bottom":
                 window.splitDockWidget(self._legend, docks[0], _VERTICAL)
             else:
                 window.addDockWidget(_AREAS[side], docks[0])
         # Later: a dock that is split off a tab would only become another tab.
-        for docks in groups:
+        for docks, front in groups:
             for dock in docks[1:]:
                 window.tabifyDockWidget(docks[0], dock)
             for dock in docks:
                 dock.show()
-            docks[0].raise_()
+            front.raise_()
 
     def _hide(self, window: QMainWindow, title: str, docks: Sequence[QDockWidget]) -> None:
         """Hide docks in a place where napari's Window menu can show them again."""
@@ -342,6 +358,11 @@ class Arranger(QObject):
         dock = self.sender()
         if not seen and isinstance(dock, QDockWidget):
             dock.setMinimumHeight(0)
+
+    def _on_limited(self) -> None:
+        """Share what room there is."""
+        self._is_changing = True
+        self._later.start()
 
     def _follow(self) -> None:
         window = self._living_window()
@@ -371,7 +392,10 @@ class Arranger(QObject):
                 window.resizeDocks([firsts[0][1]], [height], _VERTICAL)
             else:
                 widths[firsts[0][1]] = round(column.share * window.width())
-            total = sum((d.width() if at_bottom else d.height()) for _, d in firsts)
+            sharing = [dock for _, dock in firsts]
+            if self._size.is_limited:  # docks of others too, or they would keep what they took
+                sharing = _in_sight_at(window, _AREAS[side])
+            total = sum(d.width() if at_bottom else d.height() for d in sharing)
             whole = sum(at.share for at, _ in firsts)
             sizes = [round(at.share / whole * total) for at, _ in firsts]
             across = _HORIZONTAL if at_bottom else _VERTICAL
@@ -425,6 +449,15 @@ class Arranger(QObject):
         seen = found[0][3]
         share = seen.height() / window.height() if at_bottom else seen.width() / window.width()
         return Column(share, tuple(Stack(names, size / total) for _, size, names, _ in found))
+
+
+def _in_sight_at(window: QMainWindow, area: Qt.DockWidgetArea) -> list[QDockWidget]:
+    docks = window.findChildren(QDockWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    return [
+        dock
+        for dock in docks
+        if not dock.isFloating() and window.dockWidgetArea(dock) == area and is_in_sight(dock)
+    ]
 
 
 def _is_on(window: QMainWindow, side: str, docks: Sequence[QDockWidget]) -> bool:

@@ -104,6 +104,19 @@ class ChoiceBox(QComboBox):
         """Choose a value, as the user does."""
         self.setCurrentIndex(self.values.index(value))
 
+    def keyPressEvent(self, event: QKeyEvent | None) -> None:  # noqa: N802
+        """Leave keys with Ctrl or Alt to the desk; Qt would look for an entry with the letter."""
+        modifiers = Qt.KeyboardModifier
+        if (
+            event is not None
+            and event.text()
+            and event.modifiers()
+            & (modifiers.ControlModifier | modifiers.AltModifier | modifiers.MetaModifier)
+        ):
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
+
     def shrinkable(self) -> ChoiceBox:
         """Let the list become narrower than its longest entry; returns itself."""
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from qtpy.QtCore import QEvent, QObject, Qt
-from qtpy.QtGui import QShowEvent
-from qtpy.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtCore import QEvent, QObject, QSize, Qt
+from qtpy.QtGui import QResizeEvent, QShowEvent
+from qtpy.QtWidgets import (
+    QDockWidget,
+    QFrame,
+    QHBoxLayout,
+    QScrollArea,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 from superqt import QFlowLayout
 
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
 
 SPACING_PX = 3
+QWIDGETSIZE_MAX = (1 << 24) - 1
+"""Qt's own limit of sizes."""
 
 
 def stack(box: QWidget, *widgets: QWidget, spacing_px: int = 5) -> None:
@@ -172,6 +182,74 @@ class Curtain(QWidget):
             curtain.deleteLater()
         if text:
             cls(covered, text)
+
+
+class ShrinkingPanel(QScrollArea):
+    """A panel in a dock: where it has less room than it needs, it scrolls.
+
+    Unlike Qt's scroll areas it asks for the same room as the panel, as long as nothing limits it.
+
+    Parameters
+    ----------
+    panel
+        The panel.
+    most_px
+        The height that it never insists on more than.
+    """
+
+    def __init__(self, panel: QWidget, most_px: int = QWIDGETSIZE_MAX) -> None:
+        super().__init__()
+        self._most_px = most_px
+        self._limit = QSize(QWIDGETSIZE_MAX, QWIDGETSIZE_MAX)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setStyleSheet("ShrinkingPanel { border: 0; padding: 0 }")  # napari's takes 2 px
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # a click must not take the keys
+        self.setSizePolicy(panel.sizePolicy())
+        self.setWidget(panel)
+
+    def limit(self, limit: QSize) -> None:
+        """Set how much room the panel may insist on."""
+        if limit != self._limit:
+            self._limit = limit
+            self.updateGeometry()
+            if isinstance(dock := self.parentWidget(), QDockWidget):
+                dock.setMinimumSize(0, 0)  # Qt keeps the least size that it once had
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """Return the size that the panel prefers."""
+        panel = self.widget()
+        return super().sizeHint() if panel is None else panel.sizeHint()
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """Return the least size of the panel, within the limit."""
+        return self._least().boundedTo(self._limit).boundedTo(QSize(QWIDGETSIZE_MAX, self._most_px))
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
+        """Give the panel the room that is there."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def event(self, event: QEvent | None) -> bool:
+        """Follow the panel when it needs more or less."""
+        is_done = super().event(event)
+        if event is not None and event.type() == QEvent.Type.LayoutRequest:
+            self._fit()
+            self.updateGeometry()
+        return is_done
+
+    def _least(self) -> QSize:
+        panel = self.widget()
+        if panel is None:
+            return QSize()
+        hint = panel.minimumSizeHint()
+        # As in Qt's layouts, what is set explicitly counts instead of the hint.
+        return QSize(panel.minimumWidth() or hint.width(), panel.minimumHeight() or hint.height())
+
+    def _fit(self) -> None:
+        panel, viewport = self.widget(), self.viewport()
+        if panel is not None and viewport is not None:
+            self.setMaximumHeight(panel.maximumHeight())  # a form has a fixed height
+            panel.resize(viewport.size().expandedTo(self._least()))
 
 
 MIN_LIST_PX = 92

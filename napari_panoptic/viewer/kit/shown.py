@@ -22,6 +22,9 @@ from napari_panoptic.common.text import visible
 _MARKUP = re.compile(r"<[^<]*>|<\?xml|<!doc|&lt;", re.IGNORECASE)
 LONGEST = 1000
 """Of a line: Qt lays out a whole text before it shows a part of it."""
+_LONG_WORD = re.compile(r"[^\s/-]{30}")
+MAY_BREAK = "\N{ZERO WIDTH SPACE}"
+"""Cannot be seen; a line may end there."""
 _JOINED = "\N{WORD JOINER}"
 """Cannot be seen; behind a "<" it tells Qt that no tag follows."""
 
@@ -96,6 +99,13 @@ class WrappedLabel(PlainLabel):
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
         self.setWordWrap(True)
+
+    def set_breakable(self, text: str) -> None:
+        """Show a text whose long words continue in the next line.
+
+        Else the label is as wide as the longest of them, and a scroll area around it cuts lines.
+        """
+        QLabel.setText(self, _LONG_WORD.sub(lambda part: part[0] + MAY_BREAK, shown(text)))
 
     def show_text(self, text: str) -> None:
         """Show a text; an empty one hides the label."""

@@ -161,7 +161,8 @@ def give_height(panel: QWidget, height: int) -> None:
         return
     window = dock.parentWidget()
     if isinstance(window, QMainWindow) and not window.tabifiedDockWidgets(dock):
-        bars = dock.height() - panel.height()
+        inside = dock.widget()
+        bars = 0 if inside is None else dock.height() - inside.height()
         window.resizeDocks([dock], [height + bars], Qt.Orientation.Vertical)
 
 

@@ -11,12 +11,13 @@ import napari
 from magicgui.widgets import ComboBox, Container, FileEdit, Label, PushButton, Select
 from napari.layers import Image, Labels, Layer, Points, Shapes
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QFileDialog, QSizePolicy
+from qtpy.QtWidgets import QFileDialog, QSizePolicy, QWidget
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS
 from napari_panoptic.viewer.desk.docks import dock_of
 from napari_panoptic.viewer.kit.events import Within
+from napari_panoptic.viewer.kit.layouts import ShrinkingPanel
 from napari_panoptic.viewer.kit.napari_private import unwrapped
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.layer_pair.features import own_columns
@@ -30,6 +31,8 @@ TAB = "Layers"
 ROWS = 5
 """How many rows of the list of predictions are seen at a time."""
 ROW_PX = 20
+LEAST_PX = 120
+"""The height that the dock insists on."""
 FOLLOWS = "The results follow the layers as they change."
 
 
@@ -41,6 +44,8 @@ class CompareLayers(Container[Any]):  # type: ignore[misc]
     viewer
         The viewer whose layers are compared.
     """
+
+    _area: ShrinkingPanel | None = None
 
     def __init__(self, viewer: napari.Viewer | None = None) -> None:
         self._viewer = unwrapped(viewer or napari.current_viewer())
@@ -84,6 +89,13 @@ class CompareLayers(Container[Any]):  # type: ignore[misc]
             self.native.destroyed.connect(self._let_go)
             self._guess()
         self._say(TWO_D)
+
+    @property
+    def native(self) -> QWidget:
+        """The widget that napari docks: the rows, which scroll in a low window."""
+        if self._area is None:
+            self._area = ShrinkingPanel(super().native, LEAST_PX)
+        return self._area
 
     @property
     def live(self) -> LiveComparison | None:
@@ -189,24 +201,23 @@ class CompareLayers(Container[Any]):  # type: ignore[misc]
         try:
             live = LiveComparison(self._viewer, self._choice(), self._tell, self._put_behind)
             with self._out_of_the_way():
-                is_shown = live.start(self._live)
-            if not is_shown:
-                return
+                if not live.start(self._live):
+                    return
+                if self._live is not None:
+                    self._live.close()
+                self._live = live
+                self._put_behind()
         except (PanopticError, LabelError, ValueError) as error:
             self._say(_in_one_line(error))
             return
-        if self._live is not None:
-            self._live.close()
-        self._live = live
         self._is_chosen_by_user = True
         self.save.enabled = True
-        self._put_behind()
         if not self.message.value:
             self._say(FOLLOWS)
 
     @contextmanager
     def _out_of_the_way(self) -> Iterator[None]:
-        """Hide this dock while the desk opens: beside all panels it makes a small window higher."""
+        """Hide this dock until it is a tab: beside all panels it needs too much room."""
         dock = dock_of(self.native)
         if dock is None or dock.isFloating() or dock.isHidden():
             yield

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import unicodedata
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -358,3 +360,48 @@ def test_names_that_leave_no_room_for_those_of_other_files(tmp_path: Path) -> No
     loaded = load_masks(cohort.regions[0].reference, cohort.scheme, shape=None)
     assert loaded.labels.ids.tolist() == [1, 2]
     assert loaded.ambiguous is None
+
+
+SIMPLE = """
+[classes]
+Zelle = [255, 0, 0]
+
+[files]
+image = "Präparate/{region}.png"
+reference.labels = "Präparate/{region}.tif"
+predictions.labels = "teams/{team}/{region}.tif"
+predictions.objects = { "München" = "pieces" }
+"""
+
+
+def test_names_are_compared_as_people_read_them(tmp_path: Path) -> None:
+    """Files come from macOS, which writes letters with accents as two characters."""
+    two = partial(unicodedata.normalize, "NFD")
+    (tmp_path / "cohort.toml").write_text(SIMPLE, encoding="utf-8")
+    folder = two("Präparate")
+    names = (
+        f"{folder}/Señal_1.png",
+        two(f"{folder}/Señal_1.tif"),
+        two("teams/München/Señal_1.tif"),
+    )
+    cohort = open_cohort(touch(tmp_path, *names))
+    assert kinds(cohort) == []
+    assert [region.name for region in cohort.regions] == ["Señal_1"]
+    region = cohort.region(two("Señal_1"))
+    assert region.image is not None
+    assert region.reference is not None
+    assert cohort.checked_team(two("München")) == "München"
+    assert ("München", "Señal_1") in cohort.predictions
+
+
+def test_teams_that_differ_in_case_only_are_named(tmp_path: Path) -> None:
+    (tmp_path / "cohort.toml").write_text(SIMPLE.replace("predictions.objects", "# "))
+    cohort = open_cohort(
+        touch(tmp_path, "Präparate/a_1.tif", "teams/UNet/a_1.tif", "teams/unet/a_1.tif")
+    )
+    assert len(cohort.teams) == 1
+    messages = [f.message for f in cohort.findings if f.kind is FindingKind.EXTRA]
+    assert any(
+        "UNet" in message and "unet" in message and "differ in case only" in message
+        for message in messages
+    )

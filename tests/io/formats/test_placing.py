@@ -113,6 +113,12 @@ def test_outlines_are_placed_as_a_whole_and_in_windows(tmp_path: Path) -> None:
     assert tiles.labels.read((0, 5, 20, 25)).tolist() == expected[:, 5:25].tolist()
 
 
+def test_a_team_replaces_the_offset_of_all_teams() -> None:
+    of_bounds, by_hand = OutlineRules(from_bounds=True), OutlineRules(offset_xy=(0.0, 0.0))
+    assert not by_hand.completed(of_bounds).is_placed
+    assert of_bounds.completed(by_hand).at_bounds((40, 30)).offset_xy == (40, 30)
+
+
 @pytest.mark.parametrize(
     ("line", "place", "rules"),
     [
@@ -123,6 +129,11 @@ def test_outlines_are_placed_as_a_whole_and_in_windows(tmp_path: Path) -> None:
             {"a": OutlineRules(axes=Axes.SWAPPED, offset_xy=(1.0, 2.5))},
         ),
         ('reference.axes = "swapped"', "reference", {"": SWAPPED}),
+        (
+            'predictions.offset = "slide-bounds"',
+            "predictions",
+            {"": OutlineRules(from_bounds=True)},
+        ),
         (
             'predictions.axes = "yx"',
             'files.predictions.axes must be "as-stated" or "swapped"',

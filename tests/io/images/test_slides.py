@@ -109,6 +109,31 @@ def test_grey_deep_and_transparent_pictures_become_rgb(tmp_path: Path, pixels: n
     np.testing.assert_array_equal(image.levels[0], np.full((6, 7, 3), 9, np.uint8))
 
 
+@pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.tif"])
+@pytest.mark.parametrize("orientation", [1, 3, 6])
+def test_a_turned_image_is_reported(tmp_path: Path, name: str, orientation: int) -> None:
+    path, rgb = tmp_path / name, noise(20, 30)
+    if name.endswith("tif"):
+        tifffile.imwrite(
+            path,
+            rgb,
+            metadata=None,
+            extratags=[(274, "H", 1, orientation, True)],
+            photometric="rgb",
+        )
+    else:
+        exif = Image.Exif()
+        exif[274] = orientation
+        Image.fromarray(rgb).save(path, exif=exif)
+    info = probe_image(path)
+    with read_image(path) as image:
+        assert info.shape == image.shape == (20, 30)
+        for findings in (info.findings, image.findings):
+            turned = [f.message for f in findings if "turned or mirrored" in f.message]
+            assert len(turned) == (orientation != 1)
+            assert all(f"orientation {orientation} of EXIF" in message for message in turned)
+
+
 def test_planar_rgb(tmp_path: Path) -> None:
     rgb = noise(5, 7)
     planes = np.moveaxis(rgb, -1, 0)

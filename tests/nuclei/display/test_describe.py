@@ -1,4 +1,7 @@
-from napari_panoptic.nuclei.display.describe import hover_html, object_facts
+import numpy as np
+
+from napari_panoptic import evaluate_pair
+from napari_panoptic.nuclei.display.describe import hover_html, object_facts, whole_area_px
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
 from tests.support.small_pairs import four_fates
 
@@ -41,6 +44,31 @@ def test_a_card_has_everything_that_is_known():
     assert unmatched["Area"] == "120\u2009px"
     assert "Hausdorff" not in unmatched
     assert facts_of(Side.REFERENCE, 0, evaluated=False).details()[0] == ("Id", "11")
+
+
+def test_an_object_that_is_cut_tells_its_area_before_and_after():
+    reference, prediction = np.zeros((2, 40, 40), np.int64)
+    reference[10:20, 10:20] = prediction[10:20, 10:20] = 7
+    reference[30:34, 30:34] = 9
+    ambiguous = np.zeros((40, 40), bool)
+    ambiguous[:, :14] = True
+    evaluation = evaluate_pair(reference, prediction, ambiguous=ambiguous, mpp=0.5)
+    cut, whole = (
+        object_facts(
+            evaluation.pair.reference,
+            evaluation.outcomes,
+            Side.REFERENCE,
+            row,
+            side_name="reference",
+            whole_px=whole_area_px(evaluation, Side.REFERENCE, row),
+        )
+        for row in (0, 1)
+    )
+    details = dict(cut.details())
+    assert details["Area"] == "60\u2009px (15.0\u2009µm²)"
+    assert details["Uncut area"] == "100\u2009px (25.0\u2009µm²)"
+    assert ("Uncut area", "100\u2009px") in cut.figures()
+    assert "Uncut area" not in dict(whole.details())
 
 
 def test_distances_stay_in_pixels_where_the_pixel_size_is_unknown():

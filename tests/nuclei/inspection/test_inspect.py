@@ -73,7 +73,27 @@ def renamed(place: str, behind: str) -> Callable[[Path], None]:
     return rename
 
 
+def coco_by_opencv(folder: Path) -> None:
+    planted.change_rings(folder, ALPHA, planted.by_opencv)
+    planted.as_coco(folder)
+
+
+def in_micrometres(folder: Path) -> None:
+    """State coordinates in micrometres, of pixels that are no power of two."""
+    planted.change_points(folder, ALPHA, lambda xy: xy * 0.3)
+    with (folder / "cohort.toml").open("a") as file:
+        file.write("mpp = 0.3\n")
+
+
 PLANTS = {
+    "micrometres": Plant(in_micrometres, "scale:alpha"),
+    "COCO by OpenCV": Plant(coco_by_opencv, "vertices:alpha"),
+    "COCO of half the size": Plant(
+        lambda folder: planted.as_coco(folder, ALPHA, times=0.5), "size:alpha"
+    ),
+    "COCO crowds": Plant(
+        lambda folder: planted.as_coco(folder, ALPHA, crowds=True), "crowds:alpha"
+    ),
     "OpenCV": Plant(
         lambda folder: planted.change_rings(folder, ALPHA, planted.by_opencv), "vertices:alpha"
     ),
@@ -163,6 +183,27 @@ def test_masks_of_class_numbers_are_cut_into_pieces(clean: Path, tmp_path: Path)
     assert [doubt.name for doubt in inspection.doubts] == ["objects:alpha"]
     inspection.with_fixes([inspection.doubts[0].fix()]).save()
     assert planted.objects_of(folder) == right
+
+
+def test_inverted_masks_are_named(clean: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(clean, tmp_path / "cohort")
+    planted.of_one_class(folder)
+    for name, ids in planted.masks_in(folder, ALPHA).items():
+        tifffile.imwrite(folder / ALPHA / f"{name}.tif", np.where(ids > 0, 0, 255).astype(np.uint8))
+    doubts = {doubt.name: doubt for doubt in inspect_folder(folder).doubts}
+    assert "may be inverted" in doubts["vast:alpha"].message
+
+
+def test_numbers_that_wrapped_are_a_doubt(clean: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(clean, tmp_path / "cohort")
+    planted.of_one_class(folder)
+    for name, ids in planted.masks_in(folder, ALPHA).items():
+        wrapped = np.where(ids > 0, 1 + ids % (ids.max() // 3 + 1), 0).astype(np.uint8)
+        tifffile.imwrite(folder / ALPHA / f"{name}.tif", wrapped)
+    (doubt,) = inspect_folder(folder).doubts
+    assert doubt.name == "objects:alpha"
+    assert "as where numbers wrapped or were cut off at 255" in doubt.message
+    assert [fix.name for fix in doubt.fixes] == ["pieces", "numbers"]
 
 
 def test_outlines_of_slides_whose_regions_have_places_are_no_doubt(

@@ -223,7 +223,8 @@ def test_what_a_format_cannot_hold_is_told(tmp_path: Path) -> None:
     objects = Objects(labels, Side.PREDICTION, "p1_0", "team", None, SCHEME, None)
     write_label_tiff(root / "team" / "p1_0.tif", objects)
     work = Conversion(open_cohort(root), "team", form_to_write("hovernet"), EvaluationSettings())
-    (told,) = convert(work, tmp_path / "out")
+    apart, told = convert(work, tmp_path / "out")
+    assert (apart.kind, apart.object_ids) == (FindingKind.CONVENTION, (5,))
     assert (told.kind, told.team, told.object_ids) == (FindingKind.FALLBACK, "team", (4, 5))
 
 

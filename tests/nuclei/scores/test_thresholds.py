@@ -11,8 +11,10 @@ import pytest
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
+from napari_panoptic.notebook import evaluate_pair
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.metrics import unit_metrics
+from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
 from napari_panoptic.nuclei.scores.objects import ScoredRegion, scored_region
 from napari_panoptic.nuclei.scores.thresholds import (
     FIGURES,
@@ -31,6 +33,7 @@ from napari_panoptic.nuclei.values.settings import (
     Matching,
     Overlaps,
 )
+from napari_panoptic.report.nuclei.scores import best_sentence
 from tests.support.label_cases import CLASS_NAMES, LabelCase, random_pair
 from tests.support.outlines import polygons_of
 
@@ -139,20 +142,21 @@ def test_the_best_threshold_is_chosen_without_the_patient_it_is_judged_on() -> N
     for name in FIGURES:
         np.testing.assert_allclose(curve.figures[name], slow[name], rtol=1e-12, err_msg=name)
         best = best_threshold(curve, name)
-        means = pd.DataFrame(slow[name]).mean()
+        by_row = pd.DataFrame(slow[name])
+        same_patients = by_row.apply(lambda row: row.fillna(row.min()), axis=1)
+        means = same_patients.mean()
+        np.testing.assert_allclose(curve.mean(name), means, rtol=1e-12)
         assert best.optimistic == pytest.approx(means.max(), rel=1e-12)
         assert best.baseline == pytest.approx(means[0], rel=1e-12)
         for row in range(4):
-            others = pd.DataFrame(slow[name]).drop(index=row).mean()
+            others = same_patients.drop(index=row).mean()
             place = curve.thresholds.tolist().index(best.chosen[row])
             assert others[place] == pytest.approx(others.max(), rel=1e-12)
             assert best.left_out[row] == pytest.approx(
-                slow[name][row][place], rel=1e-12, nan_ok=True
+                same_patients.loc[row, place], rel=1e-12, nan_ok=True
             )
         assert best.honest.mean == pytest.approx(np.nanmean(best.left_out))
-        assert best.gain.mean == pytest.approx(
-            np.nanmean(best.left_out - [own[0] for own in slow[name]])
-        )
+        assert best.gain.mean == pytest.approx(np.nanmean(best.left_out - same_patients[0]))
 
 
 def test_a_patient_alone_chooses_no_honest_threshold() -> None:
@@ -161,3 +165,34 @@ def test_a_patient_alone_chooses_no_honest_threshold() -> None:
     assert (best.threshold, best.optimistic, best.baseline) == (0.2, 0.75, 0.5)
     assert math.isnan(best.honest.mean)
     assert math.isnan(best.gain.mean)
+
+
+def test_a_threshold_does_not_win_by_patients_without_predictions() -> None:
+    regions = []
+    for patient, (good, bad, score_good, score_bad) in enumerate(
+        [(8, 2, 0.9, 0.6), (9, 1, 0.9, 0.6), (1, 9, 0.4, 0.4), (2, 8, 0.4, 0.4)]
+    ):
+        reference, prediction = np.zeros((2, 40, 100), np.int32)
+        scores = {}
+        for n in range(10):
+            y, x = 10 * (n // 5), 20 * (n % 5)
+            reference[y : y + 9, x : x + 9] = n + 1
+            if n < good:
+                prediction[y : y + 9, x : x + 9] = n + 1
+                scores[n + 1] = score_good
+            if n < bad:
+                prediction[34:40, 10 * n : 10 * n + 6] = 50 + n
+                scores[50 + n] = score_bad
+        evaluation = evaluate_pair(reference, prediction, scores=scores)
+        regions.append(scored_region(evaluation, str(patient), f"region {patient}"))
+    scores_of = CohortScores("team", regions)
+    best = scores_of.best("detection_precision")
+    assert best is not None
+    # Above 0.4 two patients have no prediction; they count with their figures of 0.1 and 0.2.
+    assert best.honest.n == best.gain.n == 4
+    assert best.optimistic == pytest.approx((1 + 1 + 0.1 + 0.2) / 4)
+    assert best.counted_as_worst == ("2", "3")
+    assert best.gain.mean == pytest.approx((0.2 + 0.1) / 4)
+    assert "over 4 patients; undefined at some thresholds: 2 patients (2 and 3)" in best_sentence(
+        best
+    )

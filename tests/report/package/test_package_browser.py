@@ -469,6 +469,14 @@ def test_it_fits_and_can_be_touched(chromium: Page, package: Path, size: tuple[i
     for left, right, smallest in targets:
         assert 0 <= left < right <= size[0]
         assert smallest >= 44
+    overrun = chromium.value(
+        "[...document.querySelectorAll('button')].filter((each) => {"
+        " const words = document.createRange(); words.selectNodeContents(each);"
+        " const [inner, outer] = [words, each].map((one) => one.getBoundingClientRect());"
+        " return inner.width && inner.right > outer.right - 8;"
+        "}).map((each) => each.textContent)"
+    )
+    assert overrun == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -64,6 +64,14 @@ def test_messages_follow_the_corner_of_a_smaller_window(board, wait_until):
     wait_until(lambda: is_whole(board))
 
 
+def test_a_name_that_is_wider_than_the_board_is_broken(board, wait_until):
+    show_error(f"/folder/{'name_of_a_file' * 12}.geojson: expected a label image. {LONG}")
+    wait_until(lambda: is_whole(board))
+    area = board.findChild(QScrollArea)
+    assert board.findChild(WrappedLabel).width() <= area.viewport().width()
+    assert "name_of_a_file" * 12 in board.text()
+
+
 def test_more_than_the_window_holds_is_scrolled(board, wait_until):
     for number in range(30):
         show_error(f"{number}: {LONG}")

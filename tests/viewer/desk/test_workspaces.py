@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QDockWidget, QMainWindow, QTextEdit
+from qtpy.QtWidgets import QAbstractButton, QComboBox, QDockWidget, QMainWindow, QTabBar, QTextEdit
 
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
@@ -45,7 +45,7 @@ def window_of(desk):
 
 
 def shown_panels(desk):
-    return {title for title in desk.docked() if is_in_sight(desk.dock(title).widget())}
+    return {title for title in desk.docked() if is_in_sight(desk.docked()[title])}
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,51 @@ def test_ctrl_and_a_number_show_a_workspace(desk, wait_until, number):
     fronts = {next((n for n in at.docks if n in there), None) for at in stacks}
     assert shown_panels(desk) == fronts - {None}
     assert canvas.isVisible() is workspace.arrangement.has_image
+
+
+class TestKeys:
+    """Keys go the way of the user's own: through the window to the widget with the focus."""
+
+    def press(self, desk, wait_until, key, modifiers=Qt.KeyboardModifier.NoModifier):
+        QTest.keyClick(window_of(desk).windowHandle(), key, modifiers)
+        rest(desk, wait_until)
+
+    def select_with_n(self, desk, wait_until):
+        desk.session.select(None)
+        self.press(desk, wait_until, Qt.Key.Key_N)
+        return desk.session.selection is not None
+
+    def button(self, desk, text):
+        buttons = window_of(desk).findChildren(QAbstractButton)
+        return next(button for button in buttons if button.text() == text)
+
+    def test_they_work_after_the_widget_with_the_focus_is_hidden(self, desk, wait_until):
+        desk.show_workspace("Teams")
+        rest(desk, wait_until)
+        QTest.mouseClick(self.button(desk, "One team"), Qt.MouseButton.LeftButton)
+        self.press(desk, wait_until, Qt.Key.Key_N, Qt.KeyboardModifier.AltModifier)
+        assert is_in_sight(desk.docked()["Versions"])
+        self.press(desk, wait_until, Qt.Key.Key_2, CTRL)
+        assert desk.workspace.name == "Failures"
+        assert self.select_with_n(desk, wait_until)
+
+    @pytest.mark.parametrize(
+        "name", [pytest.param(n, marks=pytest.mark.long) if n != "Cohort" else n for n in NAMES]
+    )
+    def test_they_work_after_a_field_in_another_workspace(self, desk, wait_until, name):
+        desk.panels.navigator.focus_filter()
+        self.press(desk, wait_until, getattr(Qt.Key, f"Key_{NAMES.index(name) + 1}"), CTRL)
+        assert desk.workspace.name == name
+        if name not in ("Inspect", "Cohort"):  # the field is in sight in these, and keeps them
+            assert self.select_with_n(desk, wait_until)
+        self.press(desk, wait_until, Qt.Key.Key_6, CTRL)
+        assert desk.workspace.name == "Review"
+        assert self.select_with_n(desk, wait_until)
+
+    def test_a_menu_leaves_keys_with_ctrl_or_alt_to_the_desk(self, desk, wait_until):
+        desk.panels.legend.findChild(QComboBox).setFocus()
+        self.press(desk, wait_until, Qt.Key.Key_3, CTRL)
+        assert desk.workspace.name == "Groups"
 
 
 @pytest.mark.long
@@ -168,7 +213,7 @@ def test_a_panel_is_found_in_the_workspace_that_is_for_it(desk, wait_until):
         desk.reveal(title)
         rest(desk, wait_until)
         assert desk.workspace.name == workspace
-        assert is_in_sight(desk.dock(title).widget())
+        assert is_in_sight(desk.docked()[title])
 
 
 @pytest.mark.long
@@ -182,7 +227,7 @@ def test_settings_are_shown_beside_any_workspace_and_hidden_again(desk, wait_unt
         for wanted in (True, False):
             QTest.mouseClick(button, Qt.MouseButton.LeftButton)
             rest(desk, wait_until)
-            assert is_in_sight(desk.dock("Settings").widget()) is wanted
+            assert is_in_sight(desk.docked()["Settings"]) is wanted
             assert button.isChecked() is wanted
         desk.reset_workspace(name)
         rest(desk, wait_until)
@@ -208,6 +253,30 @@ def test_the_users_own_arrangement_comes_back_and_can_be_reset(desk, wait_until)
     rest(desk, wait_until)
     assert objects.width() == pytest.approx(wide, abs=12)
     assert not desk.dock("Metrics").isHidden()
+
+
+def test_tabs_keep_their_order_whichever_is_in_front(desk, wait_until):
+    def tabs():
+        rest(desk, wait_until)
+        texts = ([bar.tabText(i) for i in range(bar.count())] for bar in visible_bars())
+        return next(each for each in texts if "Slices" in each)
+
+    def visible_bars():
+        return [bar for bar in window_of(desk).findChildren(QTabBar) if bar.isVisible()]
+
+    desk.show_workspace("Failures")
+    before = tabs()
+    assert before[0] == "Failures"
+    desk.reveal("Scores")
+    rest(desk, wait_until)
+    desk.show_workspace("Inspect")
+    rest(desk, wait_until)
+    desk.show_workspace("Failures")
+    assert tabs() == before
+    assert is_in_sight(desk.docked()["Scores"])
+    desk.reset_workspace("Failures")
+    assert tabs() == before
+    assert is_in_sight(desk.docked()["Failures"])
 
 
 @pytest.mark.long

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
-from qtpy.QtCore import QCoreApplication, QEvent
+from qtpy.QtCore import QCoreApplication, QEvent, QPoint
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QMessageBox
+from qtpy.QtWidgets import QLabel, QMessageBox
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -144,6 +144,38 @@ def test_the_dock_stays_a_tab_and_the_window_as_high_as_it_was(pair):
         if workspace.name in ("Inspect", "Ambiguous"):  # the others lack their panels here
             assert desk.dock("Edits") in window.tabifiedDockWidgets(dock), workspace.name
             assert not is_in_sight(pair.dock.native), workspace.name
+
+
+@pytest.mark.parametrize(
+    "others_px",
+    [
+        pytest.param(0, id="alone", marks=pytest.mark.long),
+        pytest.param(350, id="beside another plugin"),
+    ],
+)
+def test_a_small_window_keeps_its_size_with_all_panels(pair, others_px):
+    main = pair.viewer.window._qt_window
+    others = QLabel("another plugin")
+    others.setMinimumHeight(others_px)
+    if others_px:
+        pair.viewer.window.add_dock_widget(others, name="other", area="right")
+    pair.viewer.window.resize(1270, 760)
+    QTest.qWait(20)
+    size = main.size()
+    with patch("napari_panoptic.viewer.desk.nuclei.PARTS", PARTS):
+        pair.open_dock()
+        QTest.qWait(20)
+        assert main.size() == size
+        pair.compare()
+    for workspace in ("Failures", "Cohort", "Inspect"):
+        pair.desk.show_workspace(workspace)
+        pair.wait(lambda: pair.desk.is_arranged)
+        assert main.size() == size, workspace
+        bottom = main.statusBar().mapTo(main, QPoint(0, 0)).y()
+        for title in pair.desk.docked():
+            dock = pair.desk.dock(title)
+            if is_in_sight(dock):
+                assert dock.geometry().bottom() < bottom, (workspace, title)
 
 
 # --- placement ---

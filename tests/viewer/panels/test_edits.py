@@ -1,8 +1,17 @@
 """The panel of edits by itself."""
 
+import math
+
+import numpy as np
+import pytest
+
+from napari_panoptic import evaluate_pair
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
+from napari_panoptic.viewer.panels.edits.texts import difference_rows, signed
+from napari_panoptic.viewer.panels.review.panel import difference_text
+from tests.support.small_pairs import all_found, four_fates
 
 ARROW_PX = 24
 
@@ -16,3 +25,38 @@ def test_the_sides_to_edit_show_the_name_of_a_team(qtbot):
         panel.show()
     side = panel.side
     assert side.width() >= side.fontMetrics().horizontalAdvance(side.currentText()) + ARROW_PX
+
+
+def test_ignored_objects_of_both_sides_are_counted_as_in_the_metrics():
+    rows = {
+        row[0].text: [cell.text for cell in row[1:]] for row in difference_rows(*[ignored()] * 2)
+    }
+    assert rows["ignored"] == ["3", "3", "0"]
+    assert rows["FP"] == ["1", "1", "0"]
+    rows = difference_rows(four_fates(), all_found())
+    assert next(row for row in rows if row[0].text == "ignored")[3].text == "−1"
+
+
+def ignored():
+    """Make a pair with one ignored object of the annotation, two of the team, and one FP."""
+    reference, prediction = np.zeros((2, 40, 40), np.int64)
+    reference[2:8, 2:8] = 1
+    prediction[12:18, 2:8], prediction[22:28, 2:8], prediction[2:8, 30:36] = 1, 2, 3
+    ambiguous = np.zeros((40, 40), bool)
+    ambiguous[:, :20] = True
+    return evaluate_pair(reference, prediction, ambiguous=ambiguous)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "text"),
+    [
+        (0.5, 0.4998, "0.000"),
+        (0.5, 0.5002, "0.000"),
+        (0.5, 0.4, "−0.100"),
+        (0.4, 0.5, "+0.100"),
+        (0.5, math.nan, "–"),
+    ],
+)
+def test_what_is_rounded_to_zero_has_no_sign(before, now, text):
+    assert signed("pq", before, now) == text
+    assert difference_text(before, now) == text

@@ -258,6 +258,42 @@ class TestVerdicts:
         press(panel.note, Qt.Key.Key_Return)
         assert [record.note for record in stored(desk)] == ["n 1 q? yes"]
 
+    @pytest.mark.parametrize("way", ["undo", "withdraw"])
+    def test_a_verdict_that_is_taken_back_leaves_its_tags_and_note(
+        self, desk, part, panel, canvas, way
+    ):
+        desk.raise_part(part)
+        press(canvas, Qt.Key.Key_N)
+        judged = desk.session.selection
+        QTest.keyClicks(panel.tags.line, "debris")
+        QTest.keyClicks(panel.note, "torn")
+        press(canvas, Qt.Key.Key_2, ALT)
+        if way == "undo":
+            press(canvas, Qt.Key.Key_5, ALT)
+        else:
+            desk.session.select(judged)
+            panel.withdrawal.click()
+        assert stored(desk) == []
+        assert desk.session.selection == judged
+        assert panel.details() == ("debris", "torn")
+        assert panel.has_draft
+        press(canvas, Qt.Key.Key_2, ALT)
+        (record,) = stored(desk)
+        assert (record.tag, record.note) == ("debris", "torn")
+
+    def test_undo_gives_the_words_of_the_earlier_verdict_back(self, desk, part, panel, canvas):
+        desk.raise_part(part)
+        press(canvas, Qt.Key.Key_N)
+        judged = desk.session.selection
+        for words in ("first", " and second"):
+            desk.session.select(judged)
+            QTest.keyClicks(panel.note, words)
+            press(canvas, Qt.Key.Key_2, ALT)
+        press(canvas, Qt.Key.Key_5, ALT)
+        assert panel.details() == ("", "first")
+        assert not panel.has_draft
+        assert [record.note for record in stored(desk)] == ["first"]
+
     def test_without_a_name_it_asks_for_one(self, desk, part, panel, canvas, told):
         part.reviewing.use(reviewer="")
         desk.session.select_row(Side.REFERENCE, 0)
@@ -804,6 +840,13 @@ class TestAdjudication:
         assert len(disagreed) == 2
         dialog.close()
         panel.end_adjudication.click()
+        path = tmp_path / "mine.csv"  # decisions are the adjudicator's own, also afterwards
+        with patch.object(QFileDialog, "getSaveFileName", return_value=(str(path), "")):
+            panel.csv_wanted.emit(False)
+        wait_until(lambda: not part.is_busy)
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [(row["reviewer"], row["role"]) for row in rows] == [("Hedy", "adjudicator")]
         assert desk.session.snapshot.region.name == FIRST
 
 

@@ -16,6 +16,7 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_length
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import (
+    check_background_is_last,
     labels_from_channels,
     labels_from_class_numbers,
 )
@@ -110,6 +111,7 @@ def load_pannuke(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) ->
     """Read a region of an array (n, y, x, C + 1): ids in a channel per class, then background."""
     path = files.all_paths[0]
     pixels = region_of(path, files.item, PANNUKE_WHAT, len(scheme.names) + 1)
+    check_background_is_last(pixels, path, request.region)
     numbers = _checked(pixels[..., :-1], path, request)
     findings: list[Finding] = []
     labels = labels_from_channels(numbers, path, scheme, findings, may_be_binary=False)

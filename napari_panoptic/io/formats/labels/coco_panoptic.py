@@ -23,6 +23,7 @@ from napari_panoptic.common.errors import CohortError, UnreadableFileError, Unwr
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list, shortened, visible
 from napari_panoptic.io.files.guard import check_file, check_length
+from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import labels_with_classes
@@ -212,7 +213,7 @@ def _read(path: Path) -> _Set:
 @lru_cache(maxsize=8)
 def _parsed(path: Path, mtime_ns: int, size: int) -> _Set:  # noqa: ARG001 - a file as it was then
     try:
-        table = orjson.loads(path.read_bytes())
+        table = parsed_json(path.read_bytes())
         categories = table["categories"]
         names = {int(c["id"]): str(c["name"]) for c in categories}
         stuff = frozenset(int(c["id"]) for c in categories if not c.get("isthing", 1))
@@ -254,7 +255,7 @@ def _segment(info: Mapping[str, Any]) -> _Segment:
 
 def _inside(file_name: Any) -> str:
     """Refuse names that lead out of the folder of the PNG files."""
-    name = PurePosixPath(str(file_name))
+    name = PurePosixPath(str(file_name).replace("\\", "/"))
     if name.is_absolute() or ".." in name.parts or not name.name or "\0" in str(name):
         raise ValueError(f"file_name is a name in the folder of the PNG files, found '{name}'")
     return str(name)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_file, check_pixels, check_segment
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.dicom_files import (
@@ -57,6 +58,8 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
             numbers, findings = _numbers(highdicom, dataset, path)
     except DECODING_ERRORS as error:
         raise undecodable(path, WHAT, error) from error
+    numbers, undescribed = _described(numbers, labels, path)
+    findings += undescribed
     instances, label_of = _instances(numbers, labels)
     index, ids = compact(instances)
     classes = ClassNumbers(path, scheme)
@@ -145,6 +148,25 @@ def _numbers(
     numbers = segments.get_total_pixel_matrix(**options, skip_overlap_checks=True)
     message = "segments share pixels, which belong to the segment with the highest number"
     return numbers, [Finding(FindingKind.OVERLAPPING, message, path=path)]
+
+
+def _described(
+    numbers: NDArray[np.integer[Any]], labels: dict[int, str], path: Path
+) -> tuple[NDArray[np.integer[Any]], list[Finding]]:
+    """Leave out pixels of numbers that no segment describes: such objects have no class."""
+    known = np.isin(numbers, [0, *labels])
+    if known.all():
+        return numbers, []
+    ids = tuple(np.unique(numbers[~known]).tolist())
+    finding = Finding(
+        FindingKind.UNKNOWN_CLASS,
+        f"{len(ids)} number(s) of the label map are described by no segment and have no class; "
+        f"their pixels were left out: {english_list(ids)}. Describe them in SegmentSequence",
+        path=path,
+        count=len(ids),
+        object_ids=ids,
+    )
+    return np.where(known, numbers, 0), [finding]
 
 
 def _instances(

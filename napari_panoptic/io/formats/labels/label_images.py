@@ -43,6 +43,8 @@ SIDECAR_SUFFIXES = (".csv", ".json")
 
 MOST_CLASS_NUMBERS = 100
 """A channel with more different numbers than this holds no class numbers."""
+_MOST_DIFFERING = 0.01
+"""Of the pixels of a background, in which it may overlap objects or lack a pixel."""
 AMBIGUOUS_SUFFIX = "_ambiguous.tif"
 """Ending of the mask of the ambiguous area beside a label image of the same stem."""
 
@@ -192,6 +194,7 @@ def _read_single(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) ->
             return labels_from_class_numbers(numbers, path, scheme, findings), None, findings
         if channels in (len(scheme.names), len(scheme.names) + 1):
             if channels > len(scheme.names):
+                check_background_is_last(numbers, path, request.region)
                 _check_background(numbers, path, request.region)
             return labels_from_channels(numbers, path, scheme, findings), None, findings
     n = len(scheme.names)
@@ -212,6 +215,31 @@ def _oriented(pixels: NDArray[Any], shape: tuple[int, int] | None, classes: int)
     if first or (pixels.shape[2] not in allowed and pixels.shape[0] in allowed):
         return np.moveaxis(pixels, 0, -1)
     return pixels
+
+
+def check_background_is_last(numbers: NDArray[Any], path: Path, region: str | None = None) -> None:
+    """Check that the first of the channels (y, x, C) holds objects rather than the background.
+
+    Raises
+    ------
+    UnreadableFileError
+        If it holds one number, in just the pixels where no other channel has one, and more of
+        them than the last. A single object has fewer pixels than the background around it.
+    """
+    first, filled = numbers[..., 0], numbers > 0
+    is_free = ~filled[..., 1:].any(axis=2)
+    differing = np.count_nonzero(filled[..., 0] != is_free)
+    n_first, n_last = (int(np.count_nonzero(filled[..., channel])) for channel in (0, -1))
+    is_one_number = n_first > 0 and np.ptp(first[filled[..., 0]]) == 0
+    if n_first > n_last and is_one_number and differing <= _MOST_DIFFERING * is_free.size:
+        raise UnreadableFileError(
+            f"expected the ids of the first class in the first channel and the background in the "
+            f"last, found one number in {n_first / is_free.size:.0%} of the first channel, just "
+            f"where no other has an object: it looks like the background. Move it to the end "
+            f"(numpy.roll(array, -1, axis=-1))",
+            path=path,
+            region=region,
+        )
 
 
 def _check_background(numbers: NDArray[np.integer], path: Path, region: str | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -49,15 +49,18 @@ class BoxFile:
         Images without an annotation of any category.
     findings
         What was not used, and doubts.
+    sizes
+        Height and width of images in px, as far as stated, by name, casefolded.
     """
 
     names: tuple[str, ...]
     points: Mapping[str, Points]
     empty: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
-    def of(self, name: str, path: Path) -> Points:
-        """Return the points of an image, or of the only one, whatever its name.
+    def of(self, name: str, path: Path) -> tuple[Points, tuple[int, int] | None]:
+        """Return the points and the stated size of an image, or of the only one.
 
         Raises
         ------
@@ -70,7 +73,7 @@ class BoxFile:
             (key,) = known
         if key not in known:
             raise coco_refused(path, WHAT, f"no image '{name}' among its {len(known)}")
-        return self.points.get(key, Points.none())
+        return self.points.get(key, Points.none()), self.sizes.get(key)
 
 
 def unannotated(path: Path, category: str | None) -> Iterator[Finding]:
@@ -124,7 +127,8 @@ def _understood(path: Path, category: str | None, mtime_ns: int, size: int) -> B
     }
     empty = tuple(name for key, name in stems.items() if key not in content.objects)
     findings = (*doubt, *_unused(content, wanted, path))
-    return BoxFile(tuple(stems.values()), points, empty, findings)
+    sizes = {stems[key].casefold(): size for key, size in content.sizes.items()}
+    return BoxFile(tuple(stems.values()), points, empty, findings, sizes)
 
 
 def _category(content: CocoContent, name: str | None, path: Path) -> int:

@@ -102,8 +102,9 @@ def read_points(
             points, unused = read_point_list(path, mpp_xy, category)
             findings = unused + _beyond(points, shape, path)
             return ReadPoints(points, _located(findings, path, region, team))
-        points = boxes.read_boxes(path, category).of(name, path)
-        return ReadPoints(points, _located(_beyond(points, shape, path), path, region, team))
+        points, stated = boxes.read_boxes(path, category).of(name, path)
+        findings = _other_size(points, stated, shape) + _beyond(points, shape, path)
+        return ReadPoints(points, _located(findings, path, region, team))
     rows: list[tuple[int, float, float, float]] = []
     wrong: list[tuple[int, str]] = []
     for number, line in enumerate(_text(path).split("\n"), start=1):
@@ -235,6 +236,19 @@ def _beyond(points: Points, shape: tuple[int, int] | None, path: Path) -> _Told:
     size = "have negative coordinates" if shape is None else f"lie outside {size_text(shape)}"
     message = f"{len(beyond)} point(s) of {path.name}, the first {first} {beyond[0]}, {size}; "
     return [(FindingKind.OUTSIDE_IMAGE, message + "counted like any other", beyond)]
+
+
+def _other_size(
+    points: Points, stated: tuple[int, int] | None, shape: tuple[int, int] | None
+) -> _Told:
+    if stated is None or shape is None or stated == shape or not len(points.ids):
+        return []
+    message = (
+        f"the file states an image of {size_text(stated)}, and the image has {size_text(shape)}: "
+        f"its boxes may be in px of another resolution. They were read as px of the image; export "
+        f"them so"
+    )
+    return [(FindingKind.CONVENTION, message, tuple(points.ids.tolist()))]
 
 
 def _located(told: _Told, path: Path, region: str | None, team: str | None) -> tuple[Finding, ...]:

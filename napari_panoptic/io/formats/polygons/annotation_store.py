@@ -18,13 +18,14 @@ from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileErr
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.guard import check_file
+from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import Collector, Known
 from napari_panoptic.io.formats.polygons.geojson_writer import GeoObject, objects_and_areas
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PolygonFile, opened
 from napari_panoptic.io.formats.polygons.trace import Part, as_contours
-from napari_panoptic.io.formats.scores import ScoreNames
+from napari_panoptic.io.formats.scores import ScoreNames, score_or_none
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules
 
 WHAT = "a TIAToolbox annotation store (SQLite with a table 'annotations')"
@@ -244,7 +245,7 @@ class _Rows:
             self._is_whole &= bool((ring == np.rint(ring)).all())
         # Pixel 0 has its centre at 0 in the file, and at 0.5 in `Polygons`.
         shifted = [ring + 0.5 for ring in rings]
-        self._objects.add(shifted, known, is_hole=is_hole, score=score)
+        self._objects.add(shifted, known, is_hole=is_hole, score=score_or_none(score))
 
     def finished(self) -> PolygonFile:
         """Return everything, with the findings."""
@@ -294,7 +295,7 @@ def _table(properties: Any) -> dict[str, Any]:
         return {}
     if not isinstance(properties, str) or len(properties) > LARGEST_PROPERTIES:
         raise ValueError("the properties are not text, or too long")
-    table = orjson.loads(properties)
+    table = parsed_json(properties.encode())
     if not isinstance(table, dict):
         raise TypeError("the properties are not a table")
     return table

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.files.xml_files import xml_root
-from napari_panoptic.io.formats.polygons.polygon_format import Outline
+from napari_panoptic.io.formats.polygons.polygon_format import LeftOut, Outline
 
 WHAT = "an ASAP XML annotation"
 ROOT = "ASAP_Annotations"
@@ -22,7 +22,7 @@ NO_GROUP = "None"
 
 
 def read_objects(path: Path) -> Iterator[Outline]:
-    """Yield the outlines of a file; points and measurements are passed over.
+    """Yield the outlines of a file; points and measurements are left out, and listed.
 
     The class is the group, or, without a group, none. Ids are running numbers.
     """
@@ -31,7 +31,8 @@ def read_objects(path: Path) -> Iterator[Outline]:
     if root.tag != ROOT:
         raise ValueError(f"its root element is <{str(root.tag)[:60]}>, not <{ROOT}>")
     for annotation in root.iterfind("Annotations/Annotation"):
-        if annotation.get("Type") not in OUTLINES:
+        if (kind := annotation.get("Type")) not in OUTLINES:
+            yield [], LeftOut(f"annotation(s) without an area ({str(kind)[:40]})"), None
             continue
         points = [
             (int(at.get("Order", place)), float(at.attrib["X"]), float(at.attrib["Y"]))

@@ -7,13 +7,11 @@ resolution. Its ``cells.geojson`` is read as GeoJSON.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
-import orjson
-
 from napari_panoptic.io.files.guard import check_length
+from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
 
 WHAT = "CellViT's cells.json"
@@ -25,7 +23,7 @@ def read_objects(path: Path) -> Iterator[Outline]:
     The class is the name that ``type_map`` has for the type; without it the number.
     """
     check_length(path, WHAT)
-    table = orjson.loads(path.read_bytes())
+    table = parsed_json(path.read_bytes())
     names = {str(key): str(name) for key, name in (table.get("type_map") or {}).items()}
     for cell in table["cells"]:
         if "contour" not in cell:
@@ -33,10 +31,4 @@ def read_objects(path: Path) -> Iterator[Outline]:
                 "its cells have no contour, as in cell_detection.json; use cells.json, which has"
             )
         kind = cell.get("type")
-        score = cell.get("type_prob")
-        yield (
-            [cell["contour"]],
-            names.get(str(kind), kind),
-            None,
-            math.nan if score is None else float(score),
-        )
+        yield [cell["contour"]], names.get(str(kind), kind), None, cell.get("type_prob")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,26 @@ import orjson
 from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.progress import CountReport, unreported
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import largest_px
 from napari_panoptic.io.files.replacing import replaced_when_complete
-from napari_panoptic.io.formats.coco_files import read_coco
+from napari_panoptic.io.formats.coco_files import CocoContent, coco_refused, read_coco
 from napari_panoptic.io.formats.format import Item, Objects
-from napari_panoptic.io.formats.polygons.polygon_format import EXCLUDED, Outline
-from napari_panoptic.io.formats.polygons.trace import connected_areas, pixel_outlines
-from napari_panoptic.nuclei.values.cohort import ClassScheme
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.io.formats.polygons.model import PolygonFile
+from napari_panoptic.io.formats.polygons.outline_rules import lie_between
+from napari_panoptic.io.formats.polygons.polygon_format import EXCLUDED, Outline, collected
+from napari_panoptic.io.formats.polygons.trace import border_rings, connected_areas, pixel_outlines
+from napari_panoptic.nuclei.values.cohort import (
+    UNSTATED,
+    ClassScheme,
+    Crowds,
+    OutlineRules,
+    Vertices,
+)
+from napari_panoptic.nuclei.values.labels import LabelImage, size_text
 
+TITLE = "COCO instances"
 WHAT = "COCO instances (images, annotations with a segmentation, categories), or a list of results"
 FILE_NAME = "instances.json"
 OBJECT_ID = "object_id"
@@ -51,39 +63,96 @@ def instance_items(path: Path) -> Iterator[Item]:
         yield Item(stem, key, is_only=len(stems) == 1)
 
 
-def read_objects(path: Path, item: str | None) -> Iterator[Outline]:
-    """Yield the objects of one region.
+def read_instances(
+    path: Path,
+    scheme: ClassScheme,
+    *,
+    progress: CountReport = unreported,
+    rules: OutlineRules = UNSTATED,
+    item: str | None = None,
+) -> PolygonFile:
+    """Read the objects of one region.
 
     The class is the name of the category; in results, and for categories that are not described,
-    its number. Crowds are areas in which single objects are not annotated: they are excluded.
-    Polygons of one annotation are parts of one object. Run lengths give their pixels. Annotations
-    without a segmentation, such as mere boxes, refuse the file.
+    its number. Crowds are areas in which single objects are not annotated: they are excluded,
+    unless ``rules`` call them objects. Polygons of one annotation are parts of one object. Run
+    lengths give their pixels. A file of annotations without any segmentation, such as mere boxes,
+    is refused.
+
+    Parameters, returned value and errors are those of
+    `napari_panoptic.io.formats.format.ReadOutlines`, and:
 
     Parameters
     ----------
-    path
-        The file.
+    rules
+        What vertices run through, and what crowds are.
     item
         The id of the image; None if there is only one.
     """
+    file = collected(path, scheme, TITLE, _objects(path, item, rules), progress)
     content = read_coco(path, WHAT)
+    key = _image(content, item)
+    areas = {number for number, name in content.categories.items() if _is_area(name, scheme)}
+    crowds = sum(
+        bool(entry.get("iscrowd")) and int(entry["category_id"]) not in areas
+        for entry in content.objects.get(key, ())
+    )
+    return replace(
+        file,
+        shape=_stated_size(content, key, path),
+        crowds=0 if rules.crowds is Crowds.OBJECTS else crowds,
+    )
+
+
+def _is_area(category: str, scheme: ClassScheme) -> bool:
+    return scheme.ambiguous is not None and scheme.canonical(category) == scheme.ambiguous
+
+
+def _image(content: CocoContent, item: str | None) -> str:
+    """Return the id of the image of a region."""
     if item is None:
         if len(content.images) != 1:
             raise ValueError(f"expected one image, found {len(content.images)}")
         item = next(iter(content.images))
     if item not in content.images:
         raise ValueError(f"there is no image {item} any more; open the cohort again")
+    return item
+
+
+def _stated_size(content: CocoContent, key: str, path: Path) -> tuple[int, int] | None:
+    """Return height and width of an image by its entry, or else by its run lengths."""
+    sizes = {
+        (int(runs["size"][0]), int(runs["size"][1]))
+        for entry in content.objects.get(key, ())
+        if isinstance(runs := entry.get("segmentation"), dict)
+    }
+    stated = content.sizes.get(key)
+    if len(sizes | {stated} - {None}) > 1:
+        own = "one image" if stated is None else f"an image of {size_text(stated)}"
+        texts = english_list([size_text(size) for size in sorted(sizes)])
+        raise coco_refused(path, WHAT, f"run lengths of {texts} in {own}")
+    return stated or next(iter(sizes), None)
+
+
+def _objects(path: Path, item: str | None, rules: OutlineRules) -> Iterator[Outline]:
+    content = read_coco(path, WHAT)
+    key = _image(content, item)
+    entries = content.objects.get(key, ())
     room = _Room()
-    for entry in content.objects.get(item, ()):
+    shift = _shift_of_runs(entries) if rules.vertices is Vertices.PIXEL_CENTRES else 0.0
+    has_outlines = any(e.get("segmentation") for own in content.objects.values() for e in own)
+    for entry in entries:
         category = int(entry["category_id"])
-        value = EXCLUDED if entry.get("iscrowd") else content.categories.get(category, category)
+        is_excluded = entry.get("iscrowd") and rules.crowds is not Crowds.OBJECTS
+        value = EXCLUDED if is_excluded else content.categories.get(category, category)
         id_ = entry.get(OBJECT_ID, entry.get("id"))
-        score = entry.get("score")
+        segmentation = entry.get("segmentation")
         yield (
-            _rings(entry.get("segmentation"), room),
+            # Among others one without a segmentation is an object without a pixel.
+            _rings(segmentation, room, shift) if segmentation or not has_outlines else [],
             value,
             id_ if type(id_) is int and 0 < id_ < 2**62 else None,
-            math.nan if score is None else float(score),
+            entry.get("score"),
         )
 
 
@@ -99,10 +168,18 @@ class _Room:
             raise ValueError("its run lengths are larger than images may be (--max-pixels)")
 
 
-def _rings(segmentation: Any, room: _Room) -> list[NDArray[np.float64]]:
-    """Return the rings of polygons or run lengths, along the edges of pixels."""
+def _shift_of_runs(entries: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return how the outlines of run lengths keep their pixels beside polygons through centres."""
+    found = [entry.get("segmentation") for entry in entries]
+    polygons = [np.array(ring, np.float64) for own in found if type(own) is list for ring in own]
+    xy = np.concatenate([np.zeros(0), *polygons])
+    return -0.5 if lie_between(xy.reshape(-1, 2)) else None
+
+
+def _rings(segmentation: Any, room: _Room, shift: float | None) -> list[NDArray[np.float64]]:
+    """Return the rings of polygons or of run lengths; for ``shift`` see `_rings_of_runs`."""
     if isinstance(segmentation, dict):
-        return _rings_of_runs(segmentation, room)
+        return _rings_of_runs(segmentation, room, shift)
     if not isinstance(segmentation, list) or not segmentation:
         raise ValueError(
             "an annotation has no segmentation; a box alone outlines no nucleus (boxes around "
@@ -117,7 +194,10 @@ def _rings(segmentation: Any, room: _Room) -> list[NDArray[np.float64]]:
     return rings
 
 
-def _rings_of_runs(runs: Mapping[str, Any], room: _Room) -> list[NDArray[np.float64]]:
+def _rings_of_runs(
+    runs: Mapping[str, Any], room: _Room, shift: float | None
+) -> list[NDArray[np.float64]]:
+    """Return rings along the edges of pixels, moved by ``shift``; None: through border pixels."""
     height, width = (int(length) for length in runs["size"])
     if height < 1 or width < 1:
         raise ValueError("run lengths need a size [height, width]")
@@ -147,9 +227,10 @@ def _rings_of_runs(runs: Mapping[str, Any], room: _Room) -> list[NDArray[np.floa
         flat = mask.reshape(-1)
         for start, end in zip(first.tolist(), last.tolist(), strict=True):
             flat[start - left * height : end - left * height] = 1
-    outlines = pixel_outlines(np.ascontiguousarray(mask.T), 1)
-    corner = np.array([left, top], np.float64)
-    return [ring.astype(np.float64) + corner for ring in outlines.rings_of(0)]
+    image = np.ascontiguousarray(mask.T)
+    rings = border_rings(image, 1)[0] if shift is None else pixel_outlines(image, 1).rings_of(0)
+    corner = np.array([left, top], np.float64) + (shift or 0.0)
+    return [ring.astype(np.float64) + corner for ring in rings]
 
 
 def unpacked(text: str) -> IntArray:

@@ -7,6 +7,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from napari_panoptic.io.formats.polygons.model import (
     class_number,
     starts_of,
 )
+from napari_panoptic.io.formats.scores import score_value
 from napari_panoptic.kernels.fill import CROSSING, DEGENERATE, odd_shapes
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import Scores
@@ -31,6 +33,7 @@ BATCH = 1000
 UNREADABLE_VERTICES = (
     "polygon(s) with vertices without a readable X and Y, drawn without these vertices"
 )
+_NO_SCORE = "object(s) whose score is no finite number, read without it"
 BETWEEN_PIXELS = "contour(s) with vertices between pixels, which were rounded to whole ones"
 _ODD_SHAPES = {
     DEGENERATE: (
@@ -112,7 +115,7 @@ class Collector:
         *,
         is_hole: Iterable[bool] = (),
         id_: int = 0,
-        score: float = math.nan,
+        score: Any = None,
     ) -> int:
         """Add an object, and return its running number.
 
@@ -128,7 +131,7 @@ class Collector:
         id_
             Its id in the file, if it has one.
         score
-            Its probability.
+            Its probability, a number; None if the file gives none. Anything else is reported.
         """
         self._rings += rings
         self._ring_sizes.extend(map(len, rings))
@@ -136,7 +139,10 @@ class Collector:
         self._object_sizes.append(len(rings))
         self._class_index.append(known[0])
         self._ids.append(id_)
-        self._scores.append(score)
+        number = score_value(score)
+        self._scores.append(number)
+        if score is not None and math.isnan(number):
+            self.note(FindingKind.FALLBACK, _NO_SCORE, len(self))
         if known[0] == UNKNOWN:
             self._unknown[known[1]].append(len(self))
         if len(self) - self._flushed >= BATCH:

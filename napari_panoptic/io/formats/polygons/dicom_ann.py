@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.io.formats.dicom_files import ANNOTATIONS, decoding_dicom, read_dicom
-from napari_panoptic.io.formats.polygons.polygon_format import Outline
+from napari_panoptic.io.formats.polygons.polygon_format import LeftOut, Outline
 from napari_panoptic.io.formats.polygons.shapes import ellipse
+from napari_panoptic.io.formats.scores import score_or_none
 
 WHAT = "DICOM Microscopy Bulk Simple Annotations"
 _OUTLINES = ("POLYGON", "RECTANGLE", "ELLIPSE")
@@ -25,7 +26,7 @@ _SCORES = ("probability", "confidence", "score")
 
 
 def read_objects(path: Path) -> Iterator[Outline]:
-    """Yield the outlines of a file; groups of points and lines are passed over.
+    """Yield the outlines of a file; groups of points and lines are left out, and listed.
 
     The class is the label of the group. Ids are running numbers. A measurement called probability,
     confidence or score is the score.
@@ -34,13 +35,20 @@ def read_objects(path: Path) -> Iterator[Outline]:
     with decoding_dicom(path):
         groups = _groups(dataset)
     for group in groups:
+        if group.GraphicType not in _OUTLINES:
+            yield (
+                [],
+                LeftOut(f"group(s) of annotations without an area ({group.GraphicType})"),
+                None,
+            )
+            continue
         with decoding_dicom(path):
             outlines = _outlines(group)
         yield from outlines
 
 
 def _groups(dataset: Any) -> list[Any]:
-    """Return the groups with outlines."""
+    """Return the groups, of which one has outlines."""
     if (kind := dataset.get("AnnotationCoordinateType")) != "2D":
         raise ValueError(f"its coordinates are of the type {kind}, in mm; export them in px (2D)")
     if dataset.get("PixelOriginInterpretation", "VOLUME") != "VOLUME":
@@ -51,7 +59,7 @@ def _groups(dataset: Any) -> list[Any]:
         raise ValueError(f"graphics of the type {sorted(unknown)[0][:40]}")
     if kinds and not kinds.intersection(_OUTLINES):
         raise ValueError("it has points or lines only, which outline no nucleus")
-    return [group for group in groups if group.GraphicType in _OUTLINES]
+    return list(groups)
 
 
 def _outlines(group: Any) -> list[Outline]:
@@ -60,7 +68,8 @@ def _outlines(group: Any) -> list[Outline]:
         raise ValueError(f"{len(rings)} annotations in a group that states {stated}")
     scores = _scores(group, len(rings))
     return [
-        ([ring], label, None, score) for ring, score in zip(rings, scores.tolist(), strict=True)
+        ([ring], label, None, score_or_none(score))
+        for ring, score in zip(rings, scores.tolist(), strict=True)
     ]
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from napari_panoptic.io.files.guard import check_length
-from napari_panoptic.io.formats.polygons.polygon_format import Outline
+from napari_panoptic.io.files.json_files import parsed_json
+from napari_panoptic.io.formats.polygons.polygon_format import LeftOut, Outline
 from napari_panoptic.io.formats.polygons.shapes import ellipse, rectangle
 
 WHAT = "annotations of the Digital Slide Archive"
@@ -25,18 +25,27 @@ WHAT = "annotations of the Digital Slide Archive"
 def read_objects(path: Path) -> Iterator[Outline]:
     """Yield the closed outlines of a file: polylines, rectangles, ellipses and circles.
 
-    Points, arrows, open lines, grids, heat maps and images are passed over. The class is the group
-    of an element, else its label, else the name of its annotation. Ids are running numbers.
+    Points, arrows, open lines, grids, heat maps and images are left out, and listed. The class is
+    the group of an element, else its label, else the name of its annotation. Ids are running
+    numbers.
     """
     check_length(path, WHAT)
-    table = orjson.loads(path.read_bytes())
+    table = parsed_json(path.read_bytes())
+    planes: set[float] = set()
     for outer in table if isinstance(table, list) else [table]:
         annotation = outer.get("annotation", outer)
         for element in annotation["elements"]:
-            rings = _rings(element)
-            if rings:
+            if rings := _rings(element):
+                planes |= _planes(element)
+                if len(planes) > 1:
+                    raise ValueError("its elements lie on several planes (z); keep those of one")
                 label = (element.get("label") or {}).get("value")
                 yield rings, element.get("group") or label or annotation.get("name"), None
+            else:
+                kind = str(element["type"])[:40]
+                is_line = kind == "polyline"
+                what = "line(s) that are not closed" if is_line else "element(s) without an area"
+                yield [], LeftOut(what if is_line else f"{what} ({kind})"), None
 
 
 def _rings(element: dict[str, Any]) -> list[NDArray[np.float64]]:
@@ -54,8 +63,14 @@ def _rings(element: dict[str, Any]) -> list[NDArray[np.float64]]:
     return []
 
 
+def _planes(element: dict[str, Any]) -> set[float]:
+    """Return the z of the points of an element."""
+    points = [*(element.get("points") or ()), element.get("center") or ()]
+    return {float(point[2]) for point in points if len(point) > 2}
+
+
 def _points(points: Any) -> NDArray[np.float64]:
-    array = np.array(points, np.float64)
+    array = np.array(points or np.zeros((0, 3)), np.float64)
     if array.ndim != 2 or array.shape[1] not in (2, 3):
         raise ValueError("points are lists [x, y, z]")
     return array[:, :2]

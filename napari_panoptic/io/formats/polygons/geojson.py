@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import gzip
-import json
 import math
 import zipfile
 import zlib
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
-import orjson
+import shapely
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.guard import check_file
-from napari_panoptic.io.formats.polygons.collect import UNREADABLE_VERTICES, Collector, Known
-from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PolygonFile
-from napari_panoptic.io.formats.scores import ScoreNames
+from napari_panoptic.io.files.json_files import BYTE_ORDER_MARK, parsed_json
+from napari_panoptic.io.formats.polygons.collect import (
+    UNREADABLE_VERTICES,
+    Collector,
+    Known,
+    object_findings,
+)
+from napari_panoptic.io.formats.polygons.model import (
+    AMBIGUOUS,
+    LARGEST_COORDINATE,
+    PolygonFile,
+    Polygons,
+)
+from napari_panoptic.io.formats.scores import ScoreNames, score_or_none
+from napari_panoptic.kernels.fill import bounds
 from napari_panoptic.kernels.geojson import ARMED, DEPTH, LIST_DEPTH, RING, split_features
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, Multipolygons, OutlineRules
 
@@ -48,9 +60,11 @@ _OUTLINES_NO_OBJECT = "tile(s) or cores of a tissue array, which outline no obje
 _OUTLINES_OF_AREAS = (
     "annotation(s) without a class beside detections, taken for outlines of areas and left out"
 )
+_OUTLINES_OF_DETECTIONS = (
+    "annotation(s) with a class that contain detections, taken for outlines of areas and left out; "
+    "if they are nuclei, export them without the detections"
+)
 _NUCLEUS_TAKEN = "cell(s) with a nucleus, of which the nucleus was taken"
-
-_BOM = b"\xef\xbb\xbf"
 
 
 def read_geojson(
@@ -136,9 +150,10 @@ class _Features:
         self._splits = rules.multipolygons is Multipolygons.SPLIT
         self._scores = ScoreNames(rules.score)
         self._objects = Collector(path, scheme)
-        self._has_detections = False
+        self._detections, self._annotations = array("q"), array("q")
         self._unnamed_annotations: list[int] = []
         self._other_geometry: dict[int, str] = {}
+        self._planes: set[tuple[Any, Any]] = set()
 
     def add(self, batch: _Batch) -> None:
         """Add the features of a batch."""
@@ -157,12 +172,28 @@ class _Features:
 
     def finished(self) -> PolygonFile:
         """Return everything, with the findings."""
+        if len(self._planes) > 1:
+            raise UnreadableFileError(
+                f"expected {WHAT}, of one plane, but its objects lie on {len(self._planes)} planes "
+                f"(z or t) of a stack, and a region is one: export those of one plane",
+                path=self._path,
+            )
         types = ", ".join(list(dict.fromkeys(self._other_geometry.values()))[:5])[:200]
         for number in self._other_geometry:
             self._objects.leave_out(FindingKind.UNREADABLE, _OTHER_GEOMETRY.format(types), number)
-        for number in self._unnamed_annotations if self._has_detections else ():
+        for number in self._unnamed_annotations if self._detections else ():
             self._objects.leave_out(FindingKind.FALLBACK, _OUTLINES_OF_AREAS, number)
-        return self._objects.finished(findings=self._scores.findings(self._path))
+        file = self._objects.finished(findings=self._scores.findings(self._path))
+        if not self._detections or not self._annotations:
+            return file
+        polygons = file.polygons
+        is_area = np.isin(polygons.ids, self._annotations)
+        is_area &= _contain(polygons, is_area, np.isin(polygons.ids, self._detections))
+        found = object_findings(
+            FindingKind.FALLBACK, polygons.ids[is_area], _OUTLINES_OF_DETECTIONS, self._path
+        )
+        findings = (*file.findings, *found)
+        return replace(file, polygons=polygons.of_rows(~is_area), findings=findings)
 
     def _feature(self, feature: Any, batch: _Batch) -> None:
         """Add a feature."""
@@ -178,7 +209,7 @@ class _Features:
         if nucleus is None:  # where QuPath's library for Python has it
             nucleus = (properties.get("extra_geometries") or {}).get("nucleus")
         geometry = feature.get("geometry") if nucleus is None else nucleus
-        if geometry is None:
+        if geometry is None or geometry.get("coordinates", ()) is None:
             self._objects.leave_out(FindingKind.UNREADABLE, _NO_GEOMETRY, self._objects.skip())
             return
         if geometry["type"] == "Polygon":
@@ -199,16 +230,21 @@ class _Features:
                 rings.append(points)
                 is_hole.append(place > 0)
                 unreadable += missing
+        plane = geometry.get("plane") or {}
+        self._planes.add((plane.get("t") or 0, plane.get("z") or 0))
         known = self._class_of(properties)
         score = self._scores.of(properties.get("measurements"), properties)
-        number = self._objects.add(rings, known, is_hole=is_hole, score=score)
+        number = self._objects.add(rings, known, is_hole=is_hole, score=score_or_none(score))
         if unreadable:
             self._objects.note(FindingKind.UNREADABLE, UNREADABLE_VERTICES, number)
         if nucleus is not None:
             self._objects.note(FindingKind.FALLBACK, _NUCLEUS_TAKEN, number)
-        self._has_detections |= kind in DETECTIONS
-        if known[1] is None and kind in ANNOTATIONS:
+        if kind in DETECTIONS:
+            self._detections.append(number)
+        elif kind in ANNOTATIONS and known[1] is None:
             self._unnamed_annotations.append(number)
+        elif kind in ANNOTATIONS and known[0] > AMBIGUOUS:
+            self._annotations.append(number)
 
     def _class_of(self, properties: dict[str, Any]) -> Known:
         """Return the class of a feature."""
@@ -225,6 +261,31 @@ class _Features:
             value = kind if type(kind) is str else None
         names = _class_names(value)
         return self._objects.named(names) if names else self._objects.numbers.of(None)
+
+
+def _contain(
+    polygons: Polygons, outer: NDArray[np.bool_], inner: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return bool (n,): which of the outer objects contain an inner one of at most half their box.
+
+    The centre of the box counts. One of nearly the same size is the same nucleus outlined twice.
+    """
+    boxes = bounds(polygons.flat)
+    inside, size = boxes[inner], (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+    inside = inside[np.argsort(inside[:, 1] + inside[:, 3])]
+    y, x = ((inside[:, :2] + inside[:, 2:]) / 2).T
+    areas = (inside[:, 2:] - inside[:, :2]).prod(axis=1)
+    found = np.zeros(len(polygons), np.bool_)
+    for row in np.flatnonzero(outer).tolist():
+        y0, x0, y1, x1 = boxes[row].tolist()
+        near = slice(*np.searchsorted(x, (x0, x1)).tolist())
+        fits = (y[near] >= y0) & (y[near] <= y1) & (2 * areas[near] <= size[row])
+        for ring in range(*polygons.object_starts[row : row + 2].tolist()) if fits.any() else ():
+            line = polygons.vertices_xy[polygons.ring_starts[ring] : polygons.ring_starts[ring + 1]]
+            if len(line) > 2 and not polygons.is_hole[ring]:
+                shape = shapely.Polygon(line)
+                found[row] |= shapely.contains_xy(shape, x[near][fits], y[near][fits]).any()
+    return found
 
 
 def _class_names(classification: Any) -> tuple[str, ...]:
@@ -377,7 +438,7 @@ class _Splitter:
         return bool(block)
 
     def _begin(self, block: bytes) -> bytes:
-        block = block.removeprefix(_BOM).lstrip(b" \t\r\n")
+        block = block.removeprefix(BYTE_ORDER_MARK).lstrip(b" \t\r\n")
         if block and block[:1] not in (b"{", b"["):
             raise self._error("it begins otherwise (or is not in UTF-8)")
         is_list = block[:1] == b"["
@@ -443,14 +504,8 @@ class _Splitter:
 
     def _loaded(self, text: bytes) -> Any:
         try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError as error:
-            # QuPath writes measurements that are no numbers as NaN, which is no JSON.
-            if b"NaN" not in text and b"Infinity" not in text:
-                raise self._error(f"it is damaged ({error.msg})") from error
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
+            return parsed_json(text)
+        except ValueError as error:
             raise self._error(f"it is damaged ({error})") from error
 
     def _error(self, found: str) -> UnreadableFileError:

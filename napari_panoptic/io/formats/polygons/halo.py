@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.files.xml_files import Element, xml_root
-from napari_panoptic.io.formats.polygons.polygon_format import Outline
+from napari_panoptic.io.formats.polygons.polygon_format import LeftOut, Outline
 from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
 
 WHAT = "a HALO annotation"
@@ -24,10 +24,10 @@ _MOST_TESTS = 10**8
 
 
 def read_objects(path: Path) -> Iterator[Outline]:
-    """Yield the outlines of a file; rulers, pins and texts are passed over.
+    """Yield the outlines of a file; rulers, pins and texts are left out, and listed.
 
     The class is the name of the layer. A negative region is a hole in the last region of its
-    layer that contains its first vertex; outside of all, it has no effect. Rectangles and
+    layer that contains its first vertex; outside of all, it is left out. Rectangles and
     ellipses are given by two corners of their boxes. Ids are running numbers.
     """
     check_length(path, WHAT)
@@ -38,22 +38,25 @@ def read_objects(path: Path) -> Iterator[Outline]:
         regions: list[list[NDArray[np.float64]]] = []
         holes: list[NDArray[np.float64]] = []
         for region in layer.iterfind("Regions/Region"):
-            if region.get("Type") not in (_POLYGON, _RECTANGLE, _ELLIPSE):
-                continue
-            if region.get("NegativeROA") == "1":
+            if (kind := region.get("Type")) not in (_POLYGON, _RECTANGLE, _ELLIPSE):
+                yield [], LeftOut(f"region(s) without an area ({str(kind)[:40]})"), None
+            elif region.get("NegativeROA") == "1":
                 holes.append(_ring(region))
             else:
                 regions.append([_ring(region)])
-        _add_holes(regions, holes)
+        for _ in range(_add_holes(regions, holes)):
+            yield [], LeftOut("negative region(s) outside of all regions of their layer"), None
         for rings in regions:
             yield rings, layer.get("Name"), None
 
 
-def _add_holes(regions: list[list[NDArray[np.float64]]], holes: list[NDArray[np.float64]]) -> None:
+def _add_holes(regions: list[list[NDArray[np.float64]]], holes: list[NDArray[np.float64]]) -> int:
+    """Add holes to the regions that contain them; return how many are in none."""
     if len(regions) * len(holes) > _MOST_TESTS:
         raise ValueError(f"a layer has {len(regions)} regions and {len(holes)} negative ones")
     if not regions:
-        return
+        return len(holes)
+    outside = 0
     boxes = np.array(
         [
             (*rings[0].min(axis=0), *rings[0].max(axis=0)) if len(rings[0]) else (0.0,) * 4
@@ -62,6 +65,7 @@ def _add_holes(regions: list[list[NDArray[np.float64]]], holes: list[NDArray[np.
     )
     for hole in holes:
         if not len(hole):
+            outside += 1
             continue
         x, y = hole[0]
         near = (boxes[:, 0] <= x) & (boxes[:, 1] <= y) & (x <= boxes[:, 2]) & (y <= boxes[:, 3])
@@ -69,6 +73,9 @@ def _add_holes(regions: list[list[NDArray[np.float64]]], holes: list[NDArray[np.
             if contains(regions[place][0], (float(x), float(y))):
                 regions[place].append(hole)
                 break
+        else:
+            outside += 1
+    return outside
 
 
 def _ring(region: Element) -> NDArray[np.float64]:

@@ -19,6 +19,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_file
+from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.collect import BATCH, BETWEEN_PIXELS, Collector
@@ -195,8 +196,8 @@ def _checked_rest(
     if len(data) - at > LARGEST_HEAD:
         raise _malformed(path, f"nucleus {count + 1} is none", count + 1)
     try:
-        frame = orjson.loads(data[: _begin(data, path)] + data[at:])
-    except orjson.JSONDecodeError:
+        frame = parsed_json(data[: _begin(data, path)] + data[at:])
+    except ValueError:
         reason = f"it is cut off or damaged after {count} nuclei"
         raise _malformed(path, reason) from None
     is_frame = isinstance(frame, dict) and (not frame or frame.get("nuc") == {})
@@ -214,12 +215,6 @@ def _magnification(value: Any, path: Path) -> float | None:
     return float(value)
 
 
-def _score(value: Any) -> float:
-    """Return the probability of a nucleus's class; NaN if there is none."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else math.nan
-
-
 def _malformed(path: Path, reason: str, number: int | None = None) -> UnreadableFileError:
     return UnreadableFileError(
         f"expected {WHAT}, but {reason}; export it again", path=path, object_id=number
@@ -229,10 +224,10 @@ def _malformed(path: Path, reason: str, number: int | None = None) -> Unreadable
 def _add(nuclei: Collector, key: bytes, text: bytes, path: Path) -> None:
     """Add an entry."""
     try:
-        entry = orjson.loads(text)
+        entry = parsed_json(text)
         contour = np.array(entry["contour"], np.float64)
         kind = entry.get("type")
-    except (orjson.JSONDecodeError, KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError) as error:
         raise _no_nucleus(path, key, len(nuclei) + 1) from error
     if contour.size == 0:
         contour = contour.reshape(0, 2)
@@ -246,7 +241,7 @@ def _add(nuclei: Collector, key: bytes, text: bytes, path: Path) -> None:
         [rounded],
         nuclei.numbers.of(kind),
         id_=int(key) if key.isdigit() and len(key) < 10 else -1,
-        score=_score(entry.get("type_prob")),
+        score=entry.get("type_prob"),
     )
     if not np.array_equal(rounded, contour):
         nuclei.note(FindingKind.FALLBACK, BETWEEN_PIXELS, number)

@@ -23,6 +23,7 @@ from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.files.xml_files import safe_parser
 from napari_panoptic.io.formats.polygons.collect import UNREADABLE_VERTICES, Collector
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PixelRule, PolygonFile
+from napari_panoptic.io.formats.polygons.shapes import ellipse, rectangle
 from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules
 from napari_panoptic.nuclei.values.labels import LabelImage
@@ -45,12 +46,13 @@ LAYER_ATTRIBUTES = {
 }
 """Attributes of a new layer, besides its number."""
 
-ELLIPSE = "2"
-"""The type of a region that was drawn as an ellipse."""
+_RECTANGLE, _ELLIPSE = "1", "2"
+"""Types of regions that may be given by two corners of a box; 0 is an outline."""
+_WITHOUT_AREA = {"3": "arrow", "4": "ruler"}
+_NEGATIVE = "negative region"
+_LEFT_OUT = "{}(s) of ImageScope, which outline no nucleus, left out"
 
 _DESCRIPTION = "description"
-
-_DRAWN_OTHERWISE = "ellipse(s) or negative region(s) of ImageScope, filled like any other polygon"
 
 _DEEPEST = 100
 """Elements within each other; ImageScope writes six."""
@@ -75,8 +77,9 @@ def read_polygons(
     ``Attributes/Attribute@Name`` of its layer and ``Annotation@Name``, or, if
     the latter is empty, the value of an attribute called Description.
     Ids count every ``Region`` of the file, whatever its class, so that an
-    object can be found in the file again. Vertices count by their pixels. A file
-    that declares a document type is refused.
+    object can be found in the file again. Vertices count by their pixels; ellipses,
+    and rectangles of two vertices, fill their box. Arrows, rulers and negative regions
+    are left out. A file that declares a document type is refused.
 
     Parameters, returned value and errors are those of
     `napari_panoptic.io.formats.format.ReadOutlines`.
@@ -324,11 +327,13 @@ class _Content:
             for attributes, name in zip(self._attributes, self._layer_names, strict=True)
         ]
         for region in self._regions:
-            number = objects.add([region.xy], known[region.layer])
+            if region.no_nucleus:
+                message = _LEFT_OUT.format(region.no_nucleus)
+                objects.leave_out(FindingKind.FALLBACK, message, objects.skip())
+                continue
+            number = objects.add([region.outline()], known[region.layer])
             if region.is_unreadable:
                 objects.note(FindingKind.UNREADABLE, UNREADABLE_VERTICES, number)
-            if region.is_odd:
-                objects.note(FindingKind.FALLBACK, _DRAWN_OTHERWISE, number)
         return objects
 
     def _vertex(self, attributes: Mapping[str, str]) -> None:
@@ -346,15 +351,28 @@ class _Content:
 
 
 class _Region:
-    """A region: its layer, its vertices, and what is odd about it."""
+    """A region: its layer, its vertices, and what it is if it outlines no nucleus."""
 
-    __slots__ = ("is_odd", "is_unreadable", "layer", "xy")
+    __slots__ = ("_kind", "is_unreadable", "layer", "no_nucleus", "xy")
 
     def __init__(self, layer: int, attributes: Mapping[str, str]) -> None:
         self.layer = layer
-        self.is_odd = attributes.get("Type") == ELLIPSE or attributes.get("NegativeROA") == "1"
+        self._kind = attributes.get("Type", "")
+        is_negative = attributes.get("NegativeROA") == "1"
+        self.no_nucleus = _NEGATIVE if is_negative else _WITHOUT_AREA.get(self._kind, "")
         self.is_unreadable = False
         self.xy: NDArray[np.float64] = np.zeros((0, 2))
+
+    def outline(self) -> NDArray[np.float64]:
+        """Return the vertices (n, 2), of an ellipse or rectangle those that fill its box."""
+        shape = {_RECTANGLE: rectangle, _ELLIPSE: ellipse}.get(self._kind)
+        if shape is None or not 2 <= len(self.xy) <= (2 if shape is rectangle else 4):
+            return self.xy
+        low, high = self.xy.min(axis=0), self.xy.max(axis=0)
+        (x, y), (width, height) = ((low + high) / 2).tolist(), (high - low).tolist()
+        # A polygon of the same area is a trace larger, and its vertices count by their pixels.
+        filling: NDArray[np.float64] = shape((x, y), (width / 2, height / 2)).clip(low, high)
+        return filling
 
 
 def _mpp(text: str | None, path: Path) -> tuple[float | None, list[Finding]]:

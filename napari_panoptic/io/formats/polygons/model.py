@@ -127,6 +127,11 @@ class PolygonFile:
         file does not state it.
     scores
         Probabilities of the objects, or None if the file has none.
+    shape
+        Height and width in px of the image in whose px the vertices are, or None
+        if the file does not state them.
+    crowds
+        The number of areas that are excluded since the file calls them crowds.
     """
 
     polygons: Polygons
@@ -134,6 +139,8 @@ class PolygonFile:
     findings: tuple[Finding, ...] = ()
     magnification: float | None = None
     scores: Scores | None = None
+    shape: tuple[int, int] | None = None
+    crowds: int = 0
 
 
 def starts_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.polygons.collect import BETWEEN_PIXELS, object_findings
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.trace import as_contours
-from napari_panoptic.nuclei.values.cohort import Multipolygons, OutlineRules, Vertices
+from napari_panoptic.nuclei.values.cohort import Crowds, Multipolygons, OutlineRules, Vertices
 
 LOOKED_AT = 2000
 """Outlines by which the convention of a file is recognised, from its first on."""
@@ -45,6 +45,8 @@ def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: s
         ``reference`` or ``predictions``: where `rules` stand in a ``cohort.toml``.
     """
     polygons, findings = file.polygons, list(file.findings)
+    if rules.crowds is None and file.crowds:
+        findings.append(_crowds(file.crowds, path, side))
     if rules.multipolygons is None:
         findings += _far_apart(polygons, path, side)
     if rules.vertices is None:
@@ -56,12 +58,22 @@ def in_convention(file: PolygonFile, rules: OutlineRules, path: Path, *, side: s
     return replace(file, polygons=polygons, findings=tuple(findings))
 
 
+def _crowds(count: int, path: Path, side: str) -> Finding:
+    message = (
+        f"{count} crowd(s) (iscrowd), which are excluded from scoring, as areas in which single "
+        f"objects are not annotated. If each is an object (as CVAT exports every mask), set "
+        f'{side}.crowds = "{Crowds.OBJECTS}" under [files] in cohort.toml; if not, '
+        f'"{Crowds.EXCLUDED}"'
+    )
+    return Finding(FindingKind.CONVENTION, message, path=path, count=count)
+
+
 def _through_centres(polygons: Polygons) -> tuple[Polygons, NDArray[np.int64]]:
     """Read vertices as pixels; return the ids of objects with rounded vertices."""
     xy = polygons.vertices_xy
     whole = np.rint(xy)
     moved = (whole != xy).any(axis=1)
-    if 2 * np.count_nonzero(moved) > len(moved):
+    if lie_between(xy):
         # No contours of pixels: pixel 0 has its centre at 0 in the file, at 0.5 in `Polygons`.
         return replace(polygons, vertices_xy=xy + 0.5), polygons.ids[:0]
     objects = np.searchsorted(
@@ -69,6 +81,11 @@ def _through_centres(polygons: Polygons) -> tuple[Polygons, NDArray[np.int64]]:
     )
     between = polygons.ids[np.unique(objects) - 1]
     return as_contours(replace(polygons, vertices_xy=whole)), between
+
+
+def lie_between(xy: NDArray[np.float64]) -> bool:
+    """Return whether most vertices (n, 2) are no pixels, but lie between some."""
+    return 2 * int(np.count_nonzero((np.rint(xy) != xy).any(axis=1))) > len(xy)
 
 
 def _look_traced(polygons: Polygons, path: Path, side: str) -> Iterator[Finding]:

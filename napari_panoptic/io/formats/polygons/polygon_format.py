@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.fingerprints import file_stamps
 from napari_panoptic.io.files.guard import check_file
@@ -30,9 +30,18 @@ from napari_panoptic.io.formats.format import (
     WriteAll,
     located,
 )
-from napari_panoptic.io.formats.placing import in_px_of_image, placed_outlines
+from napari_panoptic.io.formats.placing import (
+    check_stated_shape,
+    in_px_of_image,
+    placed_outlines,
+)
 from napari_panoptic.io.formats.polygons.collect import BATCH, Collector
-from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PolygonFile, opened
+from napari_panoptic.io.formats.polygons.model import (
+    AMBIGUOUS,
+    LARGEST_COORDINATE,
+    PolygonFile,
+    opened,
+)
 from napari_panoptic.io.formats.polygons.outline_rules import in_convention
 from napari_panoptic.io.formats.polygons.patches import HELD, of_patch
 from napari_panoptic.io.formats.polygons.rasterize import (
@@ -56,13 +65,27 @@ LARGEST_ID = 2**31 - 1
 EXCLUDED = object()
 """In place of a class: an area that is excluded from scoring."""
 
+
+@dataclass(frozen=True)
+class LeftOut:
+    """In place of a class: something that outlines no object, and is listed.
+
+    Parameters
+    ----------
+    what
+        What it is, after a number: ``line(s)``.
+    """
+
+    what: str
+
+
 Outline = (
-    tuple[Sequence[ArrayLike], Any, int | None] | tuple[Sequence[ArrayLike], Any, int | None, float]
+    tuple[Sequence[ArrayLike], Any, int | None] | tuple[Sequence[ArrayLike], Any, int | None, Any]
 )
 """The rings of an object, x and y in px, filled together by the even-odd rule; its class, a name or
 a number as in `napari_panoptic.io.formats.class_numbers`, a tuple of names of which the first known
-one counts, or `EXCLUDED`; its id, or None for its
-running number; and perhaps the score of a model."""
+one counts, `EXCLUDED` or `LeftOut`; its id, or None for its running number; and perhaps the score
+of a model, None for none."""
 
 
 def polygon_format(
@@ -71,7 +94,7 @@ def polygon_format(
     title: str,
     endings: tuple[str, ...],
     read: Callable[..., Iterable[Outline]],
-    vertices: Vertices = Vertices.PIXEL_EDGES,
+    vertices: Vertices | None = Vertices.PIXEL_EDGES,
     in_shares: bool = False,
     items: ListItems | None = None,
     write: Write | None = None,
@@ -94,7 +117,8 @@ def polygon_format(
         `TypeError`, `AttributeError`, `OverflowError`, `OSError` or `csv.Error` of it refuses the
         file.
     vertices
-        What whole-number vertices run through.
+        What whole-number vertices run through; None where programs differ, and a
+        ``cohort.toml`` can state it.
     in_shares
         Whether coordinates are shares of the image's width and height instead of px.
     """
@@ -107,40 +131,14 @@ def polygon_format(
         rules: OutlineRules = UNSTATED,  # noqa: ARG001 - the format decides
         item: str | None = None,
     ) -> PolygonFile:
-        if not is_zarr(path):
-            check_file(path, title)
-        objects = Collector(
-            path, scheme, renumbered="the ids of the objects do not ascend: they were renumbered"
-        )
-        try:
-            for rings, value, id_, *more in read(path) if items is None else read(path, item):
-                if len(objects) % BATCH == 0:
-                    progress(0, 1)  # the total is unknown, but the caller can cancel here
-                points = [opened(np.array(ring, np.float64).reshape(-1, 2)) for ring in rings]
-                if not all((np.abs(ring) <= LARGEST_COORDINATE).all() for ring in points):
-                    raise ValueError(f"a coordinate of object {len(objects) + 1} is out of range")
-                score = float(more[0]) if more else math.nan
-                number = len(objects) + 1 if id_ is None else id_ if id_ <= LARGEST_ID else 0
-                named = (scheme.ambiguous or "Ambiguous") if value is EXCLUDED else value
-                known = (
-                    objects.named(named) if isinstance(named, tuple) else objects.numbers.of(named)
-                )
-                objects.add(points, known, id_=number, score=score)
-        except (
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            OverflowError,
-            OSError,
-            csv.Error,
-        ) as error:
-            raise UnreadableFileError(
-                f"expected {title}, found a file that cannot be read ({error}); export it again",
-                path=path,
-            ) from error
+        def entries() -> Iterator[Outline]:
+            yield from read(path) if items is None else read(path, item)
+
+        file = collected(path, scheme, title, entries(), progress)
+        if vertices is None:
+            return file
         stated = OutlineRules(vertices, Multipolygons.ONE_OBJECT)
-        return in_convention(objects.finished(), stated, path, side="")
+        return in_convention(file, stated, path, side="")
 
     return outline_format(
         name=name,
@@ -148,10 +146,66 @@ def polygon_format(
         endings=endings,
         read=read_outlines,
         in_shares=in_shares,
+        has_conventions=vertices is None,
         items=items,
         write=write,
         write_all=write_all,
         losses=losses,
+    )
+
+
+def collected(
+    path: Path,
+    scheme: ClassScheme,
+    title: str,
+    entries: Iterable[Outline],
+    progress: CountReport,
+) -> PolygonFile:
+    """Return the objects of a file as they stand there; parameters as in `polygon_format`."""
+    if not is_zarr(path):
+        check_file(path, title)
+    objects = Collector(
+        path, scheme, renumbered="the ids of the objects do not ascend: they were renumbered"
+    )
+    left_out = Counter[str]()
+    try:
+        for rings, value, id_, *more in entries:
+            if isinstance(value, LeftOut):
+                left_out[value.what] += 1  # without a number: ids stay those of the objects
+                continue
+            if len(objects) % BATCH == 0:
+                progress(0, 1)  # the total is unknown, but the caller can cancel here
+            points = [opened(np.array(ring, np.float64).reshape(-1, 2)) for ring in rings]
+            if not all((np.abs(ring) <= LARGEST_COORDINATE).all() for ring in points):
+                raise ValueError(f"a coordinate of object {len(objects) + 1} is out of range")
+            number = len(objects) + 1 if id_ is None else id_ if id_ <= LARGEST_ID else 0
+            # Excluded also where the cohort has no class for such areas.
+            known = (
+                (AMBIGUOUS, None)
+                if value is EXCLUDED
+                else objects.named(value)
+                if isinstance(value, tuple)
+                else objects.numbers.of(value)
+            )
+            objects.add(points, known, id_=number, score=more[0] if more else None)
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        OSError,
+        csv.Error,
+    ) as error:
+        raise UnreadableFileError(
+            f"expected {title}, found a file that cannot be read ({error}); export it again",
+            path=path,
+        ) from error
+    return objects.finished(
+        findings=[
+            Finding(FindingKind.FALLBACK, f"{n} {what} left out", path=path, count=n)
+            for what, n in left_out.items()
+        ]
     )
 
 
@@ -194,7 +248,9 @@ def outline_format(
         **watch: Any,
     ) -> PolygonFile:
         if files.patch is None:
-            return read_side(files, scheme, team, **watch)
+            file = read_side(files, scheme, team, **watch)
+            check_stated_shape(file, files, shape, side=_side(team))
+            return file
         paths = (files.all_paths[0], *tables_beside(files.all_paths[0]))
         stamps = file_stamps(paths)
         key = (name, paths, *stamps.values(), repr(scheme), files.rules, team is None)
@@ -208,9 +264,8 @@ def outline_format(
         if items is not None:
             watch["item"] = files.item
         file = read(path, scheme, rules=files.rules, **watch)
-        side = "reference" if team is None else "predictions"
         if has_conventions:
-            file = in_convention(file, files.rules, path, side=side)
+            file = in_convention(file, files.rules, path, side=_side(team))
         return placed_outlines(file, files.rules)
 
     def load(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> LoadedMasks:
@@ -278,4 +333,10 @@ def outline_format(
         write_all=write_all,
         losses=losses,
         companions=tables_beside if has_numbers else lambda path: (),  # noqa: ARG005
+        has_conventions=has_conventions,
     )
+
+
+def _side(team: str | None) -> str:
+    """Return where rules stand in a cohort.toml."""
+    return "reference" if team is None else "predictions"

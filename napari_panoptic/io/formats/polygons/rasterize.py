@@ -404,6 +404,16 @@ def outside_findings(
     boxes = bounds(polygons.flat)
     sticks_out = (boxes[:, :2] < 0).any(axis=1) | (boxes[:, 2:] > shape).any(axis=1)
     ids = tuple(polygons.ids[sticks_out].tolist())
+    is_outside = (boxes[:, 2:] <= 0).any(axis=1) | (boxes[:, :2] >= shape).any(axis=1)
+    if ids and is_outside.all():
+        yield Finding(
+            FindingKind.CONVENTION,
+            f"all of the {len(ids)} polygon(s) lie outside the image of {size_text(shape)}: they "
+            f"may be in px of another image or resolution, moved, or x and y swapped. If so, set "
+            f"scale, offset or axes under [files] in cohort.toml (init proposes them)",
+            region=region,
+            count=len(ids),
+        )
     if ids:
         yield Finding(
             FindingKind.OUTSIDE_IMAGE,

@@ -134,12 +134,17 @@ def imagescope_vertices(index: NDArray[np.int32], n: int) -> list[NDArray[np.int
         Per object int32 (m, 2): x and y in px, not closed; (0, 2) for an
         object without a pixel.
     """
+    return [joined(rings) for rings in border_rings(index, n)]
+
+
+def border_rings(index: NDArray[np.int32], n: int) -> list[list[NDArray[np.int32]]]:
+    """Return the rings of each object that run through its border pixels, not yet joined."""
     vertices, start, label, _ = walk_borders(np.pad(index, 1), True, True)
     vertices, start = without_straight(vertices, start, index.shape[0], index.shape[1])
     order = np.argsort(label, kind="stable")
     first = np.searchsorted(label[order], np.arange(1, n + 2))
     rings = [vertices[start[ring] : start[ring + 1]] for ring in order]
-    return [joined(rings[first[row] : first[row + 1]]) for row in range(n)]
+    return [rings[first[row] : first[row + 1]] for row in range(n)]
 
 
 def connected_areas(mask: NDArray[np.bool_], name: str) -> LabelImage:

@@ -6,7 +6,6 @@ from 0. A score, as ``save_conf`` of Ultralytics adds it, makes the number of co
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,8 +33,8 @@ def read_objects(path: Path) -> Iterator[Outline]:
             shares = np.array([float(cell) for cell in cells])
             if len(shares) < _LEAST:
                 raise ValueError(f"line {number} is a box, which outlines no nucleus")
-            score = shares[-1] if len(shares) % 2 else math.nan
+            score = float(shares[-1]) if len(shares) % 2 else None
             shares = shares[: len(shares) // 2 * 2]
             if not (np.abs(shares) <= _FARTHEST).all():
                 raise ValueError(f"line {number} has coordinates that are no shares of the image")
-            yield [shares.reshape(-1, 2)], FromZero(kind), number, float(score)
+            yield [shares.reshape(-1, 2)], FromZero(kind), number, score

@@ -9,7 +9,7 @@ from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.viewer.editing.live_edits import Copied
 from napari_panoptic.viewer.kit.figures import Cell
 from napari_panoptic.viewer.panels import slide_texts
@@ -87,6 +87,8 @@ HEADER = [
     Cell("difference", "Edited minus files."),
 ]
 _LENGTHS = ("mean_hausdorff_px",)
+_SIDES = {Status.FP: (Side.PREDICTION,), Status.IGNORED: tuple(Side)}
+"""Where the objects of a status are counted, if not in the annotation; as in the metrics."""
 
 
 def difference_rows(before: Evaluation, now: Evaluation) -> list[list[Cell]]:
@@ -122,9 +124,7 @@ def signed(name: str, before: float, now: float) -> str:
     change = now - before
     if math.isnan(change):
         return styles.UNDEFINED
-    text = _text(name, abs(change))
-    # A change too small for the decimals still tells its direction.
-    return text if not change else ("+" if change > 0 else "−") + text
+    return styles.with_sign(change, _text(name, abs(change)))
 
 
 def _text(name: str, value: float) -> str:
@@ -143,7 +143,9 @@ def _counts(before: Evaluation, now: Evaluation) -> list[tuple[str, int, int]]:
     ):
         rows.append((title, len(before.outcomes.side(side)), len(now.outcomes.side(side))))
     for status in styles.STATUS_WORDS:
-        side = Side.PREDICTION if status.value == "FP" else Side.REFERENCE
-        old, new = (e.outcomes.side(side).count(status) for e in (before, now))
+        sides = _SIDES.get(status, (Side.REFERENCE,))
+        old, new = (
+            sum(e.outcomes.side(side).count(status) for side in sides) for e in (before, now)
+        )
         rows.append((styles.STATUS_WORDS[status], old, new))
     return rows

@@ -507,7 +507,7 @@ def _difference_columns(found: Sequence[Difference]) -> list[Column]:
             "Weight",
             "The region's share in the score as one region of many, and by its nuclei.",
             np.array([one.share[1] - one.share[0] for one in found], np.float64),
-            text=lambda shift: "" if math.isnan(shift) else f"{100 * shift:+.1f} %",
+            text=lambda shift: "" if math.isnan(shift) else f"{100 * shift:+z.1f} %",
             tooltip=lambda row: _weight_text(found[row]),
             width=60,
         ),

@@ -13,6 +13,7 @@ from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.judged import Object, judged_as_one
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.tags import remembered
+from napari_panoptic.review.verdicts import ReviewRecord
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.review.panel import ReviewPanel
 from napari_panoptic.viewer.state.preferences import PREFERENCES
@@ -218,6 +219,17 @@ class ReviewDetails:
         """Forget the drafts of objects whose tags and note were saved."""
         for name in names:
             self._drafts.forget(self._key(name))
+
+    def give_back(self, records: Iterable[ReviewRecord]) -> None:
+        """Make a draft of tags and note of verdicts that were withdrawn.
+
+        Where an earlier verdict is in effect again and has some, they are those of that verdict.
+        """
+        for record in records:
+            name = FailureName(record.team, record.region, record.side, record.object_id)
+            standing = self._verdicts.record(name)
+            if standing is None or not (standing.tag or standing.note):
+                self._drafts.put(self._key(name), (record.tag, record.note))
 
     def offer_again(self, tags: str) -> None:
         """Remember the user's own tags, and offer them."""

@@ -20,7 +20,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.display.glossary import KAPPA_MEANING, VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
+from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text, with_sign
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
@@ -224,7 +224,7 @@ def agreement_text(found: ReviewerAgreement) -> str:
 
 def signed_ratio(value: float) -> str:
     """Write a ratio that can be negative."""
-    return ratio_text(value).replace("-", "−")
+    return with_sign(value, ratio_text(abs(value)), plus="")
 
 
 def _verdict_cell(name: str) -> Cell:

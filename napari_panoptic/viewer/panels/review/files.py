@@ -162,10 +162,12 @@ class ReviewWriting:
         if path is None:
             return
         try:
-            records = store.verdicts(include_others=everybody)
+            records = store.verdicts(include_others=True)
         except PanopticError as error:
             show_error(str(error))
             return
+        if not everybody:  # decisions too, whether the user is deciding or not
+            records = [record for record in records if record.reviewer == store.reviewer]
         write = partial(_write_verdicts, path, records, self._rows_here(records), self._evaluator())
         self._write(write, path, "verdicts")
 

@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
+from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text, with_sign
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.judged import VERDICTS
@@ -424,8 +424,7 @@ def difference_text(before: float, after: float) -> str:
     """Write a difference with its sign; an en dash if undefined."""
     if math.isnan(before) or math.isnan(after):
         return UNDEFINED
-    text = f"{after - before:+.3f}".replace("-", "−")
-    return text[1:] if text[1:] == "0.000" else text
+    return with_sign(after - before, ratio_text(abs(after - before)))
 
 
 def _undefined(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -215,8 +215,7 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             if self.reviewing.problem is None:
                 self.say(NOTHING_TO_UNDO)
             return
-        self._going_on.allow()
-        self._adjudicating.read_again()
+        self._take_back(records)
         self.say(f"undone: {verdict_text(records)}")
         self._going_on.go_to(records[-1])
         self.return_keys()
@@ -228,10 +227,16 @@ class ReviewPresenter(Presenter[ReviewPanel]):
             return
         record = self.reviewing.withdraw(chosen.side, chosen.row)
         if record is not None:
-            self._going_on.allow()
-            self._adjudicating.read_again()
+            self._take_back([record])
             self.say(f"withdrawn: {verdict_text([record])}")
             self.return_keys()
+
+    def _take_back(self, records: Sequence[ReviewRecord]) -> None:
+        """Follow the withdrawal of verdicts; what was typed for them is not lost."""
+        self._going_on.allow()
+        self._adjudicating.read_again()
+        self._details.give_back(records)
+        self._showing.show_draft()
 
     def go_on(self) -> None:
         """Select the next failure without a verdict, or the next open disagreement."""

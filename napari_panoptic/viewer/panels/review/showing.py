@@ -64,6 +64,11 @@ class ReviewShowing:
         given = {} if judged is None else _by_id(judged)
         self._link.panels.objects.show_verdicts(given)
 
+    def show_draft(self) -> None:
+        """Show tags and note of the object once more: it has another draft."""
+        self._shown = ()
+        self.show_object()
+
     def show_object(self) -> None:
         """Show what a verdict applies to, and its verdict, tags and note."""
         session, names, selection = self._session, self._chosen.names(), self._session.selection

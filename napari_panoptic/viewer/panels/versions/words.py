@@ -85,6 +85,9 @@ def left_out(comparison: VersionComparison) -> str:
         for name, regions in ((diff.old, comparison.only_old), (diff.new, comparison.only_new))
         if regions
     ]
+    omitted = comparison.deciding.figures.omitted
+    if n := sum(len(one.teams) < one.of for one in omitted):
+        parts.append(f"{counted(n, 'patient')} with a figure of one version only")
     return f"Left out: {', '.join(parts)}." if parts else ""
 
 

@@ -21,7 +21,7 @@ from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.run import region_fingerprint
-from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort, MaskFiles, Source
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 
@@ -201,3 +201,25 @@ def test_a_change_in_the_middle_of_a_large_array_is_noticed(
     write(tmp_path / "labels.npy", array)
     assert region_fingerprint(cohort, region, work) != before
     fingerprints._file_fingerprint.cache_clear()
+
+
+@pytest.mark.parametrize("form", ["array of regions", "label image"])
+def test_a_background_that_comes_first_is_named(tmp_path: Path, form: str) -> None:
+    masks = np.stack([pannuke_masks(*scene(index)) for index in range(3)])
+    one = np.zeros(SHAPE, np.int64)
+    one[2:6, 2:6] = 1
+    for number in (1, 5):  # the only object is of the first or the last class
+        masks = np.concatenate([masks, pannuke_masks(one, one * number)[None]])
+    wrong = np.roll(masks, 1, axis=-1)
+    scheme = ClassScheme(tuple("abcde"), ((1, 2, 3),) * 5)
+    for index in range(len(masks)):
+
+        def files(array: NDArray[Any], index: int = index) -> MaskFiles:
+            if form == "label image":
+                return MaskFiles(Source.LABELS, {"": (write(tmp_path / "m.npy", array[index]),)})
+            path = write(tmp_path / "masks.npy", array)
+            return MaskFiles(Source.PANNUKE, {"": (path,)}, item=str(index))
+
+        assert len(load_masks(files(masks), scheme, shape=SHAPE).labels) > 0
+        with pytest.raises(UnreadableFileError, match="looks like the background"):
+            load_masks(files(wrong), scheme, shape=SHAPE)

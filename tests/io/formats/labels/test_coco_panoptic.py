@@ -98,6 +98,25 @@ def test_ids_classes_and_crowds(tmp_path: Path) -> None:
     ]
 
 
+def test_json_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    root = cohort_in(tmp_path, ALL, CATEGORIES)
+    path = root / "panoptic_val.json"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(read(root).labels) == 3
+
+
+def test_file_names_with_backslashes(tmp_path: Path) -> None:
+    root = cohort_in(tmp_path, ALL, CATEGORIES)
+    for name in ("panoptic_val", "team"):
+        (root / name / "sub").mkdir()
+        (root / name / "a_1.png").rename(root / name / "sub" / "a_1.png")
+        path = root / f"{name}.json"
+        table = json.loads(path.read_text())
+        table["annotations"][0]["file_name"] = "sub\\a_1.png"
+        path.write_text(json.dumps(table))
+    assert len(read(root).labels) == 3
+
+
 def test_with_stuff_in_the_background_no_segment_is_void(tmp_path: Path) -> None:
     info = segments((5, 7, 0), (300, 40, 0), (70000, 7, 0), (256**3 - 1, 3, 0))
     loaded = read(cohort_in(tmp_path, info, [*CATEGORIES, STUFF]))

@@ -78,6 +78,27 @@ def test_a_segment_for_each_object(tmp_path: Path) -> None:
     assert np.array_equal(masks.ambiguous, ids == 4)
 
 
+@pytest.mark.parametrize(
+    "labels", [("Epithelial",) * 3, ("Epithelial", "Lymphocyte", "Macrophage")]
+)
+def test_numbers_that_no_segment_describes_are_listed(
+    labels: tuple[str, ...], tmp_path: Path
+) -> None:
+    import pydicom
+
+    ids = np.zeros(SHAPE, np.uint16)
+    ids[2:9, 3:30], ids[30:50, 30:50], ids[50:60, 30:50] = 1, 2, 3
+    path = write_seg(tmp_path / "a.dcm", ids, labels, kind="LABELMAP")
+    dataset = pydicom.dcmread(path)
+    described = [own for own in dataset.SegmentSequence if own.SegmentNumber != 3]
+    dataset.SegmentSequence = pydicom.Sequence(described)
+    dataset.save_as(path)
+    masks = loaded(path)
+    assert np.array_equal(masks.labels.id_image(), np.where(ids == 3, 0, ids))
+    (finding,) = masks.findings
+    assert (finding.kind, finding.object_ids) == (FindingKind.UNKNOWN_CLASS, (3,))
+
+
 def test_segments_that_overlap_are_reported(tmp_path: Path) -> None:
     pixels = np.zeros((*SHAPE, 2), np.uint8)
     pixels[5:20, 5:20, 0] = pixels[10:30, 10:40, 1] = 1

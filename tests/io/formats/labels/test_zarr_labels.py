@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
@@ -48,6 +49,24 @@ def some_objects() -> np.ndarray:
 
 
 # --- read whole -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axes", ["xy", "yxc", "cxy", "xyz"])
+def test_rows_and_columns_are_the_axes_that_the_metadata_name(axes: str, tmp_path: Path) -> None:
+    pixels = some_objects()
+    turned = pixels if axes.index("y") < axes.index("x") else pixels.T
+    whole = turned.reshape([1 if a in "cz" else SHAPE["yx".index(a)] for a in axes])
+    path = tmp_path / "m.zarr"
+    group = zarr.create_group(str(path), zarr_format=2)
+    array = group.create_array("0", shape=whole.shape, dtype=whole.dtype, chunks=whole.shape)
+    array[...] = whole
+    named = [{"name": axis, "type": "space"} for axis in axes]
+    group.attrs["multiscales"] = [{"axes": named, "datasets": [{"path": "0"}]}]
+    loaded = load_masks(label_files(path), ONE_CLASS, shape=SHAPE)
+    np.testing.assert_array_equal(loaded.labels.id_image(), pixels)
+    tiles = open_label_tiles(label_files(path), ONE_CLASS, SHAPE).labels
+    window = np.concatenate([[0], tiles.ids])[tiles.read((5, 10, 30, 45))]
+    np.testing.assert_array_equal(window, pixels[5:30, 10:45])
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

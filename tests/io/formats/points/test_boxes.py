@@ -20,6 +20,7 @@ from napari_panoptic.detections.evaluate import load_frame
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.io.formats.points.boxes import read_boxes
+from napari_panoptic.io.formats.points.point_files import read_points
 from napari_panoptic.nuclei.values.cohort import Task
 
 CATEGORIES = [{"id": 1, "name": "mitotic figure"}, {"id": 2, "name": "hard negative"}]
@@ -130,3 +131,12 @@ def test_the_category_is_stated(tmp_path: Path) -> None:
     assert read_boxes(path, "Hard negative").points["001"].ids.tolist() == [2]
     with pytest.raises(UnreadableFileError, match="no image 'x'"):
         read_boxes(path).of("x", path)
+
+
+def test_boxes_of_an_image_of_another_size_are_named(tmp_path: Path) -> None:
+    path = midog(tmp_path / "a.json", TRUTH[:3], 1)
+    assert not read_points(path, shape=SIZE).findings
+    (finding,) = read_points(path, shape=(800, 1000)).findings
+    assert finding.kind is FindingKind.CONVENTION
+    assert "states an image of 500 x 400 px, and the image has 1000 x 800 px" in finding.message
+    assert finding.count == 2

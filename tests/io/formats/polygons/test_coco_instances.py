@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files.guard import VARIABLE
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
@@ -24,7 +25,14 @@ from napari_panoptic.io.formats.polygons.coco_instances import (
 )
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.cohort import (
+    MONUSAC_CLASSES,
+    Crowds,
+    MaskFiles,
+    OutlineRules,
+    Source,
+    Vertices,
+)
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 
@@ -34,8 +42,10 @@ FROM_PYCOCOTOOLS = DATA / "coco_instances.json"
 SHAPE = (18, 24)
 
 
-def loaded(path: Path, item: str | None, shape: tuple[int, int] = SHAPE) -> LoadedMasks:
-    files = MaskFiles(Source.COCO_INSTANCES, {"": (path,)}, item)
+def loaded(
+    path: Path, item: str | None, shape: tuple[int, int] = SHAPE, **rules: Any
+) -> LoadedMasks:
+    files = MaskFiles(Source.COCO_INSTANCES, {"": (path,)}, item, rules=OutlineRules(**rules))
     return load_masks(files, MONUSAC_CLASSES, shape=shape)
 
 
@@ -67,6 +77,12 @@ def test_polygons_and_crowds() -> None:
     ambiguous[:, 16:] = True
     assert masks.ambiguous is not None
     assert np.array_equal(masks.ambiguous, ambiguous)
+
+
+def test_names_of_images_with_backslashes(tmp_path: Path) -> None:
+    images = [{"id": 7, "file_name": "images\\p0_1.png"}, {"id": 8, "file_name": "b\\p0_2.png"}]
+    items = instance_items(written(tmp_path, [], images=images))
+    assert [item.name for item in items] == ["p0_1", "p0_2"]
 
 
 def test_regions_are_images() -> None:
@@ -130,7 +146,9 @@ def test_random_masks_come_back(seed: int, tmp_path_factory: pytest.TempPathFact
     lengths = [0, *lengths] if flat[0] else lengths
     for counts in (lengths, packed(lengths)):
         runs = {"segmentation": {"size": [6, 7], "counts": counts}}
-        masks = loaded(written(tmp_path_factory.mktemp("coco"), [runs]), None, (6, 7))
+        images = [{"id": 1, "file_name": "only.png"}]
+        path = written(tmp_path_factory.mktemp("coco"), [runs], images=images)
+        masks = loaded(path, None, (6, 7))
         assert np.array_equal(masks.labels.index > 0, mask)
 
 
@@ -168,6 +186,85 @@ RUNS = {"size": [18, 24], "counts": [10, 4, 18 * 24 - 14]}
 def test_damage_is_refused(segmentation: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError, match=message):
         loaded(written(tmp_path, [{"segmentation": segmentation}]), None)
+
+
+@pytest.mark.parametrize("odd", [{"segmentation": []}, {"segmentation": None}, {}])
+def test_one_annotation_without_a_segmentation_is_listed(odd: Any, tmp_path: Path) -> None:
+    square = {"segmentation": [[2, 2, 8, 2, 8, 8, 2, 8]]}
+    masks = loaded(written(tmp_path, [square, odd | {"id": 2}]), None)
+    assert masks.labels.ids.tolist() == [1]
+    listed = {finding.kind: finding.object_ids for finding in masks.findings}
+    assert listed == {FindingKind.DEGENERATE: (2,), FindingKind.VANISHED: (2,)}
+
+
+SQUARE = [[2, 2, 8, 2, 8, 8, 2, 8]]
+
+
+def test_crowds_are_listed_and_become_objects_where_the_cohort_says_so(tmp_path: Path) -> None:
+    crowds = [{"iscrowd": 1, "segmentation": RUNS}, {"id": 2, "iscrowd": 1, "segmentation": SQUARE}]
+    path = written(tmp_path, crowds)
+    (finding,) = loaded(path, None).findings
+    assert finding.message.startswith("2 crowd(s)")
+    assert 'reference.crowds = "objects"' in finding.message
+    masks = loaded(path, None, crowds=Crowds.OBJECTS)
+    assert len(masks.labels) == 2
+    assert masks.ambiguous is None
+    assert not masks.findings
+    assert not loaded(path, None, crowds=Crowds.EXCLUDED).findings
+
+
+def test_crowds_of_the_ambiguous_class_are_no_doubt(tmp_path: Path) -> None:
+    crowd = {"iscrowd": 1, "segmentation": RUNS, "category_id": 9}
+    path = written(tmp_path, [crowd], categories=[{"id": 9, "name": "Ambiguous"}])
+    masks = loaded(path, None, crowds=Crowds.OBJECTS)
+    assert masks.ambiguous is not None
+    assert not loaded(path, None).findings
+
+
+@pytest.mark.parametrize("segmentation", [SQUARE, RUNS])
+@pytest.mark.parametrize("has_entry", [True, False])
+def test_a_stated_size_other_than_the_regions_is_refused(
+    segmentation: Any, has_entry: bool, tmp_path: Path
+) -> None:
+    images = {"images": [{"id": 1, "file_name": "a.png"}]}
+    path = written(tmp_path, [{"segmentation": segmentation}], **({} if has_entry else images))
+    if segmentation is SQUARE and not has_entry:
+        assert len(loaded(path, None, (36, 48)).labels) == 1  # nothing states a size
+        return
+    with pytest.raises(UnreadableFileError, match=r"reference\.scale = 2 if"):
+        loaded(path, None, (36, 48))
+    scaled = loaded(path, None, (36, 48), scale=2.0).labels.index
+    assert (scaled > 0).sum() == 4 * (loaded(path, None).labels.index > 0).sum()
+    assert len(loaded(path, None, (36, 48), scale=1.0).labels) == 1
+
+
+def test_run_lengths_of_another_size_than_their_image_are_refused(tmp_path: Path) -> None:
+    runs = {"size": [9, 12], "counts": [10, 4, 9 * 12 - 14]}
+    with pytest.raises(UnreadableFileError, match="run lengths of 12 x 9 px in an image of 24 x"):
+        loaded(written(tmp_path, [{"segmentation": runs}]), None)
+
+
+@pytest.mark.parametrize("half", [0.0, 0.5])
+def test_run_lengths_keep_their_pixels_beside_polygons_through_centres(
+    half: float, tmp_path: Path
+) -> None:
+    mask = np.zeros(SHAPE, np.int64)
+    mask[1:12, 10:22] = 1
+    mask[3:6, 12:15] = mask[1, 10] = mask[8, 18] = 0  # with two holes
+    mask[15:17, 3:6] = 1  # and another piece
+    flat = mask.ravel(order="F")
+    ends = [0, *(np.flatnonzero(np.diff(flat)) + 1).tolist(), flat.size]
+    runs = {"size": list(SHAPE), "counts": np.diff(ends).tolist()}
+    # Two triangles with diagonals, of whole numbers or of scikit-image.
+    lines = [[2, 2, 6, 2, 2, 6], [2, 8, 6, 8, 2, 12]]
+    moved = [[x + half * (place % 2) for place, x in enumerate(ring)] for ring in lines]
+    path = written(
+        tmp_path,
+        [{"segmentation": moved}, {"id": 2, "segmentation": runs}],
+    )
+    image = loaded(path, None, vertices=Vertices.PIXEL_CENTRES).labels.id_image()
+    assert np.array_equal(image == 2, mask > 0)
+    assert (image == 1).sum() == (20 if half else 30)  # 15 pixels on and within each
 
 
 def test_many_large_runs_are_refused_before_they_are_decoded(

@@ -13,7 +13,13 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.cohort import (
+    MONUSAC_CLASSES,
+    MaskFiles,
+    OutlineRules,
+    Source,
+    Vertices,
+)
 from tests.support.dicom import ann_group, needs_highdicom, slide_header, write_ann
 
 pytestmark = needs_highdicom
@@ -67,6 +73,20 @@ def test_ten_thousand_outlines_come_back_pixel_by_pixel(tmp_path: Path) -> None:
     np.testing.assert_array_equal(masks.labels.scores, [*values, *[np.nan] * half])
 
 
+def test_contours_of_opencv_are_listed_and_read_as_the_cohort_states(tmp_path: Path) -> None:
+    octagon = np.array([(4, 0), (0, 4), (0, 6), (4, 10), (8, 6), (8, 4)], np.float64)
+    rings = [octagon + np.array(corner) for corner in ((2, 2), (20, 2), (2, 30))]
+    path = write_ann(tmp_path / "a.dcm", [ann_group("Epithelial", rings)])
+    (finding,) = loaded(path).findings
+    assert finding.message.startswith("3 outline(s) look like OpenCV contours")
+    rules = OutlineRules(vertices=Vertices.PIXEL_CENTRES)
+    files = MaskFiles(Source.DICOM_ANN, {"": (path,)}, rules=rules)
+    masks = load_masks(files, MONUSAC_CLASSES, shape=(60, 80))
+    area = sum((1, 3, 5, 7, 9, 9, 9, 7, 5, 3, 1))  # of the rows, rim included
+    assert np.bincount(masks.labels.index.ravel())[1:].tolist() == [area] * 3
+    assert not masks.findings
+
+
 def test_shapes_and_what_has_no_area(tmp_path: Path) -> None:
     rectangle = np.array([(2, 3), (12, 3), (12, 9), (2, 9)], np.float64)
     centre, major, minor = np.array((40.0, 30.0)), np.array((12.0, 16.0)), np.array((-8.0, 6.0))
@@ -83,6 +103,8 @@ def test_shapes_and_what_has_no_area(tmp_path: Path) -> None:
     along = ((x - 40) * 12 + (y - 30) * 16) / 20
     across = ((x - 40) * -8 + (y - 30) * 6) / 10
     inside = (along / 20) ** 2 + (across / 10) ** 2
+    (finding,) = masks.findings
+    assert finding.message == "1 group(s) of annotations without an area (POINT) left out"
     found = masks.labels.id_image()
     sure = np.abs(inside - 1) > 0.05
     assert np.array_equal(found[sure & (image == 0)] == 2, inside[sure & (image == 0)] < 1)

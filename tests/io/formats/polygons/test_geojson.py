@@ -427,6 +427,36 @@ def test_nested_children_and_undefined_measurements_as_qupath_writes_them(tmp_pa
     }
 
 
+@pytest.mark.parametrize("coordinates", [None, [], [[]]])
+def test_one_feature_without_coordinates_is_listed(tmp_path: Path, coordinates: Json) -> None:
+    file = read(tmp_path, collection(feature([SQUARE]), feature(coordinates), feature([SQUARE])))
+    assert {1, 3} <= set(file.polygons.ids.tolist())
+    assert [finding.object_ids for finding in file.findings] == [(2,)]
+
+
+def test_annotations_that_contain_detections_are_no_nuclei(tmp_path: Path) -> None:
+    def of_kind(kind: str, name: str, *corner_and_size: float) -> Json:
+        own = feature([closed(*square(*corner_and_size))], name)
+        own["properties"]["objectType"] = kind
+        return own
+
+    features = [
+        of_kind("annotation", "Epithelial", 0, 0, 40),  # contains the next one
+        of_kind("detection", "Epithelial", 10, 10, 6),
+        of_kind("annotation", "Lymphocyte", 60, 0, 6),  # a nucleus of its own
+        of_kind("annotation", "Ambiguous", 5, 5, 20),  # an excluded area
+        of_kind("annotation", "Neutrophil", 10, 10, 7),  # the same nucleus once more
+        of_kind("annotation", "Nonsense", 0, 0, 40),
+    ]
+    file = read(tmp_path, collection(*features))
+    assert file.polygons.ids.tolist() == [2, 3, 4, 5]
+    (finding,) = (f for f in file.findings if f.kind is FindingKind.FALLBACK)
+    assert finding.object_ids == (1,)
+    assert "contain detections" in finding.message
+    alone = read(tmp_path, collection(features[0], features[2]))
+    assert (alone.polygons.ids.tolist(), alone.findings) == ([1, 2], ())
+
+
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])
 def test_coordinates_that_are_no_numbers_are_left_out_and_listed(
     tmp_path: Path, odd: float
@@ -462,3 +492,16 @@ def test_packed_files_that_are_damaged(tmp_path: Path) -> None:
     ):
         with pytest.raises(UnreadableFileError, match=message):
             read(tmp_path, damaged)
+
+
+def on_plane(left: int, **plane: int) -> dict[str, Json]:
+    own = feature([closed((left, 1), (left + 5, 1), (left + 5, 6), (left, 6))])
+    own["geometry"]["plane"] = {"c": -1, "z": 0, "t": 0, **plane}
+    return own
+
+
+def test_objects_on_several_planes_of_a_stack_are_refused(tmp_path: Path) -> None:
+    assert len(read(tmp_path, collection(on_plane(1, z=3), on_plane(9, z=3))).polygons) == 2
+    for other in ({"z": 2}, {"z": 3, "t": 1}):
+        with pytest.raises(UnreadableFileError, match=r"on 2 planes .* export those of one plane"):
+            read(tmp_path, collection(on_plane(1, z=3), on_plane(9, **other)))

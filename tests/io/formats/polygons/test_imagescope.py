@@ -98,11 +98,35 @@ def test_a_vertex_without_coordinates(tmp_path: Path) -> None:
     assert only(annotation, FindingKind.UNREADABLE).object_ids == (1,)
 
 
-def test_ellipses_and_holes_are_reported(tmp_path: Path) -> None:
-    text = annotation_xml(("Epithelial", [square(0, 0), square(9, 9), square(20, 20)]))
-    text = text.replace('<Region Id="1">', '<Region Type="2">', 1)
-    text = text.replace('<Region Id="1">', '<Region NegativeROA="1">', 1)
-    assert only(read(tmp_path, text), FindingKind.FALLBACK).object_ids == (1, 2)
+def regions(tmp_path: Path, *attributes: str) -> Annotation:
+    """Read one region of two corners, 2, 3 and 12, 9, for each of the attributes."""
+    corners = [(2, 3), (12, 9)]
+    text = annotation_xml(("Epithelial", [corners] * len(attributes)))
+    for own in attributes:
+        text = text.replace('<Region Id="1">', f"<Region {own}>", 1)
+    return read(tmp_path, text)
+
+
+def test_what_outlines_no_nucleus_is_left_out_and_keeps_its_number(tmp_path: Path) -> None:
+    kinds = ('Type="0"', 'Type="3"', 'Type="4"', 'Type="0" NegativeROA="1"', 'Type="2"')
+    annotation = regions(tmp_path, *kinds, 'Type="4"')
+    assert [polygon.id for polygon in annotation.polygons] == [1, 5]
+    found = {f.object_ids: f for f in annotation.findings if f.kind is FindingKind.FALLBACK}
+    assert found.keys() == {(2,), (3, 6), (4,)}
+    for ids, word in [((2,), "arrow"), ((3, 6), "ruler"), ((4,), "negative region")]:
+        assert word in found[ids].message
+        assert "left out" in found[ids].message
+
+
+def test_ellipses_and_rectangles_fill_their_box(tmp_path: Path) -> None:
+    annotation = regions(tmp_path, 'Type="1"', 'Type="2"')
+    assert annotation.findings == ()
+    box, round_ = (polygon.vertices_xy for polygon in annotation.polygons)
+    np.testing.assert_array_equal(box, [(2, 3), (12, 3), (12, 9), (2, 9)])
+    np.testing.assert_array_equal(round_.min(axis=0), (2, 3))
+    np.testing.assert_array_equal(round_.max(axis=0), (12, 9))
+    distance = np.hypot((round_[:, 0] - 7) / 5, (round_[:, 1] - 6) / 3)
+    np.testing.assert_allclose(distance, 1, atol=0.001)
 
 
 ENTITIES = """<?xml version="1.0"?><!DOCTYPE a [<!ENTITY a "aaaaaaaaaa">

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,13 @@ from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.nuclei.values.cohort import (
+    MONUSAC_CLASSES,
+    MaskFiles,
+    OutlineRules,
+    Source,
+    Vertices,
+)
 
 DATA = Path(__file__).resolve().parents[3] / "data" / "formats"
 SHAPE = (30, 32)
@@ -122,7 +129,7 @@ def test_polygons_of_asap(tmp_path: Path) -> None:
     assert classes(masks) == ["Epithelial"]
     assert masks.ambiguous is not None
     assert np.array_equal(masks.ambiguous, boxes((1, 10, 13, 10, 14)) > 0)
-    assert [finding.kind for finding in masks.findings] == ["unknown-class"]
+    assert [finding.kind for finding in masks.findings] == ["fallback", "unknown-class"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +156,7 @@ def test_regions_of_halo_are_those_of_pyhaloxml() -> None:
     # The same ellipse by other vertices.
     different = (ours.labels.index == 3) != (theirs.labels.index == 3)
     assert different.sum() <= 2
-    assert not ours.findings
+    assert [f.message for f in ours.findings] == ["1 region(s) without an area (Ruler) left out"]
 
 
 def test_a_hole_outside_of_all_regions_has_no_effect(tmp_path: Path) -> None:
@@ -157,6 +164,10 @@ def test_a_hole_outside_of_all_regions_has_no_effect(tmp_path: Path) -> None:
     moved = text.replace('X="5" Y="5"', 'X="28" Y="28"')
     masks = loaded(saved(tmp_path, "a.annotations", moved), Source.HALO)
     assert (masks.labels.index == 1).sum() == 12 * 10
+    assert {finding.message for finding in masks.findings} == {
+        "1 region(s) without an area (Ruler) left out",
+        "1 negative region(s) outside of all regions of their layer left out",
+    }
 
 
 # --- Digital Slide Archive ------------------------------------------------------------------------
@@ -195,6 +206,10 @@ def test_elements_of_the_slide_archive(wrapped: bool, tmp_path: Path) -> None:
     assert classes(masks) == ["Epithelial", "Lymphocyte", "Macrophage"]
     y, x = np.indices(SHAPE) + 0.5
     assert np.array_equal(image == 3, (x - 10) ** 2 + (y - 20) ** 2 <= 16)
+    assert [finding.message for finding in masks.findings] == [
+        "1 line(s) that are not closed left out",
+        "1 element(s) without an area (point) left out",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -203,6 +218,12 @@ def test_elements_of_the_slide_archive(wrapped: bool, tmp_path: Path) -> None:
         {"elements": [{"type": "circle", "center": [1, 1, 0]}]},
         {"elements": [{"type": "polyline", "closed": True, "points": [1, 2, 3]}]},
         {"elements": [5]},
+        {
+            "elements": [
+                {"type": "circle", "center": [5, 5, z], "radius": 3}
+                for z in (0, 1)  # on two planes
+            ]
+        },
         {"name": "a"},
         [[]],
         5,
@@ -211,6 +232,127 @@ def test_elements_of_the_slide_archive(wrapped: bool, tmp_path: Path) -> None:
 def test_damaged_elements_are_refused(content: Any, tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError, match="expected DSA"):
         loaded(saved(tmp_path, "a.json", content), Source.DSA)
+
+
+# --- JSON as programs write it --------------------------------------------------------------------
+
+SQUARE = [[2, 2], [9, 2], [9, 9], [2, 9]]
+ODD = float("nan")
+TABLES: dict[Source, Any] = {
+    Source.CELLVIT: {"cells": [{"contour": SQUARE, "type": "Epithelial", "type_prob": ODD}]},
+    Source.HOVERNET: {
+        "nuc": {"1": {"centroid": [ODD, 1], "contour": SQUARE, "type": 1, "type_prob": ODD}}
+    },
+    Source.COCO_INSTANCES: {
+        "images": [{"id": 1, "file_name": "a.png"}],
+        "annotations": [
+            {
+                "image_id": 1,
+                "category_id": 1,
+                "area": ODD,
+                "score": ODD,
+                "segmentation": [[*SQUARE[0], *SQUARE[1], *SQUARE[2], *SQUARE[3]]],
+            }
+        ],
+        "categories": [{"id": 1, "name": "Epithelial"}],
+    },
+    Source.DSA: {
+        "elements": [{"type": "polyline", "closed": True, "points": SQUARE, "lineWidth": ODD}],
+        "name": "Epithelial",
+    },
+    Source.GEOJSON: {
+        "type": "Feature",
+        "geometry": {"type": "Polygon", "coordinates": [[*SQUARE, SQUARE[0]]]},
+        "properties": {"classification": "Epithelial", "measurements": {"a": ODD}},
+    },
+}
+
+
+@pytest.mark.parametrize("source", TABLES)
+def test_json_with_a_byte_order_mark_and_nan_is_read(source: Source, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    (tmp_path / "type_info.json").write_text('\ufeff{"1": ["Epithelial", [1, 2, 3]]}', "utf-8")
+    path.write_text("\ufeff" + json.dumps(TABLES[source]), "utf-8")
+    masks = loaded(path, source)
+    assert np.count_nonzero(masks.labels.id_image() == 1) >= 49
+    assert classes(masks) == ["Epithelial"]
+    has_score = '"type_prob"' in path.read_text("utf-8") or '"score"' in path.read_text("utf-8")
+    odd = [finding for finding in masks.findings if "score is no finite number" in finding.message]
+    assert [finding.object_ids for finding in odd] == [(1,)] * has_score
+
+
+# --- outlines through pixel centres ---------------------------------------------------------------
+
+CONTOURS = [
+    [(x + 4, y), (x, y + 4), (x, y + 6), (x + 4, y + 10), (x + 8, y + 6), (x + 8, y + 4)]
+    for x, y in ((2, 2), (16, 2), (2, 16), (16, 16))
+]
+"""As OpenCV traces them."""
+
+
+def in_asap(folder: Path) -> Path:
+    outlines = [
+        f'<Annotation Name="a" Type="Polygon" PartOfGroup="Epithelial"><Coordinates>{"".join(ring)}'
+        "</Coordinates></Annotation>"
+        for ring in ([f'<Coordinate X="{x}" Y="{y}"/>' for x, y in own] for own in CONTOURS)
+    ]
+    content = f"<ASAP_Annotations><Annotations>{''.join(outlines)}</Annotations></ASAP_Annotations>"
+    return saved(folder, "a.asap.xml", content)
+
+
+def in_halo(folder: Path) -> Path:
+    outlines = [
+        f'<Region Type="Polygon" NegativeROA="0"><Vertices>{"".join(ring)}</Vertices></Region>'
+        for ring in ([f'<V X="{x}" Y="{y}"/>' for x, y in own] for own in CONTOURS)
+    ]
+    layer = f'<Annotation Name="Epithelial"><Regions>{"".join(outlines)}</Regions></Annotation>'
+    return saved(folder, "a.annotations", f"<Annotations>{layer}</Annotations>")
+
+
+def in_dsa(folder: Path) -> Path:
+    elements = [
+        {"type": "polyline", "closed": True, "points": [[*point, 0] for point in own]}
+        for own in CONTOURS
+    ]
+    return saved(folder, "a.dsa.json", {"name": "Epithelial", "elements": elements})
+
+
+def in_coco(folder: Path) -> Path:
+    annotations = [
+        {"id": id_, "image_id": 1, "category_id": 1, "segmentation": [np.ravel(own).tolist()]}
+        for id_, own in enumerate(CONTOURS, start=1)
+    ]
+    categories = [{"id": 1, "name": "Epithelial"}]
+    images = [{"id": 1, "file_name": "a.png"}]
+    table = {"images": images, "annotations": annotations, "categories": categories}
+    return saved(folder, "a.coco.json", table)
+
+
+@pytest.mark.parametrize(
+    ("write", "source"),
+    [
+        (in_asap, Source.ASAP),
+        (in_halo, Source.HALO),
+        (in_dsa, Source.DSA),
+        (in_coco, Source.COCO_INSTANCES),
+    ],
+)
+def test_contours_of_opencv_are_listed_and_read_as_the_cohort_states(
+    write: Callable[[Path], Path], source: Source, tmp_path: Path
+) -> None:
+    path = write(tmp_path)
+    (finding,) = loaded(path, source).findings
+    assert finding.message.startswith("4 outline(s) look like OpenCV contours")
+    rules = OutlineRules(vertices=Vertices.PIXEL_CENTRES)
+    files = MaskFiles(source, {"": (path,)}, rules=rules)
+    masks = load_masks(files, MONUSAC_CLASSES, shape=SHAPE)
+    y, x = np.indices((11, 9))
+    own = (np.abs(x - 4) + np.abs(y - 5) <= 5) & (np.abs(x - 4) <= 4)
+    expected = np.zeros(SHAPE, np.int64)
+    for id_, (left, top) in enumerate(((2, 2), (16, 2), (2, 16), (16, 16)), start=1):
+        expected[top : top + 11, left : left + 9][own] = id_
+    assert np.array_equal(masks.labels.id_image(), expected)
+    assert not masks.findings
 
 
 # --- shapes ---------------------------------------------------------------------------------------

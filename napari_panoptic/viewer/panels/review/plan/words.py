@@ -121,7 +121,7 @@ def progress_text(share: Share, goal: Goal, found: Interval | None) -> str:
         return done
     width, q = figure_text(goal.quantity, found.half_width), goal.quantity
     if len(goal.teams) == 2:
-        return f"{done} · difference in {QUANTITY_WORDS[q]} {found.estimate:+.2f} ± {width}"
+        return f"{done} · difference in {QUANTITY_WORDS[q]} {found.estimate:+z.2f} ± {width}"
     return f"{done} · {QUANTITY_WORDS[q]} {figure_text(q, found.estimate)} ± {width}"
 
 
