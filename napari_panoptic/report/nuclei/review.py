@@ -147,10 +147,11 @@ def review_section(review: ReviewedPlan, teams: Sequence[str]) -> list[Child]:
         number("estimate"),
         bounds("low", "high", "95 % interval"),
         whole("items"),
+        number("as_annotated", "as annotated"),
     ]
     caption = (
-        "Metrics of the cohort if the annotation were right, and the share of wrong annotations, "
-        "estimated from the reviewed items."
+        "Metrics pooled over the cohort if the annotation were right, and the share of wrong "
+        "annotations, estimated from the reviewed items; beside them the metrics as annotated."
     )
     return [
         bullets(sentences(estimates)),
@@ -158,7 +159,7 @@ def review_section(review: ReviewedPlan, teams: Sequence[str]) -> list[Child]:
         *_ranks(estimates, teams),
         paragraph(
             "The sample is a stratified simple random sample without replacement; sums are "
-            "Horvitz-Thompson estimates, variances are linearised and moderated, and intervals are "
+            "difference estimates, variances are linearised and moderated, and intervals are "
             "Wilson's for the effective number of items. Verdicts outside of the plan are not "
             "included: these objects were not drawn with a known probability."
         ),

@@ -47,7 +47,10 @@ PLAN_COLUMNS = (
     "probability",
 )
 VERDICT_COLUMNS = ("item", "verdict", "count")
-ESTIMATE_COLUMNS = ("quantity", "team", "class", "estimate", "low", "high", "items")
+ESTIMATE_COLUMNS = (
+    *("quantity", "team", "class", "estimate", "low", "high", "items"),
+    "as_annotated",
+)
 _SHOWN = 3
 
 _Row = tuple[int, Mapping[str, str]]
@@ -90,7 +93,7 @@ def verdicts_frame(answers: Sequence[Answer]) -> pd.DataFrame:
 def estimates_frame(estimates: Estimates) -> pd.DataFrame:
     """Return estimates with the columns `ESTIMATE_COLUMNS`; NaN where undefined."""
     rows = [
-        (str(r.quantity), r.team, r.class_name, r.estimate, r.low, r.high, r.items)
+        (str(r.quantity), r.team, r.class_name, r.estimate, r.low, r.high, r.items, r.as_annotated)
         for r in estimates.rows
     ]
     return pd.DataFrame(rows, columns=list(ESTIMATE_COLUMNS))
@@ -127,6 +130,7 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
                 "standard_error": row.standard_error,
                 "for_patients_like_these": [row.patients_low, row.patients_high],
                 "if_unclear_items_were_decided_one_way": list(row.if_unclear),
+                "as_annotated": row.as_annotated,
             }
             for row in estimates.rows
         ],
@@ -149,6 +153,7 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
                 "estimate": found.estimate,
                 "low": found.low,
                 "high": found.high,
+                "as_annotated": found.as_annotated,
             }
             for quantity in RANKED
             for one, other in combinations(plan.teams, 2)
