@@ -329,7 +329,7 @@ def test_two_reviewers_share_a_plan_and_agree(window):
 
 def test_an_estimate_that_is_not_there_has_a_reason_beside_it():
     nan = float("nan")
-    row = Estimate(Quantity.PQ, "A", ALL, nan, nan, nan, 3, nan, nan, nan, (nan, nan))
+    row = Estimate(Quantity.PQ, "A", ALL, nan, nan, nan, 3, nan, nan, nan, (nan, nan), nan)
     missing = "no FN of A was reviewed: figures that depend on them are left empty"
     findings = (
         Finding(FindingKind.MISSING, missing, team="A"),
@@ -342,7 +342,7 @@ def test_an_estimate_that_is_not_there_has_a_reason_beside_it():
 
 
 def test_no_line_is_broken_within_95_percent():
-    row = Estimate(Quantity.PQ, "A", ALL, 0.5, 0.4, 0.6, 50, 0.05, 0.3, 0.7, (0.5, 0.5))
+    row = Estimate(Quantity.PQ, "A", ALL, 0.5, 0.4, 0.6, 50, 0.05, 0.3, 0.7, (0.5, 0.5), 0.5)
     goal = Goal(Quantity.PQ, ("A",), 0.05, 10.0, 5.0)
     told = words.result_sentences(goal, Estimates((row,), (), 50, 0, ()))
     assert "(95\u00a0% interval: 0.400 to 0.600; 50 items)" in told

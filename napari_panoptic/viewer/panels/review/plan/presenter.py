@@ -464,7 +464,6 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             partial(
                 written,
                 folder,
-                self.session.cohort,
                 current.plan,
                 known[1],
                 found.estimates,

@@ -65,7 +65,7 @@ OUTSIDE = (
 )
 NOT_EDITED = "Unsaved edits are not included: the estimates use the files on disk."
 _METHOD = (
-    "Simple random samples without replacement in each stratum; sums are Horvitz-Thompson "
+    "Simple random samples without replacement in each stratum; sums are difference "
     "estimates, variances are linearised, intervals are Wilson's."
 )
 _LEVELS = {
