@@ -1,5 +1,6 @@
 """Finding one's way on a desk in a real window."""
 
+from contextlib import contextmanager
 from unittest.mock import patch
 
 import numpy as np
@@ -66,6 +67,19 @@ def bring_to_front(widget):
     dock = dock_of(widget)
     dock.show()
     dock.raise_()
+
+
+@contextmanager
+def other_source(desk, wait_until):
+    """Let the predictions be read from other files, as with the box in the settings."""
+    box = desk.panels.settings.source
+    box.choose(next(v for v in box.values if v is not None))
+    try:
+        yield
+    finally:
+        wait_until(lambda: desk.is_settled)
+        box.choose(None)
+        wait_until(lambda: desk.is_settled)
 
 
 def names_of_visible(viewer):

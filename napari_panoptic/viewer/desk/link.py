@@ -357,6 +357,8 @@ class Link:
             (session.team_changed, self.failures.choose_none),
             (session.settings_changed, self.failures.choose_none),
             (session.settings_changed, self.failures.show_all),
+            (session.source_changed, self.failures.choose_none),
+            (session.source_changed, self.failures.show_all),  # objects may have other ids
             (self.state.events.hidden_columns, panels.objects.hide_columns),
             # User actions, and the methods that handle them.
             (panels.navigator.place_chosen, self._on_region_chosen),
@@ -789,7 +791,6 @@ class Link:
     def _on_source_chosen(self, source: Source | None) -> None:
         self._request(source=source)
         self._edited_snapshot = None  # it is of another source
-        self.failures.show_all()  # its objects may have other ids
         self.summary.start()
 
     def _on_settings_chosen(self, settings: EvaluationSettings) -> None:

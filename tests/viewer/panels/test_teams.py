@@ -24,7 +24,13 @@ from napari_panoptic.viewer.panels.teams import comparison as teams_comparison
 from napari_panoptic.viewer.panels.teams import panel as teams_panel
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.state.modes import ViewMode
-from tests.viewer.finding import click, names_of_visible, on_canvas, shown_text
+from tests.viewer.finding import (
+    click,
+    names_of_visible,
+    on_canvas,
+    other_source,
+    shown_text,
+)
 
 PARTS = ("image", "objects", "ring")
 LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -679,8 +685,17 @@ class TestGroups:
         press(panel.compute)
         wait_until(lambda: desk.is_settled)
         desk.panels.settings.threshold.setValue(0.6)
-        assert "settings have changed" in panel.note.text()
+        assert "settings or the files have changed" in panel.note.text()
         wait_until(lambda: desk.is_settled)
+
+    def test_what_the_cohort_loses_is_dropped_with_another_source(self, desk, filled, wait_until):
+        panel = filled.panel
+        press(panel.compute)
+        wait_until(lambda: not filled.is_busy)
+        assert panel.cohort.isVisible()
+        with other_source(desk, wait_until):
+            assert not panel.cohort.isVisible()
+            assert "the files have changed" in panel.note.text()
 
     def test_without_groups_it_says_what_to_do(self, desk, groups, wait_until):
         desk.session.set_team("careful")

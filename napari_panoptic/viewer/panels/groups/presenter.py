@@ -58,7 +58,8 @@ class GroupsPresenter(TeamPresenter[GroupsPanel, Grouped]):
         session, panel = self.session, self.panel
         return [
             *super().connections(),
-            (session.settings_changed, self._on_settings),
+            (session.settings_changed, self._on_change),
+            (session.source_changed, self._on_change),
             (session.selection_changed, self._on_selection),
             (panel.group_chosen, self._on_group),
             (panel.object_chosen, session.select_row),
@@ -169,8 +170,10 @@ class GroupsPresenter(TeamPresenter[GroupsPanel, Grouped]):
         self._stream.stop()
         self._forget_losses("stopped; press the button to start again")
 
-    def _on_settings(self, _settings: object) -> None:
-        self._forget_losses("settings have changed: press the button to sum up again")
+    def _on_change(self, _changed: object) -> None:
+        self._forget_losses(
+            "the settings or the files have changed: press the button to sum up again"
+        )
 
     def _forget_losses(self, note: str = "") -> None:
         """Drop a sum that belongs to another team, cohort or setting."""

@@ -125,7 +125,8 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
         panel = self.panel
         return [
             *super().connections(),
-            (self.session.settings_changed, self._on_settings),
+            (self.session.settings_changed, self._on_change),
+            (self.session.source_changed, self._on_change),
             (self.session.summary_changed, self._on_summary),
             (panel.work.start.pushed, self.evaluate),
             (panel.work.stop.pushed, self._on_stop),
@@ -244,8 +245,8 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
         if not self._soon.isActive():
             self._soon.start()
 
-    def _on_settings(self, _settings: EvaluationSettings) -> None:
-        """Forget figures of other settings: none is shown beside those of the present ones."""
+    def _on_change(self, _changed: object) -> None:
+        """Forget figures of other settings or files: none is shown beside the present ones."""
         had_some = self.found is not None or self._work.is_busy
         self._work.stop()
         self.found = None

@@ -77,7 +77,7 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
         session, panel = self.session, self.panel
         return [
             (session.settings_changed, self._on_change),
-            (self.link.panels.settings.source.chosen, self._on_change),
+            (session.source_changed, self._on_change),
             (session.edited, self._on_edit),
             (session.copies_changed, self._on_edit),
             (panel.work.start.pushed, self.search),

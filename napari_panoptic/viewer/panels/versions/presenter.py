@@ -33,7 +33,7 @@ from napari_panoptic.viewer.panels.versions.panel import (
 )
 from napari_panoptic.viewer.state.modes import VersionChoice, VersionScope
 
-OUTDATED_SETTINGS = "Outdated: the settings have changed. Press “Compare” again."
+OUTDATED_SETTINGS = "Outdated: the settings or the files have changed. Press “Compare” again."
 OUTDATED_EDITS = "Outdated: objects have been edited. Save the edits and press “Compare” again."
 UNSAVED = "Compared as on disk: unsaved edits are not included."
 STOPPED = "Stopped. Press “Compare” to start again."
@@ -100,7 +100,8 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         session, link, panel = self.session, self.link, self.panel
         return [
             (session.region_changed, self.refresh),
-            (session.settings_changed, self._on_settings),
+            (session.settings_changed, self._on_change),
+            (session.source_changed, self._on_change),
             (session.copies_changed, self.refresh),
             (link.edits_rested, self._on_edits),
             (self._state.events.versions, self._on_choice),
@@ -234,8 +235,8 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         self._hint = COMPARING if self._over_cohort.is_busy else PRESS
         self.refresh()
 
-    def _on_settings(self, _settings: EvaluationSettings) -> None:
-        """Stop a comparison under other settings; a finished one is marked as outdated."""
+    def _on_change(self, _changed: object) -> None:
+        """Stop a comparison of other settings or files; a finished one is marked as outdated."""
         self._over_cohort.stop()
         self._hint = PRESS
         self.refresh()

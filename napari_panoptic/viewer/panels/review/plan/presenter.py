@@ -99,7 +99,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             (session.region_changed, self._on_region),
             (session.settings_changed, self.refresh),
             (session.copies_changed, self._show_notes),
-            (self.link.panels.settings.source.chosen, self.refresh),
+            (session.source_changed, self.refresh),
             (self._reviewing.changed, self._on_review),
             (self._sight.changed, self._on_sight),
             (ask.changed, self.refresh),
