@@ -103,7 +103,8 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
             (session.settings_changed, self._on_change),
             (session.source_changed, self._on_change),
             (session.copies_changed, self.refresh),
-            (link.edits_rested, self._on_edits),
+            (session.edited, self._on_edited),
+            (link.edits_rested, self.refresh),
             (self._state.events.versions, self._on_choice),
             (self._sight.changed, self._on_sight),
             (panel.choice_changed, partial(setattr, self._state, "versions")),
@@ -199,10 +200,8 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         note = ""
         if (request.settings, request.source) != (session.settings, session.source):
             note = OUTDATED_SETTINGS
-        elif self._is_edited_since:
-            note = OUTDATED_EDITS
         elif _has_edits(session):
-            note = UNSAVED
+            note = OUTDATED_EDITS if self._is_edited_since else UNSAVED
         self._show(comparison, note=note)
 
     def _take_cohort(self, comparison: VersionComparison) -> None:
@@ -241,9 +240,9 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         self._hint = PRESS
         self.refresh()
 
-    def _on_edits(self) -> None:
-        self._is_edited_since = self._found is not None or self._over_cohort.is_busy
-        self.refresh()
+    def _on_edited(self, _edited: object) -> None:
+        """Remember that something was edited; it is shown once the hand rests."""
+        self._is_edited_since = True
 
     def _on_object(self, name: FailureName) -> None:
         self.link.go_to(name.region, name.side, name.id, team=name.team)
