@@ -498,6 +498,29 @@ def test_a_cohort_that_is_opened_in_the_workspace_for_teams_has_its_view(desk, w
     wait_until(lambda: desk.is_settled)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("mode", [ViewMode.GRID, ViewMode.CONSENSUS])
+def test_a_blind_reviewer_sees_one_team_without_its_name(desk, viewer, teams, mode, wait_until):
+    names = [team.name for team in desk.session.cohort.teams]
+    press(teams.panel.button(mode))
+    wait_until(lambda: desk.is_settled)
+    desk.state.is_blind = True
+    try:
+        wait_until(lambda: desk.is_settled)
+        assert names_of_visible(viewer)[:2] == ["image", "reference"]
+        assert len(names_of_visible(viewer)) == 3
+        wait_until(lambda: not any(n in layer.name for layer in viewer.layers for n in names))
+        covered = shown_text(desk.panels.legend.instead)
+        assert "hidden" in covered
+        teams.next_mode()
+        wait_until(lambda: desk.is_settled)
+        assert teams.mode is ViewMode.ONE
+        assert shown_text(desk.panels.legend.instead) == covered
+    finally:
+        desk.state.is_blind = False
+    assert desk.session.team in names_of_visible(viewer)
+
+
 class TestConsensus:
     mode = ViewMode.CONSENSUS
 

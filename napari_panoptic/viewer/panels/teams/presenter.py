@@ -82,6 +82,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
             (session.selection_changed, panel.show_selection),
             (events.workspace, self._on_workspace),
             (events.mode, self._show_mode),
+            (events.is_blind, self._on_blind),
             (self._sight.changed, self._on_sight),
             (panel.mode_chosen, self._choose_mode),
             (panel.teams_chosen, self.refresh),
@@ -106,8 +107,8 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         self._state.mode = ViewMode.ONE
 
     def set_mode(self, mode: ViewMode) -> None:
-        """Show something else on the canvas."""
-        self._state.mode = mode
+        """Show something else on the canvas; one team only where teams are not to be named."""
+        self._state.mode = ViewMode.ONE if self._state.is_blind else mode
 
     def next_mode(self) -> None:
         """Show the next view on the canvas."""
@@ -160,6 +161,8 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
 
     def _show_key(self) -> None:
         """Have the strip below the image say what the colours of a consensus mean."""
+        if self._state.is_blind:  # it says then that there is nothing to see
+            return
         key = self.panel.legend_text() if self.consensus_view.is_on else ""
         self.link.panels.legend.show_instead(key)
 
@@ -176,6 +179,9 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         """Show several teams on the canvas in the workspace for teams, and one in the others."""
         is_here = name == self.title and len(self.panel.chosen_teams()) > 1
         self.set_mode(self._state.team_view if is_here else ViewMode.ONE)
+
+    def _on_blind(self, _is_blind: bool) -> None:
+        self._on_workspace(self._state.workspace)
 
     def _on_team(self, _name: str) -> None:
         if self.grid.is_on:
