@@ -20,6 +20,7 @@ from napari_panoptic.viewer.panels.audit import panel as audit_panel
 from napari_panoptic.viewer.panels.audit.presenter import MARKS_LAYER, AuditPresenter
 from napari_panoptic.viewer.panels.groups import panel as groups_panel
 from napari_panoptic.viewer.panels.groups.presenter import GROUP_LAYER, GroupsPresenter
+from napari_panoptic.viewer.panels.seen_part import WAITING
 from napari_panoptic.viewer.panels.teams import comparison as teams_comparison
 from napari_panoptic.viewer.panels.teams import panel as teams_panel
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
@@ -193,6 +194,80 @@ class TestTeamsTable:
         assert chosen.side is Side.PREDICTION
         assert chosen.row in place.rows[chosen.team]
         press(teams.panel.button(teams_panel.Listed.ALL))
+
+
+class TestWhileAnotherRegionComes:
+    """Lists of the region before, when the next one is shown and its figures are to come."""
+
+    @pytest.fixture
+    def far(self, desk):
+        """Name a region that is not read ahead, so that its teams come one after the other."""
+        return desk.session.cohort.regions[2].name
+
+    def seen_on_arrival(self, desk, region, look, wait_until):
+        """Go to a region, and look once as soon as it is shown."""
+        seen = []
+
+        def arrive(snapshot):
+            if snapshot.region.name == region and not seen:
+                seen.append(look(snapshot))
+
+        desk.session.region_changed.connect(arrive)
+        desk.link.go_to(region)
+        wait_until(lambda: desk.is_settled)
+        desk.session.region_changed.disconnect(arrive)
+        return seen
+
+    def test_a_click_in_the_list_of_teams_selects_no_object_of_the_new_region(
+        self, desk, teams, far, wait_until
+    ):
+        def look(snapshot):
+            assert snapshot.pending
+            if teams.panel.table.isVisible():
+                press_row(teams.panel.table, 0, 0)
+            return desk.session.selection, shown_text(teams.panel.hint)
+
+        assert self.seen_on_arrival(desk, far, look, wait_until) == [(None, WAITING)]
+        assert teams.panel.table.isVisible()
+        press_row(teams.panel.table, 0, 0)
+        assert teams.panel.table.texts()[0][0] == str(desk.session.selection.id)
+
+    def test_groups_select_and_mark_no_object_of_the_new_region(
+        self, desk, viewer, groups, far, wait_until
+    ):
+        desk.session.set_team("merger")
+        wait_until(lambda: desk.is_settled)
+        press_row(groups.panel.table, 0, 0)
+        assert GROUP_LAYER in names_of_visible(viewer)
+        desk.session.select(None)
+
+        def look(_snapshot):
+            press_row(groups.panel.members, 0, 0)
+            press_row(groups.panel.table, 1, 0)
+            return desk.session.selection, GROUP_LAYER in names_of_visible(viewer)
+
+        assert self.seen_on_arrival(desk, far, look, wait_until) == [(None, False)]
+
+    def test_the_audit_selects_and_marks_no_object_of_the_new_region(
+        self, desk, viewer, audit, wait_until
+    ):
+        def listed():
+            press(audit.panel.button(audit_panel.Listed.TOUCHING))
+            return bool(audit.panel.listed_objects())
+
+        desk.session.set_team("merger")
+        go_to_region_with(desk, wait_until, listed)
+        wait_until(lambda: MARKS_LAYER in names_of_visible(viewer))
+        names = [region.name for region in desk.session.cohort.regions]
+        here = names.index(desk.session.snapshot.region.name)
+
+        def look(_snapshot):
+            press_row(audit.panel.table, 0, 0)
+            return desk.session.selection, MARKS_LAYER in names_of_visible(viewer)
+
+        other = names[(here + 2) % len(names)]
+        assert self.seen_on_arrival(desk, other, look, wait_until) == [(None, False)]
+        press(audit.panel.button(audit_panel.Listed.FLIPS))
 
 
 class TestLive:
