@@ -332,7 +332,8 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
             self.panel, "Save the plot", str(usual), "SVG (*.svg);;PNG (*.png)"
         )
         if chosen:
-            _report_on(lambda: f"The plot is in {save(plot, Path(chosen))}")
+            with DRAWING:
+                _report_on(lambda: f"The plot is in {save(plot, Path(chosen))}")
 
     def _on_tables(self) -> None:
         if self.found is None:
@@ -405,8 +406,7 @@ def _cohort_plot(view: View, found: CohortReport) -> Plot:
 def _alignment_plot(evaluation: Evaluation) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import alignment_plot
 
-    with DRAWING:
-        return alignment_plot(evaluation)
+    return alignment_plot(evaluation)
 
 
 def _region_curve(
@@ -418,5 +418,4 @@ def _region_curve(
 ) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import region_curve
 
-    with DRAWING:
-        return region_curve(cohort, region_name, settings, source, view)
+    return region_curve(cohort, region_name, settings, source, view)
