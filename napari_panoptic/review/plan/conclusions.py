@@ -137,8 +137,8 @@ def difference_sentence(found: Difference, quantity: Quantity) -> str:
         outcome = f"{found.first if found.estimate > 0 else found.second} is better"
     return (
         f"If the annotation were right, the {name} of {found.first} minus that of {found.second} "
-        f"would be {found.estimate:+z.3f} (95 % interval: {found.low:+z.3f} to {found.high:+z.3f}; as "
-        f"annotated, it is {found.as_annotated:+z.3f}): {outcome}."
+        f"would be {found.estimate:+z.3f} (95 % interval: {found.low:+z.3f} to {found.high:+z.3f}; "
+        f"as annotated, it is {found.as_annotated:+z.3f}): {outcome}."
     )
 
 
