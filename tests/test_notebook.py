@@ -16,7 +16,8 @@ from PIL import Image
 import napari_panoptic as npan
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import CohortError, LabelError, PanopticError
-from napari_panoptic.io.cohorts.comparison import Comparison, Labels
+from napari_panoptic.io.cohorts.comparison import Comparison, Labels, PointsComparison
+from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.nuclei.evaluate import evaluate_pair as engine
 from tests.support.paths import REPOSITORY
 from tests.support.small_cohort import write_cohort
@@ -344,6 +345,29 @@ def test_lazy_arrays_are_written_block_by_block(tmp_path: Path) -> None:
     assert cohort.evaluate().teams["pq_mean"].tolist() == [
         npan.evaluate_pair(truth, guess).metrics.pq
     ]
+
+
+def test_empty_blocks_of_lazy_arrays_are_not_reported_as_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import dask.array as da
+
+    labels = da.from_array(np.pad(pair()[0], ((0, 2000), (0, 0))), chunks=1024)
+    folder = Comparison(Labels(labels), {"model": Labels(labels)}).write(tmp_path / "saved")
+    assert main(["evaluate", str(folder), "-o", str(tmp_path / "out"), "--no-distances"]) == 0
+    assert "chunk" not in capsys.readouterr().err
+
+
+def test_predictions_whose_names_cannot_be_folders_stay_apart(tmp_path: Path) -> None:
+    truth, guess = pair()
+    sides = {"a/b": Labels(truth), "a:b": Labels(guess)}
+    found = npan.open_cohort(Comparison(Labels(truth), sides).write(tmp_path / "nuclei"))
+    pq = dict(found.evaluate().teams[["team", "pq_mean"]].to_numpy())
+    assert pq == {"a_b": 1.0, "a_b (2)": npan.evaluate_pair(truth, guess).metrics.pq}
+    points = {name: np.full((1, 2), n + 5.0) for n, name in enumerate(("a/b", "a:b"))}
+    compared = PointsComparison(points["a/b"], points, (0.25, 0.25), (20, 20))
+    detections = open_detection_cohort(compared.write(tmp_path / "points"))
+    assert sorted(detections.team_names) == ["a_b", "a_b (2)"]
 
 
 def test_images_of_other_types_are_turned_into_rgb() -> None:

@@ -26,9 +26,10 @@ from napari_panoptic.cli.options import (
     metric_from,
 )
 from napari_panoptic.cli.parser import CommandParser
+from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import SettingsError, checked_name
-from napari_panoptic.common.text import counted, english_list, similar, visible
+from napari_panoptic.common.text import counted, english_list, similar
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.tables.evaluation import OBJECTS, EvaluationTables, read_evaluation
 from napari_panoptic.nuclei.explain.version_diff import IOU_STEP
@@ -111,10 +112,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.iou_step >= 0:
         raise SettingsError(f"--iou-step must be a number from 0, found {options.iou_step:g}")
     of_tables = options.reference is None and len(options.versions) == 1
-    root = None if of_tables else options.cohort
-    place = (
-        nullcontext() if options.output is None else tables_in(options.output, COMPARE_NAMES, root)
-    )
+    place = nullcontext() if options.output is None else tables_in(options.output, COMPARE_NAMES)
     with place:
         compare = _compare_tables if of_tables else _compare_files
         comparison, record = compare(options, metric)
@@ -123,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
             write_comparison(comparison, options.output, record)
     print_comparison(comparison, is_gate=options.gate)
     if options.output is not None and not options.gate:
-        print(visible(f"diff.csv and compare.json written to {options.output}"))
+        say(f"diff.csv and compare.json written to {options.output}")
     return EXIT_STATUS[str(comparison.decision.verdict)]
 
 
@@ -269,12 +267,12 @@ def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) ->
     """Print a comparison as text and small tables, or only its verdict."""
     diff, change = comparison.diff, comparison.change
     if is_gate:
-        print(_verdict_line(comparison))
+        say(_verdict_line(comparison))
         return
     patients = len(set(diff.rows["patient"]))
-    print(
-        visible(f"{diff.old} -> {diff.new}: ")
-        + f"{counted(comparison.regions, 'region')} of {counted(patients, 'patient')}"
+    say(
+        f"{diff.old} -> {diff.new}: "
+        f"{counted(comparison.regions, 'region')} of {counted(patients, 'patient')}"
     )
     counts = {str(one): diff.counts[one] for one in diff.changes}
     parts = change.grouped(diff.rows["change"])
@@ -283,16 +281,16 @@ def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) ->
         [(name, n, parts.get(name, 0.0)) for name, n in counts.items()],
     )
     flags = {name.replace("_", " "): n for name, n in diff.flags.items()}
-    print("; ".join(f"{name}: {n}" for name, n in flags.items()))
+    say("; ".join(f"{name}: {n}" for name, n in flags.items()))
     if comparison.pairing is Pairing.DISCS:
-        print(
+        say(
             "FPs of both versions are paired as discs of their areas at their centroids: there "
             "are no pixels"
         )
     if listed := transitions(comparison)[:_MOST_TRANSITIONS]:
-        print()
+        say()
         print_table(("before -> after", "objects", "part of the PQ difference"), listed)
-    print()
+    say()
     print_table(
         ("metric", diff.old, diff.new, "difference", "low", "high", "p", "Holm p", "patients"),
         [
@@ -304,11 +302,11 @@ def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) ->
             for one in comparison.metrics
         ],
     )
-    print(
+    say(
         f"PQ {_signed(change.total)} = outlines (SQ) {_signed(change.sq)}, detection (DQ) "
         f"{_signed(change.dq)}"
     )
-    print(_verdict_line(comparison))
+    say(_verdict_line(comparison))
 
 
 def _verdict_line(comparison: VersionComparison) -> str:
@@ -320,7 +318,7 @@ def _verdict_line(comparison: VersionComparison) -> str:
             f" ({_signed(decision.low)} to {_signed(decision.high)}, {decision.level:.0%} limits "
             "of the test)"
         )
-    return visible(f"{decision.verdict}: {figures}: {decision.reason}")
+    return f"{decision.verdict}: {figures}: {decision.reason}"
 
 
 def _signed(value: float) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pandas as pd
 from tqdm import tqdm
 
+from napari_panoptic.cli.printing import say, warn
 from napari_panoptic.common.errors import PanopticError, SettingsError, checked_name
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.common.progress import Progress
@@ -22,7 +23,7 @@ from napari_panoptic.io.files.file_sets import finish_replacing
 from napari_panoptic.io.files.locking import held_alone
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.report.writing import check_writable, is_own_page, own_tables
+from napari_panoptic.report.writing import check_replaceable, check_writable, is_own_page
 
 if TYPE_CHECKING:
     from napari_panoptic.nuclei.regions.run import RegionDone
@@ -50,7 +51,7 @@ def report_findings(findings: Sequence[Finding], listed_in: str | None = "evalua
     """
     in_the_way = [f for f in findings if f.kind in _IN_THE_WAY]
     for finding in in_the_way[:_SHOWN_FINDINGS]:
-        _say(f"{finding.message}{_place(finding)}")
+        warn(f"{finding.message}{_place(finding)}")
     handled = Counter(f.kind for f in findings if f.kind not in _IN_THE_WAY)
     rest = Counter(f.kind for f in in_the_way[_SHOWN_FINDINGS:])
     for kind, count in (rest + handled).items():
@@ -58,13 +59,9 @@ def report_findings(findings: Sequence[Finding], listed_in: str | None = "evalua
         number = f"{count} more, such as: " if kind in rest else f"found {count} times, such as: "
         if kind in handled and count == 1:
             number = ""
-        _say(f"{FINDING_TITLES[kind]}: {number}{example.message}{_place(example)}")
+        warn(f"{FINDING_TITLES[kind]}: {number}{example.message}{_place(example)}")
     if findings and listed_in:
-        print(f"napari-panoptic: all of them are listed in {listed_in}", file=sys.stderr)
-
-
-def _say(text: str) -> None:
-    print(visible(f"napari-panoptic: {text}"), file=sys.stderr)
+        warn(f"all of them are listed in {listed_in}")
 
 
 def _place(finding: Finding) -> str:
@@ -80,11 +77,11 @@ def _place(finding: Finding) -> str:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table: the first column to the left, the others to the right."""
-    lines = [list(header), *([visible(str(row[0])), *map(cell, row[1:])] for row in rows)]
+    lines = [[visible(cell(each)) for each in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for name, *cells in lines:
         padded = (text.rjust(width) for text, width in zip(cells, widths[1:], strict=True))
-        print("  ".join([name.ljust(widths[0]), *padded]))
+        say("  ".join([name.ljust(widths[0]), *padded]))
 
 
 def cell(value: object) -> str:
@@ -164,7 +161,7 @@ def report_date(*, is_wanted: bool) -> str:
 
 
 @contextmanager
-def tables_in(folder: Path, names: Sequence[str], cohort: Path | None = None) -> Iterator[None]:
+def tables_in(folder: Path, names: Sequence[str]) -> Iterator[None]:
     """Prepare and lock the folder for a set of tables; leave no new folder empty.
 
     Completes a set that a killed program was putting in place.
@@ -175,8 +172,6 @@ def tables_in(folder: Path, names: Sequence[str], cohort: Path | None = None) ->
         The folder for the tables.
     names
         Their files, the record last.
-    cohort
-        The folder of the cohort, in which only tables of this program are replaced.
 
     Raises
     ------
@@ -194,9 +189,7 @@ def tables_in(folder: Path, names: Sequence[str], cohort: Path | None = None) ->
         folder.mkdir(parents=True, exist_ok=True)
         with held_alone(folder / _LOCK, "an evaluation", "choose another --output"):
             finish_replacing(folder, names[-1])
-            if cohort is not None:
-                own = own_tables(folder, names)
-                check_not_in_cohort([folder / name for name in names if name not in own], cohort)
+            check_replaceable(folder, names)
             yield
     except OSError as error:
         raise PanopticError(
@@ -235,10 +228,9 @@ class RegionProgress:
         if error is not None or not self._taken_over:
             return
         passes = "" if self._n_passes == 1 else f", each evaluated {self._n_passes} times,"
-        print(
-            f"napari-panoptic: {self._taken_over} of {self._n_passes * self._n_regions} regions"
-            f"{passes} were done by an interrupted run and have not changed since",
-            file=sys.stderr,
+        warn(
+            f"{self._taken_over} of {self._n_passes * self._n_regions} regions"
+            f"{passes} were done by an interrupted run and have not changed since"
         )
 
     def on_result(self, done: RegionDone) -> None:
@@ -256,15 +248,13 @@ class RegionProgress:
 
 def report_stopped() -> int:
     """Print that a command was interrupted, and return its exit status."""
-    print("napari-panoptic: stopped; run the same command again to resume", file=sys.stderr)
+    warn("stopped; run the same command again to resume")
     return 130
 
 
 def report_nothing(cohort: Cohort, names: Sequence[str], done: str = "evaluated") -> int:
     """Print why nothing of a cohort could be done, and return the exit status."""
-    where = visible(str(cohort.root))
-    why = why_nothing(cohort, names)
-    print(f"napari-panoptic: nothing could be {done} in {where}: {why}", file=sys.stderr)
+    warn(f"nothing could be {done} in {cohort.root}: {why_nothing(cohort, names)}")
     return 1
 
 

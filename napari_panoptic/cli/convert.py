@@ -8,9 +8,10 @@ from pathlib import Path
 from napari_panoptic.cli.console import report_findings
 from napari_panoptic.cli.inputs import restoration_from, source_from
 from napari_panoptic.cli.options import add_cohort, add_restoration, add_source
+from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import checked_name
-from napari_panoptic.common.text import english_list, visible
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import known_forms
 from napari_panoptic.nuclei.regions import conversion
@@ -57,5 +58,5 @@ def run(options: argparse.Namespace) -> int:
     form = conversion.form_to_write(options.to)
     work = conversion.Conversion(cohort, team, form, settings, source, options.force)
     report_findings(conversion.convert(work, options.output), None)
-    print(visible(f"{options.to} written to {options.output}"))
+    say(f"{options.to} written to {options.output}")
     return 0

@@ -14,8 +14,8 @@ from napari_panoptic.cli.console import (
     report_findings,
     tables_in,
 )
+from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.text import visible
 from napari_panoptic.detections.atypia import AnswerState
 from napari_panoptic.detections.cohort import DetectionCohort
 from napari_panoptic.detections.evaluate import DetectionEvaluation, evaluate_detections
@@ -34,11 +34,11 @@ def evaluate(options: argparse.Namespace) -> int:
     """
     settings = _settings(options)
     cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
-    with tables_in(options.output, TABLE_NAMES, cohort.root):
+    with tables_in(options.output, TABLE_NAMES):
         evaluation = _evaluated(cohort, settings, options.teams, "evaluation.json")
         write_detection_tables(evaluation, options.output)
     _print_figures(evaluation)
-    print(visible(f"tables written to {options.output}"))
+    say(f"tables written to {options.output}")
     return 0
 
 
@@ -58,7 +58,7 @@ def report(options: argparse.Namespace) -> int:
     cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
     evaluation = _evaluated(cohort, settings, options.teams, "the report")
     write_detection_report(evaluation, options.output, date=report_date(is_wanted=options.date))
-    print(visible(f"report written to {options.output}"))
+    say(f"report written to {options.output}")
     return 0
 
 
@@ -107,8 +107,8 @@ def _print_figures(evaluation: DetectionEvaluation) -> None:
         points = f"{found.points} points of {found.n_frames} frames"
         if missing := evaluation.atypia.n_missing(team):
             points += f", {missing} {AnswerState.MISSING}"
-        print(f"{visible(team)}  atypia: {points}")
-    print(
+        say(f"{team}  atypia: {points}")
+    say(
         f"F-measure of all frames together; a detection within "
         f"{evaluation.settings.distance_um:g} um of a mitosis is right"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from napari_panoptic.cli.console import tables_in
 from napari_panoptic.cli.parser import seed
-from napari_panoptic.common.text import visible
+from napari_panoptic.cli.printing import say
 from napari_panoptic.io.tables.challenge_dump import (
     MONUSAC_2020_TEST_ORGANS,
     read_dump,
@@ -69,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
     if options.output is not None:
         with tables_in(options.output, TABLE_NAMES):
             write_dump_tables(evaluation, options.output)
-    print("\n".join(visible(line) for line in dump_text(evaluation).split("\n")))
+    for line in dump_text(evaluation).split("\n"):
+        say(line)
     if options.output is not None:
-        print(visible(f"tables written to {options.output}"))
+        say(f"tables written to {options.output}")
     return 0

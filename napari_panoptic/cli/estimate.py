@@ -9,9 +9,9 @@ from napari_panoptic.cli.console import report_findings, tables_in
 from napari_panoptic.cli.inputs import restoration_from, source_from
 from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
 from napari_panoptic.cli.parser import seed
+from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.text import visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
@@ -71,11 +71,11 @@ def run(options: argparse.Namespace) -> int:
     review, findings = _reviewed(options, cohort, settings, source)
     report_findings([*findings, *review.estimates.findings], ESTIMATES_RECORD)
     inputs = file_fingerprints([options.plan, options.verdicts], cohort.root)
-    with tables_in(options.output, (ESTIMATES_TABLE, ESTIMATES_RECORD), cohort.root):
+    with tables_in(options.output, (ESTIMATES_TABLE, ESTIMATES_RECORD)):
         write_estimates(options.output, review, findings, inputs)
     for sentence in sentences(review.estimates):
-        print(visible(sentence))
-    print(visible(f"tables written to {options.output}"))
+        say(sentence)
+    say(f"tables written to {options.output}")
     return 0
 
 

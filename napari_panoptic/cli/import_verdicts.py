@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError, SettingsError
-from napari_panoptic.common.text import english_list, visible
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.report.writing import check_writable
 from napari_panoptic.review.package.answers import Answers, read_answers
@@ -17,7 +18,6 @@ from napari_panoptic.review.package.importing import (
     write_verdicts,
 )
 from napari_panoptic.review.reviewing import usual_place
-from napari_panoptic.review.store import ReviewStore
 
 ABOUT = (
     "Check a file of verdicts that the page of a review package saved, find its objects in the "
@@ -78,7 +78,6 @@ def run(options: argparse.Namespace) -> int:
     answers = read_answers(options.file)
     _check_table(options, answers)
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
-    imported = None
     if options.table_only:
         check_cohort(cohort, answers.contents)
     else:
@@ -86,12 +85,10 @@ def run(options: argparse.Namespace) -> int:
         if not reviewer.strip():
             raise SettingsError("the file names no reviewer; give --reviewer NAME")
         place = options.review or usual_place(cohort.root)
-        with ReviewStore(place, reviewer=reviewer) as store:
-            imported = import_answers(cohort, answers, store)
-            _print_imported(imported, place, store.reviewer)
+        _print_imported(import_answers(cohort, answers, place, reviewer), place)
     if options.verdicts is not None:
         number = write_verdicts(options.verdicts, answers)
-        print(visible(f"{number} verdicts written to {options.verdicts}"))
+        say(f"{number} verdicts written to {options.verdicts}")
     return 0
 
 
@@ -118,16 +115,14 @@ def _check_table(options: argparse.Namespace, answers: Answers) -> None:
         )
 
 
-def _print_imported(imported: Imported, place: Path, reviewer: str) -> None:
-    print(visible(f"{imported.saved} verdicts of {reviewer} imported into {place}"))
+def _print_imported(imported: Imported, place: Path) -> None:
+    say(f"{imported.saved} verdicts of {imported.reviewer} imported into {place}")
     if imported.known:
-        print(f"{imported.known} were imported before and are unchanged")
+        say(f"{imported.known} were imported before and are unchanged")
     if imported.older:
-        print(visible(f"newer verdicts of the reviewer stay: item {english_list(imported.older)}"))
+        say(f"newer verdicts of the reviewer stay: item {english_list(imported.older)}")
     if imported.missing:
-        print(
-            visible(
-                f"not in the cohort any more, imported by their places: item "
-                f"{english_list(imported.missing)}"
-            )
+        say(
+            f"not in the cohort any more, imported by their places: item "
+            f"{english_list(imported.missing)}"
         )

@@ -10,8 +10,9 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from napari_panoptic.cli.console import print_table, report_findings
+from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError, SettingsError
-from napari_panoptic.common.text import counted, visible
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.cohorts.folder_scan import scan_folder
 from napari_panoptic.io.cohorts.tasks import task_of
@@ -58,16 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show what a folder holds, and write settings."""
-    folder = visible(str(options.folder))
+    folder = options.folder
     if (task := task_of(options.folder)) is not Task.NUCLEI:
-        print(f"{folder} is a cohort of {task}, which init does not check for doubts")
+        say(f"{folder} is a cohort of {task}, which init does not check for doubts")
         return 0
     known, text = known_description(options.folder), None
     is_described = known is not None and (options.folder / DESCRIPTION).exists()
     if known is None:
         scan = scan_folder(options.folder, reference=options.reference)
         for line in scan.summary:
-            print(visible(line))
+            say(line)
         text = scan.description()
     inspection = inspect_folder(options.folder, description=text)
     _print_counts(inspection)
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     if fixes:
         inspection = inspection.with_fixes(fixes)
         for line in (line for fix in fixes for line in fix.lines):
-            print(visible(f"set {line}"))
+            say(f"set {line}")
         _write_picture(inspection, options.picture)
     _print_doubts(inspection.doubts)
     kept = inspection.save()
@@ -87,13 +88,13 @@ def run(options: argparse.Namespace) -> int:
     )
     if not inspection.is_saved:
         before = "" if kept is None else f" (the one before is now {kept.name})"
-        print(visible(f"{inspection.root / DESCRIPTION} written{before}: {size}"))
+        say(f"{inspection.root / DESCRIPTION} written{before}: {size}")
     elif is_described:
-        print(f"{folder} has a {DESCRIPTION} already, which was not changed: {size}")
+        say(f"{folder} has a {DESCRIPTION} already, which was not changed: {size}")
     else:
-        print(f"{folder} needs no {DESCRIPTION}: it is a known layout with {size}")
+        say(f"{folder} needs no {DESCRIPTION}: it is a known layout with {size}")
     report_findings(inspection.findings, None)
-    print(visible(f"look at it with: napari-panoptic view {options.folder}"))
+    say(f"look at it with: napari-panoptic view {options.folder}")
     return 0
 
 
@@ -101,20 +102,20 @@ def _print_counts(inspection: Inspection) -> None:
     header, rows = count_rows(inspection.counts)
     print_table(header, [row[:-1] for row in rows])
     read, regions = len(inspection.looked_at), len(inspection.cohort.regions)
-    print(f"objects in the {read} of {regions} region(s) that were read:")
+    say(f"objects in the {read} of {regions} region(s) that were read:")
     for row in rows:
         if row[-1]:
-            print(visible(f"  {row[0]}: {row[-1]}"))
+            say(f"  {row[0]}: {row[-1]}")
 
 
 def _print_doubts(doubts: Sequence[Doubt]) -> None:
-    print(f"{len(doubts)} doubt(s){':' if doubts else ''}")
+    say(f"{len(doubts)} doubt(s){':' if doubts else ''}")
     for doubt in doubts:
-        print(visible(f"  {doubt.name}: {doubt.message}"))
+        say(f"  {doubt.name}: {doubt.message}")
         for fix in doubt.fixes:
             is_usual = doubt.is_clear and fix is doubt.fixes[0]
             choice = doubt.name if is_usual else f"{doubt.name}={fix.name}"
-            print(visible(f"    --fix '{choice}' writes {'; '.join(fix.lines)}"))
+            say(f"    --fix '{choice}' writes {'; '.join(fix.lines)}")
 
 
 def _write_picture(inspection: Inspection, path: Path | None) -> None:
@@ -132,7 +133,7 @@ def _write_picture(inspection: Inspection, path: Path | None) -> None:
             f"the picture cannot be written: {error.strerror or error}; choose another --picture",
             path=path,
         ) from error
-    print(visible(f"both outlines over {picture.region}: {path}"))
+    say(f"both outlines over {picture.region}: {path}")
 
 
 def _wanted(inspection: Inspection, names: Sequence[str]) -> list[Fix]:
@@ -166,9 +167,9 @@ def _asked(inspection: Inspection) -> Iterator[Fix]:
     for doubt in inspection.doubts:
         if not doubt.fixes:
             continue
-        print(visible(f"{doubt.name}: {doubt.message}"))
+        say(f"{doubt.name}: {doubt.message}")
         for number, fix in enumerate(doubt.fixes, start=1):
-            print(visible(f"  {number}  {fix.label}: {'; '.join(fix.lines)}"))
+            say(f"  {number}  {fix.label}: {'; '.join(fix.lines)}")
         try:
             answer = input("Which setting should be written? (Enter for none) ").strip()
         except EOFError:

@@ -10,6 +10,7 @@ from typing import Any, TextIO, cast
 
 from napari_panoptic import __version__
 from napari_panoptic.cli.parser import CommandParser, Parser
+from napari_panoptic.cli.printing import warn
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.io.files.guard import VARIABLE, largest_px
 
@@ -74,10 +75,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     except SettingsError as error:
         parser.exit(2, f"napari-panoptic: {error}\n")
     except PanopticError as error:
-        print(f"napari-panoptic: {error}", file=sys.stderr)
+        warn(str(error))
         return 1
     except KeyboardInterrupt:
-        print("napari-panoptic: stopped", file=sys.stderr)
+        warn("stopped")
         return 130
 
 

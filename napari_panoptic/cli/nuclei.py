@@ -26,8 +26,9 @@ from napari_panoptic.cli.inputs import (
     source_from,
     team_names_from,
 )
+from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import SettingsError, checked_name
-from napari_panoptic.common.text import counted, visible
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.locking import held_alone
 from napari_panoptic.nuclei.cohort_report import ReportRequest, cohort_report, n_passes, remove_kept
 from napari_panoptic.nuclei.explain.versions import MARGIN, check_metric, compare_teams_of
@@ -51,7 +52,7 @@ def evaluate(options: argparse.Namespace) -> int:
     cohort = cohort_from(options)
     names = team_names_from(cohort, options.teams)
     source = source_from(options, cohort, names)
-    with tables_in(options.output, TABLE_NAMES, cohort.root):
+    with tables_in(options.output, TABLE_NAMES):
         evaluation = _evaluate_alone(options, settings, cohort, names, source)
     if evaluation is None:
         return report_stopped()
@@ -142,15 +143,15 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
     n_patients = len({patient for patient, _ in regions})
     unit = "regions" if per_region else "patients"
     evaluated = f"{counted(len(regions), 'region')} of {counted(n_patients, 'patient')}"
-    print(f"score: PQ, mean over {unit} ({evaluated})")
+    say(f"score: PQ, mean over {unit} ({evaluated})")
     if evaluation.settings.overlaps is Overlaps.KEEP:
         for team in scores:
             flat = cell(evaluation.without_overlaps.score(team))
-            print(
+            say(
                 f"overlaps kept: {evaluation.overlapping_objects(team)} predicted objects of "
-                f"{visible(team)} share pixels; if the last one has them, the score is {flat}"
+                f"{team} share pixels; if the last one has them, the score is {flat}"
             )
-    print(visible(f"tables written to {folder}"))
+    say(f"tables written to {folder}")
 
 
 def report(options: argparse.Namespace) -> int:
@@ -240,5 +241,5 @@ def _report_alone(
     except KeyboardInterrupt:
         return report_stopped()
     remove_kept(store)
-    print(visible(f"report written to {options.output}"))
+    say(f"report written to {options.output}")
     return 0

@@ -16,9 +16,9 @@ from napari_panoptic.cli.console import (
 from napari_panoptic.cli.inputs import restoration_from, source_from
 from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
 from napari_panoptic.cli.parser import positive, seed
+from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import PanopticError, SettingsError, checked_name
-from napari_panoptic.common.text import visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     )
     size = options.output.stat().st_size / _MEBIBYTE
     number = sum(map(len, groups))
-    print(visible(f"{number} items written to {options.output} ({size:.1f} MiB)"))
+    say(f"{number} items written to {options.output} ({size:.1f} MiB)")
     return 0
 
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from napari_panoptic.common.text import english_list, similar
+from napari_panoptic.common.text import english_list, similar, visible
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
         found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
         if found and (close := similar(found[1], found[2].replace("'", "").split(", "))):
             message += f"; did you mean {' or '.join(close)}?"
-        super().error(message)
+        super().error(visible(message))
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
         """Exit with a message about words that were not understood."""

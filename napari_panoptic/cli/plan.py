@@ -9,10 +9,11 @@ from napari_panoptic.cli.console import print_table, report_findings
 from napari_panoptic.cli.inputs import restoration_from, source_from
 from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
 from napari_panoptic.cli.parser import positive, seed
+from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import checked_name
 from napari_panoptic.common.spreadsheets import csv_bytes
-from napari_panoptic.common.text import counted, visible
+from napari_panoptic.common.text import counted
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -93,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
         plan = extend(before, units, options.items)
     write_bytes(options.output, csv_bytes(plan_frame(plan)))
     _print_design(plan, units)
-    print(visible(f"plan of {counted(len(plan), 'item')} written to {options.output}"))
+    say(f"plan of {counted(len(plan), 'item')} written to {options.output}")
     return 0
 
 
@@ -104,7 +105,7 @@ def _print_design(plan: Plan, units: Units) -> None:
         for name, size, n in zip(strata.names, strata.sizes, plan.drawn(strata), strict=True)
     ]
     print_table(("stratum", "all", "drawn", "probability"), rows)
-    print("expected half-width of the 95 % intervals over all classes, if all items are reviewed:")
+    say("expected half-width of the 95 % intervals over all classes, if all items are reviewed:")
     widths = {
         (row.team, row.quantity): row.half_width
         for row in expected(plan, units)

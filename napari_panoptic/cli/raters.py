@@ -13,8 +13,8 @@ from napari_panoptic.cli.console import (
     report_findings,
     tables_in,
 )
+from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.text import visible
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import RatedEvaluation, evaluate_raters
@@ -31,11 +31,11 @@ def evaluate(options: argparse.Namespace) -> int:
         If nothing could be evaluated or written.
     """
     cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
-    with tables_in(options.output, TABLE_NAMES, cohort.root):
+    with tables_in(options.output, TABLE_NAMES):
         evaluation = _evaluated(cohort, options, "evaluation.json")
         write_rater_tables(evaluation, options.output)
     _print_scores(evaluation)
-    print(visible(f"tables written to {options.output}"))
+    say(f"tables written to {options.output}")
     return 0
 
 
@@ -54,7 +54,7 @@ def report(options: argparse.Namespace) -> int:
     cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
     evaluation = _evaluated(cohort, options, "the report")
     write_rater_report(evaluation, options.output, date=report_date(is_wanted=options.date))
-    print(visible(f"report written to {options.output}"))
+    say(f"report written to {options.output}")
     return 0
 
 
@@ -75,7 +75,7 @@ def _evaluated(cohort: RatedCohort, options: argparse.Namespace, listed_in: str)
 
 def _print_scores(evaluation: RatedEvaluation) -> None:
     if not evaluation.teams:
-        print("no predictions: the tables compare the raters with each other")
+        say("no predictions: the tables compare the raters with each other")
         return
     columns = ("team", "score", "brier", "rank", "shared_rank")
     ranking = ranking_table(evaluation).to_dict("records")
@@ -85,9 +85,9 @@ def _print_scores(evaluation: RatedEvaluation) -> None:
     # Only those that could be evaluated enter the mean.
     structures = {result.structure for result in evaluation.results}
     cases = {result.case for result in evaluation.results}
-    print(
+    say(
         f"score: Dice at {levels}, mean over levels, cases and structures "
         f"({len(structures)} structures, {len(cases)} cases)"
     )
     if sentence := conclusion(evaluation):
-        print(visible(sentence))
+        say(sentence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from napari_panoptic.common.text import visible
+from napari_panoptic.cli.printing import say
 from napari_panoptic.nuclei.values.cohort import Task
 from napari_panoptic.samples.write import SAMPLES, write_sample
 
@@ -26,6 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write a sample cohort."""
     folder = write_sample(options.folder, Task(options.task))
-    print(visible(f"sample cohort written to {folder}"))
-    print(visible(f"look at it with: napari-panoptic view {folder}"))
+    say(f"sample cohort written to {folder}")
+    say(f"look at it with: napari-panoptic view {folder}")
     return 0

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from napari_panoptic.cli.console import report_findings, share_bar, tables_in, why_nothing
 from napari_panoptic.cli.inputs import one_team_from
 from napari_panoptic.cli.options import add_cohort, add_held, add_output, add_rules_of_objects
+from napari_panoptic.cli.printing import say, warn
 from napari_panoptic.cli.tasks import check_task
-from napari_panoptic.common.text import visible
 from napari_panoptic.nuclei.scores.cohort_scores import cohort_scores
 from napari_panoptic.report.nuclei.scores import (
     NO_SCORES_ADVICE,
@@ -49,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     """Write what the scores of a team are worth."""
     check_task(options)
     cohort, team, settings, source = one_team_from(options)
-    with tables_in(options.output, SCORES_NAMES, cohort.root), share_bar() as progress:
+    with tables_in(options.output, SCORES_NAMES), share_bar() as progress:
         found = cohort_scores(
             cohort,
             (team,),
@@ -70,12 +69,12 @@ def run(options: argparse.Namespace) -> int:
     report_findings(findings, SCORES_RECORD if found.has_scores else None)
     if not found.has_scores:
         reason = NO_SCORES_ADVICE if found.predictions else why_nothing(cohort, (team,))
-        print(visible(f"napari-panoptic: {counts_sentence(found)}: {reason}"), file=sys.stderr)
+        warn(f"{counts_sentence(found)}: {reason}")
         return 1
     for sentence in score_sentences(found):
-        print(visible(sentence))
-    print("Wrong predictions, highest score first:")
+        say(sentence)
+    say("Wrong predictions, highest score first:")
     for row in found.failures.head(_SUREST).to_dict("records"):
-        print(visible(failure_sentence({str(key): value for key, value in row.items()})))
-    print(visible(f"tables written to {options.output}"))
+        say(failure_sentence({str(key): value for key, value in row.items()}))
+    say(f"tables written to {options.output}")
     return 0

@@ -9,9 +9,10 @@ from napari_panoptic.cli.console import report_findings, report_nothing, share_b
 from napari_panoptic.cli.inputs import metadata_from, one_team_from
 from napari_panoptic.cli.options import add_cohort, add_held, add_output, add_rules_of_objects
 from napari_panoptic.cli.parser import positive, seed
+from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.common.text import english_list, visible
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.tables.covariates import read_covariates
 from napari_panoptic.io.tables.metadata import METADATA_FILE
 from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
@@ -112,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
     about = SearchRecord(
         team, side, options.cause, settings, options.protocol, options.permutations, options.seed
     )
-    with tables_in(options.output, SLICES_NAMES, cohort.root), share_bar() as progress:
+    with tables_in(options.output, SLICES_NAMES), share_bar() as progress:
         searched = cohort_slices(
             request,
             metadata=metadata,
@@ -129,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
     if not is_written:
         return report_nothing(cohort, (team,))
     _print_slices(searched.found, about)
-    print(visible(f"tables written to {options.output}"))
+    say(f"tables written to {options.output}")
     return 0
 
 
@@ -147,8 +148,8 @@ def _side_from(side: str | None, cause: str | None) -> Side:
 
 
 def _print_slices(found: SliceSearch, about: SearchRecord) -> None:
-    print(visible(search_sentence(found, about.team, about.side, about.cause)))
+    say(search_sentence(found, about.team, about.side, about.cause))
     for place, own in enumerate(found.slices, start=1):
-        print(visible(f"{place}. {slice_sentence(own, about.side, about.cause)}"))
+        say(f"{place}. {slice_sentence(own, about.side, about.cause)}")
     if not found.slices:
-        print(NOTHING)
+        say(NOTHING)

@@ -16,9 +16,10 @@ from napari_panoptic.cli.console import (
 from napari_panoptic.cli.inputs import cohort_from, restoration_from, source_from, team_names_from
 from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
 from napari_panoptic.cli.parser import add_choice
+from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.common.text import counted, visible
+from napari_panoptic.common.text import counted
 from napari_panoptic.nuclei.explain.cohort_suspects import (
     SUSPECT_SETTINGS,
     CohortSuspects,
@@ -72,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         )
     source = source_from(options, cohort, names)
     with (
-        tables_in(options.output, SUSPECTS_NAMES, cohort.root),
+        tables_in(options.output, SUSPECTS_NAMES),
         progress_bar(len(cohort.regions), "region") as bar,
     ):
         found = cohort_suspects(cohort, names, settings, source, on_region=bar.update)
@@ -88,9 +89,9 @@ def run(options: argparse.Namespace) -> int:
 def _print_suspects(found: CohortSuspects, folder: Path) -> None:
     counts = Counter(suspect.kind for suspect in found.suspects if suspect.score >= LIKELY_SCORE)
     print_table(("suspect", "number"), [(kind, counts[kind]) for kind in SuspectKind])
-    print(
+    say(
         f"number: suspects with a score of at least {LIKELY_SCORE}, of "
         f"{counted(found.objects, 'annotated object')} in {counted(found.regions, 'region')}; "
         "teams can make the same errors"
     )
-    print(visible(f"tables written to {folder}"))
+    say(f"tables written to {folder}")

@@ -24,10 +24,11 @@ from napari_panoptic.cli.options import (
     add_rules_of_objects,
     metric_from,
 )
+from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list, visible
+from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.small_tables import read_sweep_table
 from napari_panoptic.nuclei.explain.sweep import CohortSweep, sweep_cohort
@@ -85,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     values, left_out = _values(options, cohort)
     design = sweep_design(values)
     source = source_from(options, cohort, design.teams)
-    with tables_in(options.output, SWEEP_NAMES, cohort.root):
+    with tables_in(options.output, SWEEP_NAMES):
         watch = InputWatch(cohort, design.teams)
         with RegionProgress(cohort) as progress:
             sweep = sweep_cohort(
@@ -109,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         )
         write_sweep(sweep, options.output, record)
     _print_sweep(sweep)
-    print(visible(f"tables and sweep.html written to {options.output}"))
+    say(f"tables and sweep.html written to {options.output}")
     return 0
 
 
@@ -166,7 +167,7 @@ def _print_sweep(sweep: CohortSweep) -> None:
     print_table(
         ("setting", sweep.metric, "low", "high", "split", "merged", "missed", "spurious"), rows
     )
-    print()
+    say()
     if sweep.steps:
         print_table(
             ("from", "to", "difference", *(str(change) for change in _CHANGES), "turns"),
@@ -181,10 +182,10 @@ def _print_sweep(sweep: CohortSweep) -> None:
                 for step in sweep.steps
             ],
         )
-        print("turns: whether split or merged is the more frequent cause changes here")
-        print()
+        say("turns: whether split or merged is the more frequent cause changes here")
+        say()
     for name, text in choice_lines(sweep):
-        print(visible(f"{name}: {text}"))
+        say(f"{name}: {text}")
 
 
 _CHANGES = ("fixed", "broken", "reclassified", "new", "gone")

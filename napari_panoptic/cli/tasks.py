@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 
 from napari_panoptic.cli.options import check_cohort_or_pair
+from napari_panoptic.cli.printing import warn
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.tasks import task_of
@@ -98,10 +98,7 @@ def check_task(options: argparse.Namespace) -> Task:
     for name, why in TASKS[task].without_effect.items():
         if name in given:
             flag = "--no-resume" if given[name] is False else f"--{name}"
-            print(
-                f"napari-panoptic: {flag} does nothing for cohorts about {task}: {why}",
-                file=sys.stderr,
-            )
+            warn(f"{flag} does nothing for cohorts about {task}: {why}")
     return task
 
 

@@ -95,8 +95,11 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **found}
 
 
-def own_tables(folder: Path, names: Sequence[str]) -> frozenset[str]:
-    """Return the files of a set that are unchanged since `write_set`, according to the record.
+def check_replaceable(folder: Path, names: Sequence[str]) -> None:
+    """Check that no file of a set would replace one that this program did not write.
+
+    Files are known by their fingerprints in the record of an earlier run, so those that were
+    changed since are kept as well.
 
     Parameters
     ----------
@@ -104,19 +107,38 @@ def own_tables(folder: Path, names: Sequence[str]) -> frozenset[str]:
         Their folder.
     names
         The files of the set, the record last.
+
+    Raises
+    ------
+    PanopticError
+        If there is another file; the first is named.
     """
+    own = _own_tables(folder, names)
+    for name in names:
+        if os.path.lexists(folder / name) and name not in own:
+            what = "is not known to be written by napari-panoptic, or was changed since"
+            if (folder / name).is_dir():
+                what = "is a folder"
+            raise PanopticError(
+                f"{name} {what}, so it is not replaced; choose another place, or move it away",
+                path=folder / name,
+            )
+
+
+def _own_tables(folder: Path, names: Sequence[str]) -> frozenset[str]:
+    """Return the files of a set that are unchanged since `write_set`, according to the record."""
     try:
         record = json.loads((folder / names[-1]).read_bytes())
-        is_own = "napari-panoptic" in record["versions"]
+        is_own = "napari-panoptic" in record.get("versions", ())
         wanted = record.get("tables")
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return frozenset()
-    if not is_own:
-        return frozenset()
-    if not isinstance(wanted, dict):  # earlier versions wrote no fingerprints
-        return frozenset(names)
+    if not isinstance(wanted, dict):  # early versions wrote no fingerprints
+        return frozenset(names if is_own else ())
     found = file_fingerprints((folder / name for name in names), folder)
-    return frozenset([names[-1], *(n for n in names if n in wanted and wanted[n] == found[n])])
+    own = [name for name in names if name in wanted and wanted[name] == found[name]]
+    # The record of `dump` names no versions.
+    return frozenset([*own, names[-1]] if is_own or own else ())
 
 
 def is_own_page(path: Path) -> bool:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from napari_panoptic.cli.console import report_findings
+from napari_panoptic.cli.console import print_table, report_findings
+from napari_panoptic.cli.main import main
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.report.sections import findings_section
 
@@ -54,3 +55,30 @@ def test_many_of_one_kind_are_counted(capsys: pytest.CaptureFixture[str]) -> Non
 def test_every_kind_has_words_and_can_be_reported(kind: FindingKind) -> None:
     assert FINDING_TITLES[kind]
     assert findings_section([Finding(kind, "something")])
+
+
+@pytest.mark.parametrize("words", [("evaluate", "--output", "out"), ("init",), ("report",)])
+def test_no_setting_reaches_the_terminal_as_control_characters(
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "cohort.toml").write_text(
+        'name = "n\\u001b[2J"\n[classes]\n"Nu\\u001b[31mcleus" = [1, 2, 3]\n[files]\n'
+        'image = "images/{region}.png"\nreference.labels = "truth\\u0000\\u001b[2J/{region}.tif"\n'
+        'predictions.labels = "teams\\u001b[2J/{team}/{region}.tif"\n'
+    )
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "a.png").write_bytes(b"none")
+    monkeypatch.chdir(tmp_path)
+    output = ("--output", "r.html") if words == ("report",) else ()
+    assert main([words[0], str(tmp_path), *words[1:], *output]) in (0, 1)
+    said = "".join(capsys.readouterr())
+    assert "\\x1b[2J" in said
+    assert not [letter for letter in said if letter != "\n" and not letter.isprintable()]
+
+
+def test_a_name_in_the_head_of_a_table_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("metric", "old\x1b[2J"), [("pq", "a\x00")])
+    assert capsys.readouterr().out.split() == ["metric", "old\\x1b[2J", "pq", "a\\x00"]

@@ -76,9 +76,9 @@ def test_a_plan_is_drawn_and_its_verdicts_are_estimated(
     )
     assert code == 0
     assert "Reviewed against alpha, the annotation is wrong for 0.0% of its nuclei" in out
-    assert "If the annotation were right, the PQ of alpha would be" in out
+    assert "If the annotation were right, the PQ of alpha, pooled over the cohort, would be" in out
     header = (output / "estimates.csv").read_text().splitlines()[0]
-    assert header == "quantity,team,class,estimate,low,high,items"
+    assert header == "quantity,team,class,estimate,low,high,items,as_annotated"
     rows = table(output / "estimates.csv")
     assert [row["quantity"] for row in rows if row["class"] == "all"] == [
         "annotation-error-rate",
@@ -98,6 +98,8 @@ def test_a_plan_is_drawn_and_its_verdicts_are_estimated(
         assert row["team"] == "alpha"
         if row["estimate"]:
             assert 0 <= float(row["low"]) <= float(row["estimate"]) <= float(row["high"]) <= 1
+            # No error was found, by however few items.
+            assert float(row["estimate"]) == pytest.approx(float(row["as_annotated"]))
     record = json.loads((output / "estimates.json").read_text())
     assert record["design"]["items"] == 25
     assert sum(one["drawn"] for one in record["design"]["strata"]) == 25

@@ -20,7 +20,7 @@ QUANTITIES = ("annotation-error-rate", "precision", "recall", "f1", "pq")
 VERDICTS = ("annotation-right", "prediction-right", "both-wrong")
 PRIOR_ITEMS = 2.0
 PRIOR_VERDICTS = 1.0
-PRIOR_LACKED = 0.5
+PRIOR_LACKED = 1.0
 
 
 def added_by(objects: Mapping[tuple[str, str, int], Row], item: Row, verdict: str) -> Totals:
@@ -66,6 +66,23 @@ def added_by(objects: Mapping[tuple[str, str, int], Row], item: Row, verdict: st
             totals[f"fp {cls}"] += 1
             totals["spurious"] += 1
     return totals
+
+
+def changed_by(objects: Mapping[tuple[str, str, int], Row], item: Row, verdict: str) -> Totals:
+    """Return what a verdict changes in each total."""
+    own, before = (added_by(objects, item, v) for v in (verdict, VERDICTS[0]))
+    return {name: own.get(name, 0) - before.get(name, 0) for name in {*own, *before}}
+
+
+def mean_of(
+    objects: Mapping[tuple[str, str, int], Row], items: Sequence[Row], verdict: str
+) -> Totals:
+    """Return what a verdict changes in each total, as the mean over items."""
+    result: Totals = defaultdict(float)
+    for item in items:
+        for name, value in changed_by(objects, item, verdict).items():
+            result[name] += value / len(items)
+    return result
 
 
 def figure(totals: Mapping[str, float], which: Figure, classes: Sequence[str]) -> float:
@@ -124,6 +141,7 @@ def estimates(
     verdicts: Mapping[int, tuple[str, int]],
     objects: Mapping[tuple[str, str, int], Row],
     classes: Sequence[str],
+    population: Sequence[Row],
 ) -> dict[Figure, tuple[float, float]]:
     """Return estimate and standard error of each figure of one team.
 
@@ -137,6 +155,8 @@ def estimates(
         Region, side, id -> row of objects.csv.
     classes
         The scored classes.
+    population
+        Stratum, patient, region, side and id of all objects that take part.
     """
     strata: dict[str, list[Row]] = defaultdict(list)
     for row in plan:
@@ -147,13 +167,24 @@ def estimates(
     def added(row: Row, verdict: str, count: float) -> Totals:
         if row["side"] == "background":
             return {"lacked": count}
-        return added_by(objects, row, verdict)
+        return changed_by(objects, row, verdict)
 
     given = {row["item"]: added(row, *verdicts[int(row["item"])]) for row in plan}
     totals: Totals = defaultdict(float)
+    classes_of: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    alike: dict[str, dict[tuple[str, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in population:
+        for name, value in added_by(objects, row, VERDICTS[0]).items():
+            totals[name] += value
+        own = objects[row["region"], row["side"], int(row["id"])]
+        classes_of[row["stratum"]].add((own["class"], own["partner_class"]))
+        alike[row["stratum"]][own["class"], own["partner_class"], row["patient"]].append(row)
     for row in plan:
         for name, value in given[row["item"]].items():
             totals[name] += weight[row["item"]] * value
+    totals = {name: value if value > 1e-9 else 0.0 for name, value in totals.items()}
+    for cls in classes:
+        totals[f"iou {cls}"] = min(totals.get(f"iou {cls}", 0.0), totals.get(f"tp {cls}", 0.0))
 
     kinds: dict[str, list[Row]] = defaultdict(list)
     for row in plan:
@@ -163,7 +194,11 @@ def estimates(
         mean = sum(weight[row["item"]] for row in rows) / len(rows)
         if kind.startswith("background"):
             found = sum(weight[row["item"]] / mean * verdicts[int(row["item"])][1] for row in rows)
-            lacked[kind] = (found + PRIOR_LACKED) / len(rows)
+            squares = sum(
+                weight[row["item"]] / mean * verdicts[int(row["item"])][1] ** 2 for row in rows
+            )
+            size = squares / found if found else 1.0
+            lacked[kind] = size * (found + PRIOR_LACKED * size) / len(rows)
             continue
         counts = dict.fromkeys(VERDICTS, PRIOR_VERDICTS)
         for row in rows:
@@ -201,14 +236,15 @@ def estimates(
                 prior = slopes["lacked"] ** 2 * lacked[kind]
             else:
                 spread = [
-                    (shares[kind][v], linear(added_by(objects, row, v)))
-                    for row in rows
+                    (shares[kind][v] * len(own) / all_, linear(mean_of(objects, own, v)))
+                    for own in alike[name].values()
                     for v in VERDICTS
                 ]
-                centre = sum(p * one for p, one in spread) / n
-                prior = sum(p * (one - centre) ** 2 for p, one in spread) / n
+                centre = sum(p * one for p, one in spread)
+                prior = sum(p * (one - centre) ** 2 for p, one in spread)
             s2 = (squares + PRIOR_ITEMS * prior) / (n - 1 + PRIOR_ITEMS)
-            if kind.startswith("background"):
+            is_by_class = which[1] != "all" or which[0] == "pq"
+            if kind.startswith("background") or (is_by_class and len(classes_of[name]) > 1):
                 s2 = max(s2, prior)
             variance += all_**2 * (1 - n / all_) * s2 / n
         result[which] = (value(totals), math.sqrt(variance))

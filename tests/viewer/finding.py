@@ -1,12 +1,15 @@
 """Finding one's way on a desk in a real window."""
 
+from contextlib import contextmanager, suppress
 from unittest.mock import patch
 
 import numpy as np
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QAbstractItemView, QWidget
 
 from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
+from napari_panoptic.viewer.kit.layouts import Curtain
 from napari_panoptic.viewer.kit.widgets import dock_of
 
 FIRST, SECOND, THIRD = "Sample-A_1", "Sample-A_2", "Sample-B_1"
@@ -68,6 +71,19 @@ def bring_to_front(widget):
     dock.raise_()
 
 
+@contextmanager
+def other_source(desk, wait_until):
+    """Let the predictions be read from other files, as with the box in the settings."""
+    box = desk.panels.settings.source
+    box.choose(next(v for v in box.values if v is not None))
+    try:
+        yield
+    finally:
+        wait_until(lambda: desk.is_settled)
+        box.choose(None)
+        wait_until(lambda: desk.is_settled)
+
+
 def names_of_visible(viewer):
     return [layer.name for layer in viewer.layers if layer.visible]
 
@@ -75,6 +91,33 @@ def names_of_visible(viewer):
 def shown_text(label):
     """Return the text of a label or button; empty if it is hidden."""
     return "" if label.isHidden() else label.text()
+
+
+def texts_in_sight(viewer):
+    """Give every text of a window that its user can read, and the names of its layers."""
+    window = viewer.window._qt_window
+    texts = {window.windowTitle(), str(viewer.status), *(layer.name for layer in viewer.layers)}
+    for widget in window.findChildren(QWidget):
+        if not widget.isVisible() or _is_covered(widget):
+            continue
+        for name in ("text", "currentText", "toPlainText", "windowTitle", "toolTip"):
+            with suppress(AttributeError, TypeError):
+                texts.add(str(getattr(widget, name)()))
+        if isinstance(widget, QAbstractItemView) and (model := widget.model()) is not None:
+            columns = range(model.columnCount())
+            rows = range(model.rowCount())
+            texts.update(str(model.index(row, k).data()) for row in rows for k in columns)
+    return texts
+
+
+def _is_covered(widget):
+    """Return whether a curtain hides a widget."""
+    direct = Qt.FindChildOption.FindDirectChildrenOnly
+    while widget is not None and not isinstance(widget, Curtain):
+        if any(not curtain.isHidden() for curtain in widget.findChildren(Curtain, options=direct)):
+            return True
+        widget = widget.parentWidget()
+    return False
 
 
 def drawn_colours(view, index):

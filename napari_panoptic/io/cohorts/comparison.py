@@ -117,6 +117,10 @@ class Comparison:
         wanted = [name for name in dict.fromkeys(names) if name != MONUSAC_CLASSES.ambiguous]
         return scheme_of(wanted or [ONLY_CLASS])
 
+    @property
+    def _folders(self) -> dict[str, str]:
+        return dict(zip(self.predictions, unique_safe_names(self.predictions), strict=True))
+
     def write(self, folder: Path) -> Path:
         """Write all of it as a cohort with a ``cohort.toml``.
 
@@ -161,7 +165,7 @@ class Comparison:
     def write_side(self, folder: Path, team: str | None) -> str:
         """Write the objects of a team, or the annotation where None; return the file's ending."""
         side = self.reference if team is None else self.predictions[team]
-        place = folder / "reference" if team is None else folder / "teams" / safe_name(team)
+        place = folder / "reference" if team is None else folder / "teams" / self._folders[team]
         place.mkdir(parents=True, exist_ok=True)
         # A mask of the ambiguous area can lie beside a TIFF only.
         is_large = not isinstance(side.array, np.ndarray) or side.array.size > _LARGE_PX
@@ -299,6 +303,8 @@ def _write_blocks(path: Path, array: Any) -> np.ndarray[Any, np.dtype[np.int64]]
         dtype=np.uint8 if dtype.kind == "b" else dtype,
         chunks=(min(rows, height), min(_CHUNK_PX, width)),
         zarr_format=2,
+        # Readers report missing chunks as lost.
+        config={"write_empty_chunks": True},
     )
     found = np.zeros(0, np.int64)
     for y in range(0, height, rows):
@@ -351,8 +357,9 @@ class PointsComparison:
         image = np.zeros(self.shape, np.uint8) if self.image is None else self.image
         _write_image(folder / "image" / f"{self.region}.tif", image, self.image_limits)
         _write_points(folder / "reference" / f"{self.region}.csv", self.reference)
-        for team, points in self.predictions.items():
-            _write_points(folder / "teams" / safe_name(team) / f"{self.region}.csv", points)
+        names = unique_safe_names(self.predictions)
+        for team, points in zip(names, self.predictions.values(), strict=True):
+            _write_points(folder / "teams" / team / f"{self.region}.csv", points)
         lines = (
             "# Where the files of this cohort are; see docs/detections.md.",
             'task = "detections"',

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import tomlkit
+from tomlkit.items import Table
 
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.io.cohorts.description import DESCRIPTION
@@ -18,9 +18,6 @@ from napari_panoptic.io.files.replacing import replaced_when_complete
 Key = tuple[str, ...]
 """The names of tables and of the key in the last of them."""
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_LONGEST_VALUE = 500
-"""Lines of a value that is replaced."""
-_HEADER = re.compile(r"\s*\[[^\[]")
 
 
 def with_setting(text: str, key: Key, value: Any) -> str:
@@ -28,7 +25,7 @@ def with_setting(text: str, key: Key, value: Any) -> str:
 
     An existing setting is replaced where it stands; a new one becomes a line of
     its own, in its table if there is one. Comments and the order of lines are
-    kept, except a comment behind the replaced value.
+    kept, except comments within a replaced list.
 
     Parameters
     ----------
@@ -43,20 +40,46 @@ def with_setting(text: str, key: Key, value: Any) -> str:
     Raises
     ------
     CohortError
-        If the setting cannot be written without changing others.
+        If something else than a table is in the way.
     """
-    table = tomllib.loads(text)
-    value = _merged(_at(table, key), value)
-    wanted = _with(table, key, value)
-    if wanted == table:
-        return text
-    for changed in chain(_replaced(text, key, value), _added(text, key, value)):
-        if _means(changed, wanted):
-            return changed
-    raise CohortError(
-        f"{'.'.join(key)} = {toml_text(value)} cannot be written without changing other lines; "
-        f"add it to {DESCRIPTION} yourself"
-    )
+    ending = "\r\n" if "\r\n" in text else "\n"
+    document = tomlkit.parse(text.replace("\r\n", "\n"))
+    table: Any = document
+    for name in key[:-1]:
+        if name not in table and table is document:
+            document[name] = tomlkit.table()
+        elif name not in table:
+            _set(table, name, {})
+        table = table[name]
+        if not isinstance(table, Mapping):
+            raise CohortError(f"{'.'.join(key[:-1])} in {DESCRIPTION} must be a table")
+    old = table.get(key[-1])
+    if isinstance(value, Mapping) and isinstance(old, Mapping):
+        set_now = {name.casefold() for name in value}
+        for name in [n for n in old if n.casefold() in set_now and n not in value]:
+            del table[key[-1]][name]
+        for name, own in value.items():
+            _set(table[key[-1]], name, own)
+    else:
+        is_for_others = isinstance(value, Mapping) and old is not None
+        _set(table, key[-1], {"": old, **value} if is_for_others else value)
+    return tomlkit.dumps(document).replace("\n", ending)
+
+
+def _set(table: Any, name: str, value: Any) -> None:
+    """Set a value; a new one comes before the comments that belong to what follows the table."""
+    if table.get(name) == value:
+        return
+    lines = table.value.body if isinstance(table, Table) else []
+    behind = []
+    while name not in table and lines and lines[-1][0] is None:
+        behind.append(lines.pop())
+    if isinstance(value, Mapping):
+        table[name] = tomlkit.inline_table()
+        table[name].update(value)
+    else:
+        table[name] = tomlkit.item(value)
+    lines.extend(reversed(behind))
 
 
 def toml_text(value: Any) -> str:
@@ -125,95 +148,6 @@ def _keep(path: Path, content: bytes) -> Path:
             number += 1
         else:
             return kept
-
-
-def _replaced(text: str, key: Key, value: Any) -> Iterator[str]:
-    """Yield texts in which lines that may be those of a setting are replaced."""
-    lines = text.splitlines(keepends=True)
-    for start, line in enumerate(lines):
-        name, equals, _ = line.partition("=")
-        if not equals or not name.rstrip().rstrip("\"'").endswith(key[-1]):
-            continue
-        ending = "\r\n" if line.endswith("\r\n") else "\n"
-        new = f"{name.rstrip()} = {toml_text(value)}{ending}"
-        for end in range(start + 1, min(len(lines), start + _LONGEST_VALUE) + 1):
-            yield "".join([*lines[:start], new, *lines[end:]])
-
-
-def _added(text: str, key: Key, value: Any) -> Iterator[str]:
-    """Yield texts with a line more: in the innermost table that has a header, or a new one."""
-    lines = text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n"
-    ending = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
-    for depth in range(len(key) - 1, -1, -1):
-        new = f"{'.'.join(map(_name, key[depth:]))} = {toml_text(value)}{ending}"
-        place = _end_of(lines, key[:depth])
-        if place is not None:
-            yield "".join([*lines[:place], new, *lines[place:]])
-    header = f"{ending}[{_name(key[0])}]{ending}"
-    yield "".join([*lines, header, f"{'.'.join(map(_name, key[1:]))} = {toml_text(value)}{ending}"])
-
-
-def _end_of(lines: Sequence[str], table: Key) -> int | None:
-    """Return behind which line the settings of a table end; None if it has no header."""
-    headers = [n for n, line in enumerate(lines) if _HEADER.match(line)]
-    if not table:
-        start = 0
-    else:
-        own = [n for n in headers if _header_key(lines[n]) == table]
-        if not own:
-            return None
-        start = own[0] + 1
-    end = next((n for n in headers if n >= start), len(lines))
-    while end > start and (not lines[end - 1].strip() or lines[end - 1].lstrip()[0] == "#"):
-        end -= 1
-    return end
-
-
-def _header_key(line: str) -> Key | None:
-    try:
-        inner: Any = tomllib.loads(line)
-    except tomllib.TOMLDecodeError:
-        return None
-    names = []
-    while inner:
-        [(name, inner)] = inner.items()
-        names.append(name)
-    return tuple(names)
-
-
-def _means(text: str, wanted: dict[str, Any]) -> bool:
-    try:
-        return tomllib.loads(text) == wanted
-    except tomllib.TOMLDecodeError:
-        return False
-
-
-def _at(table: Any, key: Key) -> Any:
-    for name in key:
-        table = table.get(name) if isinstance(table, dict) else None
-    return table
-
-
-def _merged(old: Any, new: Any) -> Any:
-    if not isinstance(new, Mapping) or old is None:
-        return new
-    known = old if isinstance(old, dict) else {"": old}
-    set_now = {name.casefold() for name in new}
-    return {**{name: v for name, v in known.items() if name.casefold() not in set_now}, **new}
-
-
-def _with(table: dict[str, Any], key: Key, value: Any) -> dict[str, Any]:
-    changed = copy.deepcopy(table)
-    inner = changed
-    for name in key[:-1]:
-        inner = inner.setdefault(name, {})
-        if not isinstance(inner, dict):
-            raise CohortError(f"{'.'.join(key[:-1])} in {DESCRIPTION} must be a table")
-    # As it will be read: tuples become lists.
-    inner[key[-1]] = tomllib.loads(f"value = {toml_text(value)}")["value"]
-    return changed
 
 
 def _name(name: str) -> str:

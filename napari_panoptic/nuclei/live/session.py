@@ -118,6 +118,7 @@ class Session:
     region_changed = Signal(RegionSnapshot)
     team_changed = Signal(str)
     settings_changed = Signal(EvaluationSettings)
+    source_changed = Signal(object)  # Source | None: predictions are read from other files
     selection_changed = Signal(object)  # Selection | None
     selected_again = Signal(Selection)  # the user chose the object that is selected already
     summary_changed = Signal(RegionSummary)
@@ -313,11 +314,15 @@ class Session:
         if region_name is None:
             region_name = self._current_region_name()
         self._region_name = self.cohort.region(region_name).name
+        before = self._source, self._settings
         if source != "unchanged":
             self._source = None if source is None else Source(source)
-        if settings is not None and settings != self._settings:
+        if settings is not None:
             self._settings = settings
-            self.settings_changed.emit(settings)
+        if self._source != before[0]:
+            self.source_changed.emit(self._source)
+        if self._settings != before[1]:
+            self.settings_changed.emit(self._settings)
         self._newest += 1
         team = self._team if team_first else None
         return Request(self._newest, self._region_name, self._settings, self._source, team)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.report.columns import (
     bounds,
     name_column,
@@ -21,7 +20,7 @@ from napari_panoptic.report.columns import (
 )
 from napari_panoptic.report.page import Child, bullets, definitions, note, paragraph
 from napari_panoptic.report.text import counted
-from napari_panoptic.report.writing import own_tables, provenance, write_set
+from napari_panoptic.report.writing import check_replaceable, provenance, write_set
 from napari_panoptic.review.plan.conclusions import RANKED, ranking, sentences
 from napari_panoptic.review.plan.design import Plan, stratified
 from napari_panoptic.review.plan.estimates import Answer, Estimates
@@ -100,7 +99,6 @@ def write_reviewed_plan(
     review: ReviewedPlan,
     answers: Sequence[Answer],
     findings: Iterable[Finding],
-    cohort: Path,
 ) -> list[Path]:
     """Write a plan, its verdicts and its estimates, in the files of `plan` and `estimate`.
 
@@ -114,8 +112,6 @@ def write_reviewed_plan(
         Its verdicts.
     findings
         Warnings about the population.
-    cohort
-        The folder of the cohort, in which only tables of this program are replaced.
 
     Returns
     -------
@@ -129,8 +125,7 @@ def write_reviewed_plan(
     """
     others = {"plan.csv": plan_frame(review.plan), "verdicts.csv": verdicts_frame(answers)}
     names = (*others, ESTIMATES_TABLE, ESTIMATES_RECORD)
-    own = own_tables(folder, names)
-    check_not_in_cohort([folder / name for name in names if name not in own], cohort)
+    check_replaceable(folder, names)
     return write_estimates(folder, review, findings, {}, others=others)
 
 
@@ -152,10 +147,11 @@ def review_section(review: ReviewedPlan, teams: Sequence[str]) -> list[Child]:
         number("estimate"),
         bounds("low", "high", "95 % interval"),
         whole("items"),
+        number("as_annotated", "as annotated"),
     ]
     caption = (
-        "Metrics of the cohort if the annotation were right, and the share of wrong annotations, "
-        "estimated from the reviewed items."
+        "Metrics pooled over the cohort if the annotation were right, and the share of wrong "
+        "annotations, estimated from the reviewed items; beside them the metrics as annotated."
     )
     return [
         bullets(sentences(estimates)),
@@ -163,7 +159,7 @@ def review_section(review: ReviewedPlan, teams: Sequence[str]) -> list[Child]:
         *_ranks(estimates, teams),
         paragraph(
             "The sample is a stratified simple random sample without replacement; sums are "
-            "Horvitz-Thompson estimates, variances are linearised and moderated, and intervals are "
+            "difference estimates, variances are linearised and moderated, and intervals are "
             "Wilson's for the effective number of items. Verdicts outside of the plan are not "
             "included: these objects were not drawn with a known probability."
         ),

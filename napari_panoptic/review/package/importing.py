@@ -46,12 +46,15 @@ class Imported:
     missing
         Items whose objects are not in the cohort any more; their verdicts are saved with the
         places of the objects.
+    reviewer
+        The name in the review file.
     """
 
     saved: int
     known: int
     older: tuple[str, ...]
     missing: tuple[str, ...]
+    reviewer: str
 
 
 def fingerprints_of(regions: Iterable[Region], root: Path) -> dict[str, str]:
@@ -64,19 +67,17 @@ def fingerprints_of(regions: Iterable[Region], root: Path) -> dict[str, str]:
     return result
 
 
-def import_answers(cohort: Cohort, answers: Answers, store: ReviewStore) -> Imported:
+def import_answers(cohort: Cohort, answers: Answers, place: Path, reviewer: str) -> Imported:
     """Write the verdicts on objects into a review file: all of them or, after an error, none.
 
     A verdict is left out where the reviewer gave a later one, by an earlier import or in the
-    window.
+    window. A review file is created only for verdicts that belong to the cohort.
 
     Raises
     ------
     PanopticError
         If the verdicts are about another cohort, were imported before, or cannot be saved.
     """
-    receipt = Receipt(answers.digest, answers.package)
-    store.check_not_received(receipt)
     check_cohort(cohort, answers.contents)
     judged = _judged(answers)
     found = _found_in(cohort, answers.contents, [judgement.subject for _, judgement in judged])
@@ -85,20 +86,23 @@ def import_answers(cohort: Cohort, answers: Answers, store: ReviewStore) -> Impo
         raise _foreign(
             f"{len(missing)} of the {len(judged)} judged objects are not in it", answers.contents
         )
+    receipt = Receipt(answers.digest, answers.package)
     new, older, known = [], [], 0
-    for (item, judgement), subject in zip(judged, found, strict=True):
-        own = judgement._replace(subject=subject or judgement.subject)
-        history = store.history(own.subject)
-        if any(entry.record.given_at == own.given_at for entry in history):
-            known += 1
-        elif any(entry.standing and entry.record.given_at > own.given_at for entry in history):
-            older.append(item)
-        else:
-            new.append(own)
-    # Of two items about one object, the verdict that was given last stands.
-    new.sort(key=lambda judgement: judgement.given_at)
-    store.give_all([Judgement(*dated) for dated in new], receipt=receipt)
-    return Imported(len(new), known, tuple(older), tuple(missing))
+    with ReviewStore(place, reviewer=reviewer) as store:
+        store.check_not_received(receipt)
+        for (item, judgement), subject in zip(judged, found, strict=True):
+            own = judgement._replace(subject=subject or judgement.subject)
+            history = store.history(own.subject)
+            if any(entry.record.given_at == own.given_at for entry in history):
+                known += 1
+            elif any(entry.standing and entry.record.given_at > own.given_at for entry in history):
+                older.append(item)
+            else:
+                new.append(own)
+        # Of two items about one object, the verdict that was given last stands.
+        new.sort(key=lambda judgement: judgement.given_at)
+        store.give_all([Judgement(*dated) for dated in new], receipt=receipt)
+        return Imported(len(new), known, tuple(older), tuple(missing), store.reviewer)
 
 
 def check_cohort(cohort: Cohort, contents: Contents) -> None:

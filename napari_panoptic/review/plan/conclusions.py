@@ -51,6 +51,8 @@ class Difference:
         Their names.
     estimate, low, high
         The first team's figure minus the second's, with its 95 % interval.
+    as_annotated
+        The same of the cohort as it is annotated.
     """
 
     first: str
@@ -58,6 +60,7 @@ class Difference:
     estimate: float
     low: float
     high: float
+    as_annotated: float
 
 
 def ranking(estimates: Estimates, quantity: Quantity) -> tuple[RankedTeam, ...]:
@@ -113,7 +116,8 @@ def difference(estimates: Estimates, quantity: Quantity, first: str, second: str
     one, other = by_team[first], by_team[second]
     middle = one.estimate - other.estimate
     margin = Z_95 * math.hypot(one.standard_error, other.standard_error)
-    return Difference(first, second, middle, max(-1.0, middle - margin), min(1.0, middle + margin))
+    low, high = max(-1.0, middle - margin), min(1.0, middle + margin)
+    return Difference(first, second, middle, low, high, one.as_annotated - other.as_annotated)
 
 
 def sentences(estimates: Estimates) -> list[str]:
@@ -133,8 +137,8 @@ def difference_sentence(found: Difference, quantity: Quantity) -> str:
         outcome = f"{found.first if found.estimate > 0 else found.second} is better"
     return (
         f"If the annotation were right, the {name} of {found.first} minus that of {found.second} "
-        f"would be {found.estimate:+z.3f} (95 % interval: {found.low:+z.3f} to "
-        f"{found.high:+z.3f}): {outcome}."
+        f"would be {found.estimate:+z.3f} (95 % interval: {found.low:+z.3f} to {found.high:+z.3f}; "
+        f"as annotated, it is {found.as_annotated:+z.3f}): {outcome}."
     )
 
 
@@ -148,8 +152,9 @@ def sentence(row: Estimate) -> str:
             f"nuclei (95 % interval: {row.low:.1%} to {row.high:.1%}; {row.items} items)."
         )
     return (
-        f"If the annotation were right, the {_name(row.quantity)} of {row.team} would be "
-        f"{row.estimate:.3f} (95 % interval: {row.low:.3f} to {row.high:.3f}; {row.items} items)."
+        f"If the annotation were right, the {_name(row.quantity)} of {row.team}, pooled over the "
+        f"cohort, would be {row.estimate:.3f} (95 % interval: {row.low:.3f} to {row.high:.3f}; "
+        f"{row.items} items); as annotated, it is {row.as_annotated:.3f}."
     )
 
 

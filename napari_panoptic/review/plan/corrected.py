@@ -47,6 +47,7 @@ class Quantity(StrEnum):
 
 
 QUANTITIES = tuple(Quantity)
+_LEAST_SUM = 1e-9
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,14 @@ class Sums:
     def lacked(self) -> int:
         """Position of the number of nuclei that neither side has."""
         return self.blind + 3
+
+    def possible(self, sums: FloatArray) -> FloatArray:
+        """Return estimated sums (..., K), at least 0; a summed IoU is at most the number of TPs."""
+        # Differences of weighted sums leave a rounding error where nothing is left.
+        result: FloatArray = np.where(sums < _LEAST_SUM, 0.0, sums)
+        tp, iou = self.columns[2], self.columns[5]
+        result[..., iou] = np.minimum(result[..., iou], result[..., tp])
+        return result
 
     def figures(self, sums: NDArray[Any]) -> NDArray[Any]:
         """Compute the figures from sums; analytic, for real and complex numbers.

@@ -1,7 +1,8 @@
 """What the verdicts of a plan say about a whole cohort.
 
-Sums over the cohort are estimated stratum by stratum (Horvitz-Thompson), figures are functions of
-the sums, and their variances are linearised (Taylor). docs/review-plan.md has the formulas.
+What verdicts change in the sums over the cohort is estimated stratum by stratum (difference
+estimator), figures are functions of the sums, and their variances are linearised (Taylor).
+docs/review-plan.md has the formulas.
 """
 
 from __future__ import annotations
@@ -36,14 +37,13 @@ FloatArray = NDArray[np.float64]
 LEVEL = 0.95
 _PRIOR_ITEMS = 2.0
 """Items that the expected variance of a stratum is worth beside the observed one."""
-_PRIOR_VERDICTS, _PRIOR_LACKED = 1.0, 0.5
-"""Verdicts of each kind, and nuclei, that are added to those of an outcome for that variance."""
+_PRIOR_VERDICTS, _PRIOR_LACKED = 1.0, 1.0
+"""Verdicts of each kind, and tiles with nuclei, that are added to an outcome for that variance."""
 _ASSUMED_ITEMS = 5.0
 """Items that the assumed shares of verdicts are worth beside those given."""
 _BACKGROUND = KINDS.index(Kind.BACKGROUND)
 _GROUPS = tuple((kind, is_suspect) for is_suspect in (False, True) for kind in KINDS)
 """Items that are taken for alike: outcome, and whether the annotation is suspect."""
-_ROWS_AT_A_TIME = 4096
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,8 @@ class Estimate:
     if_unclear
         Least and largest estimate if all items that could not be told were decided one way; both
         are the estimate if there are none.
+    as_annotated
+        The figure of the cohort as it is annotated, on the same scale: without any review.
     """
 
     quantity: Quantity
@@ -97,6 +99,7 @@ class Estimate:
     patients_low: float
     patients_high: float
     if_unclear: tuple[float, float]
+    as_annotated: float
 
     @property
     def half_width(self) -> float:
@@ -164,21 +167,33 @@ class _Sample:
         int64 (n,): stratum of each.
     sizes
         int64 (H,): all items of each stratum.
+    before
+        float64 (P, K): the sums over all items of each patient as annotated.
     added
-        float64 (n, 3, K): what each adds under each verdict, with what it stands for.
+        float64 (n, 3, K): what each verdict on it adds to these sums, with what it stands for.
     verdict
         int64 (n,): position in `DECIDED`.
     count
         float64 (n,): nuclei without an outline; 0 for objects.
+    alike
+        All items of the team.
+    patient
+        int64 (n,): position of each item's patient.
+    patient_sizes
+        int64 (P,): all items of each patient.
     """
 
     sums: Sums
     units: Units
     stratum: IntArray
     sizes: IntArray
+    before: FloatArray
     added: FloatArray
     verdict: IntArray
     count: FloatArray
+    alike: _Alike
+    patient: IntArray
+    patient_sizes: IntArray
 
     @cached_property
     def group(self) -> IntArray:
@@ -191,6 +206,15 @@ class _Sample:
         return np.bincount(self.stratum, minlength=len(self.sizes))
 
     @cached_property
+    def informing(self) -> IntArray:
+        """Reviewed items of each stratum that inform its variance: tiles only with nuclei (H,)."""
+        is_empty = self.units.is_kind(Kind.BACKGROUND) & (self.count == 0)
+        result: IntArray = self.drawn - np.bincount(
+            self.stratum[is_empty], minlength=len(self.sizes)
+        )
+        return result
+
+    @cached_property
     def weight(self) -> FloatArray:
         """Items of the cohort that each stands for (n,)."""
         result: FloatArray = (self.sizes / np.maximum(self.drawn, 1))[self.stratum]
@@ -198,7 +222,7 @@ class _Sample:
 
     @cached_property
     def values(self) -> FloatArray:
-        """What each item adds under its verdict (n, K)."""
+        """What each item adds under its verdict to the sums as annotated (n, K)."""
         own: FloatArray = self.added[np.arange(len(self.units)), self.verdict].copy()
         is_tile = self.units.is_kind(Kind.BACKGROUND)
         own[is_tile, self.sums.lacked] *= self.count[is_tile]
@@ -207,8 +231,39 @@ class _Sample:
     @cached_property
     def totals(self) -> FloatArray:
         """The estimated sums over the cohort (K,)."""
-        result: FloatArray = self.weight @ self.values
-        return result
+        return self.sums.possible(self.before.sum(axis=0) + self.weight @ self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class _Alike:
+    """All items of a team; those of one stratum, patient and pair of classes as one.
+
+    What they add is linear in the IoU, so that one item with their mean IoU stands for them.
+
+    Parameters
+    ----------
+    units
+        The items (R,).
+    stratum, patient, number
+        int64 (R,): stratum and patient of each, and how many items it stands for.
+    added
+        float64 (R, 3, K): as in `_Sample`.
+    """
+
+    units: Units
+    stratum: IntArray
+    patient: IntArray
+    number: IntArray
+    added: FloatArray
+
+
+def _alike(units: Units, strata: Strata, patient: IntArray) -> _Alike:
+    keys = _classes(units, strata.of_unit) * (patient.max(initial=0) + 1) + patient
+    _, first, own, number = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    one = replace(units[first], iou=np.bincount(own, units.iou) / number)
+    return _Alike(one, strata.of_unit[first], patient[first], number, _added(one))
 
 
 def _sample(
@@ -217,31 +272,40 @@ def _sample(
     """Return the reviewed items of a team, of which each also stands for those out of reach."""
     sums = Sums(len(units.class_names))
     drawn = units[rows]
-    added = _added(sums, drawn)
-    stratum = strata.of_unit[rows]
-    sample = _Sample(sums, drawn, stratum, strata.sizes, added, verdict, count)
+    added = _added(drawn)
+    names, patient = np.unique(units.patient.astype(str), return_inverse=True)
+    alike = _alike(units, strata, patient)
+    before = np.zeros((len(names), len(sums)))
+    np.add.at(before, alike.patient, alike.number[:, None] * sums.of(alike.units)[:, 0])
+    sample = _Sample(
+        *(sums, drawn, strata.of_unit[rows], strata.sizes, before, added, verdict, count, alike),
+        *(patient[rows], np.bincount(patient)),
+    )
+    own, there = _classes(drawn, sample.stratum), _classes(alike.units, alike.stratum)
+    changed = alike.number[:, None, None] * alike.added
     for number in np.flatnonzero((sample.drawn == 0) & (strata.sizes > 0)).tolist():
-        absent = units[strata.of_unit == number]
-        donors = _donors(absent, drawn)
+        absent = alike.stratum == number
+        donors = _donors(alike.units[absent], drawn)
         if donors.any():
-            total = _total(sums, absent)
             # Weights of donors sum to the items that they stand for, whatever is drawn.
-            added[donors] += total / sample.weight[donors].sum()
+            each = changed[absent].sum(axis=0) / sample.weight[donors].sum()
+            added[donors] += each
+            alike.added[np.isin(there, own[donors])] += each
     return sample
 
 
-def _added(sums: Sums, units: Units) -> FloatArray:
-    """Return what items add under each verdict; tiles as if they lacked one nucleus."""
+def _classes(units: Units, stratum: IntArray) -> IntArray:
+    """Return a number for each stratum and pair of classes (n,)."""
+    n_classes = 1 + len(units.class_names)
+    return (stratum * n_classes + units.reference_class) * n_classes + units.prediction_class
+
+
+def _added(units: Units) -> FloatArray:
+    """Return what verdicts add to the sums as annotated; on tiles as if they lacked one nucleus."""
+    sums = Sums(len(units.class_names))
     result = sums.of(units)
+    result -= result[:, :1].copy()
     result[units.is_kind(Kind.BACKGROUND), :, sums.lacked] = 1.0
-    return result
-
-
-def _total(sums: Sums, units: Units) -> FloatArray:
-    """Return what many items add together under each verdict (3, K), in bounded memory."""
-    starts = range(0, len(units), _ROWS_AT_A_TIME)
-    parts = [_added(sums, units[start : start + _ROWS_AT_A_TIME]).sum(axis=0) for start in starts]
-    result: FloatArray = np.sum(parts, axis=0)
     return result
 
 
@@ -287,7 +351,10 @@ def _observed_shares(sample: _Sample) -> _Shares:
             continue
         weight = sample.weight[rows] / sample.weight[rows].mean()
         if kind is Kind.BACKGROUND:
-            lacked[number] = (weight @ sample.count[rows] + _PRIOR_LACKED) / len(rows)
+            count = sample.count[rows]
+            # Nuclei that are missed lie together: the variance is that of a compound Poisson sum.
+            size = float(weight @ count**2 / (weight @ count)) if count.any() else 1.0
+            lacked[number] = size * (weight @ count + _PRIOR_LACKED * size) / len(rows)
             continue
         found = np.bincount(sample.verdict[rows], weight, len(DECIDED)) + _PRIOR_VERDICTS
         verdicts[number] = found / found.sum()
@@ -302,31 +369,39 @@ def _stratum_variances(
     The observed variance, moderated by the one that the shares of verdicts imply: few verdicts can
     be equal by chance.
     """
-    per_verdict = sample.added @ directions
+    alike = sample.alike
+    per_verdict = alike.added @ directions
     values = sample.values @ directions
     result = np.zeros((len(sample.sizes), directions.shape[1]))
+    by_class = np.array(
+        [c != ALL or q is Quantity.PQ for q, c in _figure_names(sample.units.class_names)]
+    )
+    classes = _classes(alike.units, alike.stratum)
     order = np.argsort(sample.stratum, kind="stable")
     starts = np.concatenate([[0], np.cumsum(sample.drawn)])
     for stratum in np.flatnonzero(sample.drawn).tolist():
         rows = order[starts[stratum] : starts[stratum + 1]]
         group = int(sample.group[rows[0]])
         is_background = _GROUPS[group][0] is Kind.BACKGROUND
+        own = np.flatnonzero(alike.stratum == stratum)
+        is_mixed = np.ptp(classes[own]) > 0
+        part = alike.number[own] / alike.number[own].sum()
         if is_background:
-            expected = (per_verdict[rows, 0] ** 2).mean(axis=0) * shares.lacked[group]
+            expected = part @ per_verdict[own, 0] ** 2 * shares.lacked[group]
         else:
             share = shares.verdicts[group]
-            middle = np.einsum("v,ivq->q", share, per_verdict[rows]) / len(rows)
-            apart = (per_verdict[rows] - middle) ** 2
-            expected = np.einsum("v,ivq->q", share, apart) / len(rows)
+            middle = np.einsum("v,i,ivq->q", share, part, per_verdict[own])
+            apart = (per_verdict[own] - middle) ** 2
+            expected = np.einsum("v,i,ivq->q", share, part, apart)
         if not is_observed:
             result[stratum] = expected
             continue
         squares = ((values[rows] - values[rows].mean(axis=0)) ** 2).sum(axis=0)
         prior = _PRIOR_ITEMS
         result[stratum] = (squares + prior * expected) / (len(rows) - 1 + prior)
-        if is_background:
-            # Rare counts that happen to be few have too small a variance, never a Poisson one.
-            result[stratum] = np.maximum(result[stratum], expected)
+        # Rare counts, and rare classes, that happen not to be drawn have too small a variance.
+        floored = np.full(len(expected), is_background) | is_mixed & by_class
+        result[stratum] = np.where(floored, np.maximum(result[stratum], expected), result[stratum])
     return result
 
 
@@ -368,23 +443,31 @@ def _intervals(
 
 
 def _patient_intervals(
-    sample: _Sample, directions: FloatArray, figures: FloatArray, least: FloatArray
+    sample: _Sample, figures: FloatArray, least: FloatArray, ends: FloatArray
 ) -> FloatArray:
     """Return the intervals if the patients are a sample of many, (2, Q); NaN for fewer than two.
 
-    Their variances are at least those of the same figures of this cohort.
+    The jackknife leaves out one patient at a time. Variances are at least those of the same figures
+    of this cohort (Q,), and the intervals contain theirs (2, Q). A figure that is undefined without
+    one of the patients has no interval.
     """
     from scipy.stats import t as student
 
-    patients, number = np.unique(sample.units.patient.astype(str), return_inverse=True)
-    if len(patients) < 2:
+    n = len(sample.patient_sizes)
+    if n < 2:
         return np.full((2, len(figures)), np.nan)
-    parts = np.zeros((len(patients), len(figures)))
-    np.add.at(parts, number, sample.weight[:, None] * (sample.values @ directions))
-    variance = np.maximum(len(patients) * parts.var(axis=0, ddof=1), least)
-    quantile = np.full(len(figures), student.ppf((1 + LEVEL) / 2, len(patients) - 1))
-    ends = share_interval(figures, variance, np.full(len(figures), len(sample.units)), quantile)
-    return np.stack(ends)
+    parts = sample.before.copy()
+    np.add.at(parts, sample.patient, sample.weight[:, None] * sample.values)
+    left = sample.sums.figures(sample.sums.possible(parts.sum(axis=0) - parts)).reshape(n, -1)
+    variance = np.maximum((n - 1) / n * ((left - left.mean(axis=0)) ** 2).sum(axis=0), least)
+    # Patients of unequal size count as fewer: as those of equal size with the same sum of squares.
+    share = sample.patient_sizes / sample.patient_sizes.sum()
+    df = max(1.0, 1 / float(share @ share) - 1)
+    quantile = np.full(len(figures), student.ppf((1 + LEVEL) / 2, df))
+    low, high = share_interval(
+        figures, variance, np.full(len(figures), len(sample.units)), quantile
+    )
+    return np.stack([np.minimum(low, ends[0]), np.maximum(high, ends[1])])
 
 
 # --- all teams --------------------------------------------------------------------------------
@@ -519,9 +602,9 @@ def _rows(
     spread = _stratum_variances(sample, directions, _observed_shares(sample), is_observed=True)
     parts = _stratum_parts(sample, spread)
     items = _items(sample).reshape(-1)
-    low, high = _intervals(figures, parts, sample.drawn, items)
+    low, high = _intervals(figures, parts, sample.informing, items)
     error = np.sqrt(parts.sum(axis=0))
-    of_patients = _patient_intervals(sample, directions, figures, parts.sum(axis=0))
+    of_patients = _patient_intervals(sample, figures, parts.sum(axis=0), np.stack([low, high]))
     unclear = np.stack([figures, *(o.sums.figures(o.totals).reshape(-1) for o in others)])
     undefined = np.isnan(figures) | ~_is_estimable(absent, shape).reshape(-1)
     columns = np.stack(
@@ -529,9 +612,15 @@ def _rows(
     )
     columns[:, undefined] = np.nan
     names = _figure_names(class_names)
+    annotated = sample.sums.figures(sample.before.sum(axis=0))
     rows = [
-        Estimate(q, team, name, own[0], own[1], own[2], n, own[3], own[4], own[5], (own[6], own[7]))
-        for (q, name), own, n in zip(names, columns.T.tolist(), items.tolist(), strict=True)
+        Estimate(
+            *(q, team, name, own[0], own[1], own[2], n),
+            *(own[3], own[4], own[5], (own[6], own[7]), before),
+        )
+        for (q, name), own, n, before in zip(
+            names, columns.T.tolist(), items.tolist(), annotated.reshape(-1).tolist(), strict=True
+        )
     ]
     if not absent:
         return rows, []
@@ -612,7 +701,9 @@ def expected(plan: Plan, units: Units, answers: Sequence[Answer] = ()) -> tuple[
     for team in teams.plan.teams:
         sample, _ = teams.sample(team, blank)
         shares = _expected_shares(teams.sample(team, decided)[0])
-        totals = sample.weight @ _expected_values(sample, shares)
+        totals = sample.sums.possible(
+            sample.before.sum(axis=0) + sample.weight @ _expected_values(sample, shares)
+        )
         figures = sample.sums.figures(totals).reshape(-1)
         spread = _stratum_variances(sample, _directions(sample, totals), shares, is_observed=False)
         parts = _stratum_parts(sample, spread)

@@ -47,7 +47,10 @@ PLAN_COLUMNS = (
     "probability",
 )
 VERDICT_COLUMNS = ("item", "verdict", "count")
-ESTIMATE_COLUMNS = ("quantity", "team", "class", "estimate", "low", "high", "items")
+ESTIMATE_COLUMNS = (
+    *("quantity", "team", "class", "estimate", "low", "high", "items"),
+    "as_annotated",
+)
 _SHOWN = 3
 
 _Row = tuple[int, Mapping[str, str]]
@@ -90,7 +93,7 @@ def verdicts_frame(answers: Sequence[Answer]) -> pd.DataFrame:
 def estimates_frame(estimates: Estimates) -> pd.DataFrame:
     """Return estimates with the columns `ESTIMATE_COLUMNS`; NaN where undefined."""
     rows = [
-        (str(r.quantity), r.team, r.class_name, r.estimate, r.low, r.high, r.items)
+        (str(r.quantity), r.team, r.class_name, r.estimate, r.low, r.high, r.items, r.as_annotated)
         for r in estimates.rows
     ]
     return pd.DataFrame(rows, columns=list(ESTIMATE_COLUMNS))
@@ -127,6 +130,7 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
                 "standard_error": row.standard_error,
                 "for_patients_like_these": [row.patients_low, row.patients_high],
                 "if_unclear_items_were_decided_one_way": list(row.if_unclear),
+                "as_annotated": row.as_annotated,
             }
             for row in estimates.rows
         ],
@@ -149,6 +153,7 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
                 "estimate": found.estimate,
                 "low": found.low,
                 "high": found.high,
+                "as_annotated": found.as_annotated,
             }
             for quantity in RANKED
             for one, other in combinations(plan.teams, 2)
@@ -353,8 +358,8 @@ def read_verdicts(path: Path, plan: Plan) -> tuple[list[Answer], tuple[Finding, 
     Parameters
     ----------
     path
-        A table with the columns `VERDICT_COLUMNS`. A row without verdict and count is an item that
-        was not reviewed.
+        A table with the columns `VERDICT_COLUMNS`; ``count`` may be missing if the plan has no
+        background items. A row without verdict and count is an item that was not reviewed.
     plan
         The plan.
 
@@ -374,9 +379,11 @@ def read_verdicts(path: Path, plan: Plan) -> tuple[list[Answer], tuple[Finding, 
     answers: dict[int, Answer] = {}
     lines: dict[int, int] = {}
     outside, repeated, problems = [], [], []
-    for line, row in _rows(path, VERDICT_COLUMNS, "verdicts"):
+    has_tiles = bool((plan.units.kind == KINDS.index(Kind.BACKGROUND)).any())
+    columns = VERDICT_COLUMNS if has_tiles else VERDICT_COLUMNS[:2]
+    for line, row in _rows(path, columns, "verdicts"):
         item = _item(row, line, path)
-        if not row["verdict"] and not row["count"]:
+        if not row["verdict"] and not row.get("count"):
             continue
         if item > len(plan):
             outside.append(item)
@@ -415,7 +422,7 @@ def _left_out(what: str, items: Sequence[int], path: Path) -> list[Finding]:
 
 def _answer(item: int, row: Mapping[str, str], kind: Kind) -> Answer:
     """Return the answer of a row; raise a ValueError with what is wrong in it."""
-    count = _count(row["count"])
+    count = _count(row.get("count", ""))
     word = row["verdict"].casefold()
     known = [str(verdict) for verdict in Verdict]
     if kind is not Kind.BACKGROUND:
@@ -444,7 +451,7 @@ def _count(text: str) -> int | None:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not (number >= 0 and number == math.floor(number) and number < 2**31):
+    if not (number.is_integer() and 0 <= number < 2**31):
         raise ValueError(f"expected a whole number from 0 as count, found '{text}'")
     return int(number)
 
@@ -471,7 +478,7 @@ def _rows(path: Path, columns: Sequence[str], what: str) -> list[tuple[int, dict
 
 def _item(row: Mapping[str, str], line: int, path: Path) -> int:
     number = _number(row, "item", line, path)
-    if number < 1 or number != math.floor(number):
+    if number < 1 or not number.is_integer():
         raise UnreadableFileError(
             f"expected the number of an item in line {line}, found '{row['item']}'", path=path
         )

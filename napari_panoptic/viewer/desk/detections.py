@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from psygnal import SignalInstance
-from qtpy.QtCore import Qt
+from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from napari_panoptic.common.errors import PanopticError
@@ -240,6 +240,10 @@ class DetectionDesk(DeskShell):
             self._steady.release()
         self.scene.release()
         self.session = self.reader = self._steady = None
+        image = self._image
+        if self._is_closed and image is not None:  # else the next frame's arrival closes it
+            self._image = None
+            QTimer.singleShot(0, lambda: image.close())  # when its layer is gone
 
     def _connect_panels(self) -> None:
         for signal, slot in (

@@ -38,7 +38,13 @@ from napari_panoptic.viewer.kit.commands import bind_commands
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, EXPORT_OBJECTS, panel_shortcut
 from napari_panoptic.viewer.kit.layouts import Curtain
 from napari_panoptic.viewer.kit.napari_private import focus_canvas, window_check
-from napari_panoptic.viewer.kit.shown import errors_shown, show_error, show_info, show_warning
+from napari_panoptic.viewer.kit.shown import (
+    errors_shown,
+    show_error,
+    show_info,
+    show_warning,
+    shown,
+)
 from napari_panoptic.viewer.kit.widgets import is_in_sight, show_in_front
 from napari_panoptic.viewer.layers.scene import Scene
 from napari_panoptic.viewer.layers.slide_view import SlideView
@@ -127,6 +133,7 @@ class Link:
         self.state = state
         self._parts = list(parts)
         self._reveal = reveal
+        self._title_before: str | None = None
         self._going_to: _Place | None = None
         self._wanted_region: str | None = None
         self._at_rest = single_shot(SLIDER_REST_MS, self._start_summary)
@@ -290,6 +297,7 @@ class Link:
         self.summary.hold(False)  # it may wait for the loader, which tells nothing any more
         self._release_keys()
         stop_timers(self._at_rest, self._edited_since, self._idle, self._ahead)
+        self._hide_teams(False)
         self.slides.leave(restore=False)
         self.scene.release()
 
@@ -344,6 +352,8 @@ class Link:
             (session.team_changed, self.failures.choose_none),
             (session.settings_changed, self.failures.choose_none),
             (session.settings_changed, self.failures.show_all),
+            (session.source_changed, self.failures.choose_none),
+            (session.source_changed, self.failures.show_all),  # objects may have other ids
             (self.state.events.hidden_columns, panels.objects.hide_columns),
             # User actions, and the methods that handle them.
             (panels.navigator.place_chosen, self._on_region_chosen),
@@ -437,16 +447,32 @@ class Link:
 
     def _show_blind(self, is_blind: bool) -> None:
         """Hide what tells the team and the status of objects, or show it again."""
+        self._hide_teams(is_blind)
         panels = self._panels
         own = [part.widget for part in self._parts if part.shows_outcomes]
         text = f"{BLIND[:1].upper()}{BLIND[1:]}." if is_blind else ""
-        for widget in (panels.navigator, panels.metrics, panels.objects, *own):
+        everywhere = (panels.navigator, panels.settings, panels.metrics, panels.objects)
+        for widget in (*everywhere, *own):
             Curtain.draw(widget, text)
+        if is_blind:
+            panels.notes.hide()
         self.pointer.is_silent = is_blind
         panels.legend.show_instead(text)
         self._show_colours()
         self._show_headline()
         panels.title.show_selected(self._facts())
+
+    def _hide_teams(self, hidden: bool) -> None:
+        """Name no team in napari's list of layers and in the title of its window, or name them."""
+        self.scene.hide_teams(hidden)
+        self.slides.name_layers()
+        viewer, before = self._viewer, self._title_before
+        if hidden and before is None:
+            self._title_before = viewer.title
+            for team in sorted(map(shown, self._session.cohort.team_names), key=len, reverse=True):
+                viewer.title = viewer.title.replace(team, "…")
+        elif not hidden and before is not None:
+            viewer.title, self._title_before = before, None
 
     def _facts(self) -> ObjectFacts | None:
         """Return what the line above the image may tell about the selected object."""
@@ -767,7 +793,6 @@ class Link:
     def _on_source_chosen(self, source: Source | None) -> None:
         self._request(source=source)
         self._edited_snapshot = None  # it is of another source
-        self.failures.show_all()  # its objects may have other ids
         self.summary.start()
 
     def _on_settings_chosen(self, settings: EvaluationSettings) -> None:
@@ -837,4 +862,7 @@ class Link:
         self.state.look = replace(self.state.look, colour_by=other)
 
     def _on_notes(self) -> None:
-        show_in_front(self._panels.notes)
+        if self.state.is_blind:  # they name the teams whose files they are about
+            self._say(BLIND)
+        else:
+            show_in_front(self._panels.notes)

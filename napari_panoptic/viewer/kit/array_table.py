@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,8 +82,9 @@ class Column:
         """Return the text of a row."""
         return self.instead.get(row) or self.text(self.values[row])
 
+    @cached_property
     def widest(self) -> str:
-        """Return the longest text, for numbers that of the largest or smallest."""
+        """The longest text, for numbers that of the largest or smallest."""
         values = self.values
         if values.dtype.kind == "f":
             known = values[~np.isnan(values)]
@@ -355,7 +357,7 @@ class ArrayTable(SortableView):
         column, metrics = self._model.columns[number], self.fontMetrics()
         heading = max(map(metrics.horizontalAdvance, column.title.split("\n")))
         heading += _ARROW_PX if number == self.sorted_by else 0
-        text = metrics.horizontalAdvance(column.widest()) + (_ICON_PX if column.colour else 0)
+        text = metrics.horizontalAdvance(column.widest) + (_ICON_PX if column.colour else 0)
         return max(text, heading) + _MARGIN_PX
 
     def _on_current(self, current: QModelIndex, _previous: QModelIndex) -> None:

@@ -22,6 +22,7 @@ from qtpy.QtCore import QEvent
 from qtpy.QtGui import QColor, QResizeEvent
 
 from napari_panoptic.report.plots.theme import fit_legend
+from napari_panoptic.viewer.kit.plot_view import DRAWING
 
 GREY_RANGE = 0.02
 """Colours whose channels differ by no more than this are ink or paper, not a team's."""
@@ -44,13 +45,14 @@ class PlotCanvas(FigureCanvasQTAgg):
         palette = self.palette()
         ground = palette.color(self.backgroundRole())
         ink = palette.color(self.foregroundRole())
-        with _in_colours(self.figure, ground, ink):
+        with DRAWING, _in_colours(self.figure, ground, ink):
             super().draw()  # type: ignore[no-untyped-call]
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Keep the legend within the figure."""
         super().resizeEvent(event)  # type: ignore[no-untyped-call]
-        fit_legend(self.figure)
+        with DRAWING:
+            fit_legend(self.figure)
 
     def changeEvent(self, event: QEvent | None) -> None:  # noqa: N802
         """Follow the theme."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from psygnal import Signal
@@ -19,8 +19,11 @@ DPI = 88
 DPI_PT, MOST_ENLARGED = 9.0, 1.35
 """The font size (pt) that DPI is meant for, and the largest factor for larger fonts."""
 LEAST_SCALE = 0.7
-DRAWING = Lock()
-"""Held while a worker draws: matplotlib does not promise that two threads may draw at once."""
+DRAWING = RLock()
+"""Held while a figure is made or drawn: matplotlib does not promise that two threads may do so.
+
+The window waits for it: workers compute first, and hold it for the figure alone.
+"""
 
 
 class PlotView(QWidget):

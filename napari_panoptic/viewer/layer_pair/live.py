@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,10 @@ FOLLOW_MS = 16
 """How long after a change of a layer it is compared with what was seen last."""
 REST_MS = 150
 """The same for large layers, and for all that builds the comparison again."""
+NOT_WRITTEN = (
+    "The changed layers could not be written for panels over all regions, which show them as they "
+    "were: {}. Make room on the disk, then change a layer or press Compare again."
+)
 STORE_MS = 1500
 """How long after the last change the files follow, which all that looks at cohorts reads."""
 LARGE_PX = 16_000_000
@@ -109,7 +115,7 @@ class LiveComparison:
         self._place: Path | None = None
         self._unstored: set[Layer] = set()
         self._writer = ThreadPoolExecutor(1, "comparison")
-        self._reading = Several()
+        self._reading, self._writing = Several(), Several()
         self._connections: list[tuple[Any, Callable[..., Any]]] = []
         self._of_session: list[tuple[Any, Callable[..., Any]]] = []
 
@@ -623,7 +629,14 @@ class LiveComparison:
                 reference=side if team is None else found.reference,
                 predictions=found.predictions if team is None else {team: side},
             )
-            self._writer.submit(changed.write_side, place, team)
+            written = self._writer.submit(changed.write_side, place, team)
+            failed = partial(self._on_not_written, layers)
+            self._writing.start(partial(_waited, written), lambda _: None, failed)
+
+    def _on_not_written(self, layers: set[Layer], error: PanopticError) -> None:
+        if self._is_alive():
+            self._unstored |= layers  # with the next change
+            self._warn(NOT_WRITTEN.format(error))
 
     # --- telling ------------------------------------------------------------------------------
 
@@ -634,6 +647,12 @@ class LiveComparison:
     def _warn(self, text: str) -> None:
         self._say(text)
         show_warning(text)
+
+
+def _waited(written: Future[str]) -> None:
+    """Wait until a side is written; for workers."""
+    with suppress(CancelledError):  # the comparison was closed
+        written.result()
 
 
 def _ids_of(labels: LabelImage, part: Any) -> NDArray[np.int64]:

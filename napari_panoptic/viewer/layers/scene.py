@@ -57,6 +57,8 @@ _TEAM = "team: "
 
 EDITED = " (edited)"
 """Added to the name of a layer that shows a working copy."""
+UNNAMED = "prediction"
+"""Name of the layer of a team while teams are not to be named; napari numbers several."""
 
 
 @dataclass(eq=False)
@@ -72,6 +74,8 @@ class _SceneSlot(Slot):
     coloured_by: tuple[object, object, ColourBy, object] | None = None
     was_visible: bool | None = None
     """Its eye before a stand-in came; None if it is not to be restored."""
+    hidden_name: str = ""
+    """Name of the layer of a team while that is not shown."""
 
     @property
     def is_team(self) -> bool:
@@ -96,6 +100,7 @@ class Scene:
         self._viewer = viewer
         self._own = OwnedLayers(viewer, Owner.DESK, _SceneSlot, self._on_eye)
         self._edited_roles: frozenset[str] = frozenset()
+        self._hides_teams = False
         self._filling = Within()
         self._snapshot: RegionSnapshot | None = None
         self._scheme: ClassScheme | None = None
@@ -277,13 +282,32 @@ class Scene:
         roles = frozenset(
             REFERENCE if side is Side.REFERENCE else _TEAM + str(team) for side, team in edited
         )
-        if roles == self._edited_roles:
-            return
-        self._edited_roles = roles
+        if roles != self._edited_roles:
+            self._edited_roles = roles
+            self._name_layers()
+
+    def hide_teams(self, hidden: bool) -> None:
+        """Name no team in the names of layers, or name them again."""
+        if hidden != self._hides_teams:
+            self._hides_teams = hidden
+            self._own.adopt_all()
+            self._name_layers()
+
+    def name_of(self, team: str) -> str:
+        """Return what the layer of a team is called."""
+        return UNNAMED if self._hides_teams else shown(team)
+
+    def _name_layers(self) -> None:
         for slot in self._own:
-            name, plain = shown(slot.role.removeprefix(_TEAM)), slot.layer.name.removesuffix(EDITED)
+            name = shown(slot.role.removeprefix(_TEAM))
+            wanted, was_hidden = slot.hidden_name or slot.layer.name, bool(slot.hidden_name)
+            plain = wanted.removesuffix(EDITED)
             if plain in (name, name + RESULTS):
-                slot.layer.name = plain + EDITED if slot.role in roles else plain
+                wanted = plain + EDITED if slot.role in self._edited_roles else plain
+            is_hidden = self._hides_teams and slot.is_team
+            slot.hidden_name = wanted if is_hidden else ""
+            if not (is_hidden and was_hidden):
+                set_unless_so(slot.layer, "name", UNNAMED if is_hidden else wanted)
 
     def show_ambiguous(self, mask: NDArray[np.bool_] | None) -> None:
         """Show an ambiguous area that was redrawn; None hides it."""
@@ -503,6 +527,7 @@ class Scene:
         """Let go of the layers; the next scene takes them over, or the desk removes them."""
         self._emphasised = None  # a window that is being closed takes no new layer
         self.come_back()
+        self.hide_teams(False)
         while self.catch_up_one():
             pass
         self._own.release()
@@ -639,11 +664,14 @@ class Scene:
     def _add_labels(
         self, role: str, name: str, data: NDArray[Any], *, visible: bool = True
     ) -> _SceneSlot:
-        edited = EDITED if role in self._edited_roles else ""
-        layer = Labels(data, name=self._own.free_name(name) + edited, visible=visible)
+        name = self._own.free_name(name) + (EDITED if role in self._edited_roles else "")
+        is_hidden = self._hides_teams and role.startswith(_TEAM)
+        layer = Labels(data, name=UNNAMED if is_hidden else name, visible=visible)
         draw_outlines_fast(layer)
         put_in_place(layer, self._pixels)
-        return self._own.add(role, layer)
+        slot = self._own.add(role, layer)
+        slot.hidden_name = name if is_hidden else ""
+        return slot
 
     def _arrange(self) -> None:
         """Put the own layers in order, wherever those of others are."""

@@ -37,7 +37,7 @@ from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import TiledArea, TiledPair
-from napari_panoptic.viewer.kit.shown import show_error, shown
+from napari_panoptic.viewer.kit.shown import show_error
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import label_colours
 from napari_panoptic.viewer.layers.owned import (
@@ -52,7 +52,7 @@ from napari_panoptic.viewer.layers.owned import (
     put_in_place,
     set_unless_so,
 )
-from napari_panoptic.viewer.layers.scene import Scene
+from napari_panoptic.viewer.layers.scene import UNNAMED, Scene
 from napari_panoptic.viewer.layers.stand_in import Pointed
 
 FAILURES = "failures"
@@ -161,7 +161,7 @@ class SlideView:
         with active_kept(self._viewer):
             self._fill_area(pair.ambiguous)
             self._fill_side(Side.REFERENCE, REFERENCE, evaluation, scheme)
-            self._fill_side(Side.PREDICTION, shown(team), evaluation, scheme)
+            self._fill_side(Side.PREDICTION, self._scene.name_of(team), evaluation, scheme)
             self._fill_failures()
         if self._scene.stand_in is not self:
             self._scene.step_aside_always(self)
@@ -173,6 +173,12 @@ class SlideView:
             return
         self._outcomes, self._cells = None, None
         self._own.hide_all()
+
+    def name_layers(self) -> None:
+        """Name the layer of the team as the scene names those of teams."""
+        layer = self._own.layer(Side.PREDICTION.value)
+        if layer is not None:
+            layer.name = self._scene.name_of(self._team or UNNAMED) + ON_SLIDE
 
     def leave(self, *, restore: bool = True) -> None:
         """Let the scene's own layers come back; without ``restore`` the layers stay as they are."""

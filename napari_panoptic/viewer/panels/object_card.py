@@ -97,7 +97,7 @@ class Card:
 class ObjectCard(ScrollPanel):
     """Shows the selected object; its text can be selected and copied."""
 
-    object_wanted = Signal(Side, int)
+    object_wanted = Signal(Side, int)  # and its id
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, margins_px=(6, 4, 6, 4), spacing_px=None)
@@ -129,8 +129,8 @@ class ObjectCard(ScrollPanel):
 
     def follow(self, link: str) -> None:
         """Ask for the object of a link."""
-        side, _, row = link.partition("/")
-        self.object_wanted.emit(Side(side), int(row))
+        side, _, id_ = link.partition("/")
+        self.object_wanted.emit(Side(side), int(id_))
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Put the picture beside the text, and make it smaller, where there is less room."""
@@ -210,7 +210,7 @@ class ObjectCard(ScrollPanel):
         return "".join(
             html.escape(part)
             if isinstance(part, str)
-            else f"<a style='color:{colour}' href='{part.side}/{part.row}'>{part.id}</a>"
+            else f"<a style='color:{colour}' href='{part.side}/{part.id}'>{part.id}</a>"
             for part in sentence
         )
 
@@ -243,7 +243,7 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
             *super().connections(),
             (self.session.selection_changed, self.refresh),
             (self.link.panels.objects.verdicts_changed, self.refresh),
-            (self.panel.object_wanted, self.session.select_row),
+            (self.panel.object_wanted, self.select_id),
         ]
 
     def compute_now(self) -> None:

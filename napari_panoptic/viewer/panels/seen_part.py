@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from psygnal import Signal
 from qtpy.QtCore import QEvent, QObject, Qt
@@ -22,6 +22,7 @@ from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.scores.thresholds import without_low_scores
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight
@@ -29,7 +30,22 @@ from napari_panoptic.viewer.layers.mark_layer import MarkLayer
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections, PanelT, Presenter
 
-T = TypeVar("T")
+WAITING = "Evaluating …"
+"""Shown in place of what is of another region, or of another team."""
+
+
+class _OfRegion(Protocol):
+    """What is found in a region for a team."""
+
+    @property
+    def snapshot(self) -> RegionSnapshot: ...
+    @property
+    def team(self) -> str: ...
+    @property
+    def evaluation(self) -> Evaluation: ...
+
+
+T = TypeVar("T", bound=_OfRegion)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,6 +261,17 @@ class SeenPresenter(Presenter[PanelT]):
             self._is_stale = False
             self.compute_now()
 
+    def is_shown(self, snapshot: RegionSnapshot) -> bool:
+        """Return whether a result is of the region that is shown."""
+        return self.session.snapshot is not None and self.session.snapshot.region == snapshot.region
+
+    def select_id(self, side: Side, id_: int) -> None:
+        """Select an object of a list by its id: edits since may have given it another row."""
+        shown = self.session.shown
+        row = None if shown is None else shown.outcomes.side(side).row_of(id_)
+        if row is not None:
+            self.session.select_row(side, row)
+
     def centre_selected(self) -> None:
         """Bring the selected object to the middle of the canvas."""
         if self.session.selection is not None:
@@ -269,8 +296,24 @@ class TeamPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
         super().__init__(around, panel)
         self.value: T | None = None
         self.marks = MarkLayer(around.viewer, self.marks_name)
-        self._latest: Latest[T] = Latest(self._take)
+        self._latest: Latest[T] = Latest(self._show)
         self._asked: tuple[object, ...] | None = None
+        self.is_waiting = False
+        """Whether what is shown is still being evaluated."""
+
+    @property
+    def here(self) -> T | None:
+        """The value, unless another region or team is shown by now."""
+        value = self.value
+        is_here = (
+            value is not None and self.is_shown(value.snapshot) and value.team == self.session.team
+        )
+        return value if is_here else None
+
+    def select_row(self, side: Side, row: int) -> None:
+        """Select an object of the list, unless that is of another region or team."""
+        if self.here is not None:
+            self.select_id(side, int(self.here.evaluation.outcomes.side(side).ids[row]))
 
     @abstractmethod
     def computation(self, known: Material, team: str) -> Callable[[], T]:
@@ -308,17 +351,21 @@ class TeamPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
         session, team = self.session, self.session.team
         snapshot = session.snapshot
         is_slide = snapshot is not None and snapshot.is_slide
-        if snapshot is not None and team in snapshot.pending and not is_slide:
+        self.is_waiting = snapshot is not None and team in snapshot.pending and not is_slide
+        if self.is_waiting:
             self._latest.drop()  # stale: the new evaluation is on its way
             self._asked = None
+            if self.here is None:
+                self._show(None)
             return
         known = None if team is None else material(session, teams=(team,))
         if known is None or team is None or not self.wants(known):
             self._latest.drop()
-            self.value = self._asked = None
-            self.show(None)
-            self.mark()
+            self._asked = None
+            self._show(None)
             return
+        if self.here is None:
+            self.mark()  # what is marked is of another region or team
         evaluation = known.evaluations.get(team)
         asked = None if evaluation is None else (evaluation, *self.choices())
         if asked is None or asked != self._asked:
@@ -329,7 +376,7 @@ class TeamPresenter(SeenPresenter[PanelT], Generic[PanelT, T]):
         """Mark objects only while the panel is visible."""
         self.mark()
 
-    def _take(self, value: T) -> None:
+    def _show(self, value: T | None) -> None:
         self.value = value
         self.show(value)
         self.mark()

@@ -75,9 +75,37 @@ def test_a_team_is_set_once_however_it_is_spelt() -> None:
     assert table["files"]["predictions"]["vertices"] == {"": "pixel-edges", "cv": "pixel-edges"}
 
 
-def test_what_cannot_be_written_is_refused() -> None:
-    with pytest.raises(CohortError, match="without changing other lines"):
-        with_setting('files = { image = "a" }\n', ("files", "reference", "labels"), "b")
+def test_a_setting_can_go_into_a_table_on_one_line() -> None:
+    text = with_setting('files = { image = "a" }\n', ("files", "reference", "labels"), "b")
+    assert tomllib.loads(text) == {"files": {"image": "a", "reference": {"labels": "b"}}}
+
+
+def test_a_value_in_place_of_a_table_is_refused() -> None:
+    with pytest.raises(CohortError, match="must be a table"):
+        with_setting("files = 1\n", ("files", "reference", "labels"), "b")
+
+
+def test_a_new_line_leaves_the_comment_of_the_next_table_where_it_is() -> None:
+    text = with_setting(TEXT, ("aliases", "New"), "A b")
+    assert 'spellings\nNew = "A b"\n\n# where\n[files]\n' in text
+
+
+def test_one_team_of_several_lines_is_set_where_it_stands() -> None:
+    lines = '[files]\nimage = "a"\npredictions.scale.{} = {}  # mine\n[classes]\n'
+    key = ("files", "predictions", "scale")
+    assert with_setting(lines.format("One", 2), key, {"One": 4}) == lines.format("One", 4)
+    table = tomllib.loads(with_setting(lines.format("One", 2), key, {"one": 4}))
+    assert table["files"]["predictions"]["scale"] == {"one": 4}
+
+
+def test_many_sections_with_the_same_setting_stay() -> None:
+    """A search for the line among all of them was cubic: hundreds never ended."""
+    patches = "".join(f'[patches.r{n}]\nslide = "s"\nscale = 2.0\n' for n in range(300))
+    after = with_setting(f'[files]\nimage = "a"\n{patches}', ("files", "mpp"), 0.5)
+    assert after == f'[files]\nimage = "a"\nmpp = 0.5\n{patches}'
+    scaled = tomllib.loads(with_setting(after, ("files", "reference", "scale"), 2.0))
+    assert scaled["files"]["reference"] == {"scale": 2.0}
+    assert scaled["patches"] == tomllib.loads(after)["patches"]
 
 
 def test_each_replaced_description_is_kept(tmp_path: Path) -> None:

@@ -107,6 +107,14 @@ def test_what_is_left_out_stays_as_asked_for_last(session: Session) -> None:
     assert session.request().settings.radius == 2
 
 
+def test_a_source_is_announced_once_and_only_when_it_differs(session: Session) -> None:
+    heard: list[Source | None] = []
+    session.source_changed.connect(heard.append)
+    for source in ("submission", Source.SUBMISSION, "unchanged", None):
+        session.request(source=source)
+    assert heard == [Source.SUBMISSION, None]
+
+
 def test_settings_are_announced_once_and_only_when_they_differ(session: Session) -> None:
     said = heard(session.settings_changed)
     other = DEFAULT.replaced(ambiguous="keep")

@@ -16,7 +16,10 @@ from napari_panoptic.review.plan.estimates import Estimate, Estimates
 def estimated(**teams):
     """Return estimates of teams, each an estimate and a standard error for every quantity."""
     rows = [
-        Estimate(q, team, ALL, value, value - 0.1, value + 0.1, 50, error, 0.0, 1.0, (value, value))
+        Estimate(
+            *(q, team, ALL, value, value - 0.1, value + 0.1, 50, error, 0.0, 1.0),
+            *((value, value), value - 0.02),
+        )
         for team, (value, error) in teams.items()
         for q in QUANTITIES
     ]
@@ -61,8 +64,8 @@ def test_estimates_in_words():
         "to 35.0%; 50 items)."
     )
     assert found[4] == (
-        "If the annotation were right, the PQ of A would be 0.250 (95 % interval: 0.150 to 0.350; "
-        "50 items)."
+        "If the annotation were right, the PQ of A, pooled over the cohort, would be 0.250 (95 % "
+        "interval: 0.150 to 0.350; 50 items); as annotated, it is 0.230."
     )
     assert len(found) == 5
     two = sentences(estimated(A=(0.9, 0.01), B=(0.1, 0.01)))

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 from benchmarks.review_coverage import RANDOM, STRATIFIED, TRUTHS, coverage, planted
+from benchmarks.review_small import differing, missed_in_one, of_other_patients, several_classes
 from benchmarks.review_suspects import reviews
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.review.plan.corrected import QUANTITIES, Quantity
 from napari_panoptic.review.plan.units import SUSPECT, population
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 
 N_REVIEWS, N_COMPARED = 50, 80
+PQ = QUANTITIES.index(Quantity.PQ)
 
 
 def least(n_reviews):
@@ -33,6 +36,28 @@ def test_intervals_hold_the_truth(many_units, truth):
     )
     assert (found.covered >= least(N_REVIEWS)).all()
     assert np.abs(found.mean - found.truth).max() < 0.03
+
+
+@pytest.mark.parametrize("n_items", [12, 20])
+def test_classes_of_which_a_small_plan_has_no_pair_are_not_taken_for_missed(n_items):
+    units = several_classes()
+    for truth in (planted(units, TRUTHS["usual"], 1), differing(units)):
+        found = coverage(units, truth, STRATIFIED, n_items, range(30))
+        assert (found.covered >= least(30)).all()
+        assert found.truth[PQ] - found.mean[PQ] < 0.08  # without the known items, 0.1 and more
+
+
+def test_nuclei_that_one_patient_lacks_are_within_the_interval():
+    units = several_classes()
+    found = coverage(units, missed_in_one(units, 3.0), STRATIFIED, 100, range(60))
+    assert (found.covered >= least(60)).all()
+    assert np.abs(found.mean - found.truth).max() < 0.03
+
+
+@pytest.mark.parametrize("unequal", [0.0, 1.2])
+def test_intervals_for_other_patients_hold_their_figures(unequal):
+    held = of_other_patients(8, unequal, range(40), 150)
+    assert (held >= least(40)).all()
 
 
 def test_strata_of_suspects_find_more_errors_and_hold_the_truth(many_units):

@@ -19,7 +19,7 @@ from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.plan.corrected import ALL, Quantity
-from napari_panoptic.review.plan.design import draw
+from napari_panoptic.review.plan.design import draw, stratified
 from napari_panoptic.review.plan.estimates import Answer, estimate, expected, items_needed
 from napari_panoptic.review.plan.tables import plan_frame
 from napari_panoptic.review.plan.units import SUSPECT, Kind
@@ -184,7 +184,15 @@ def test_estimates_equal_those_of_an_independent_implementation(small_cohort, sm
         for row in csv.DictReader(io.StringIO(table)):
             objects[region.name, row["side"], int(row["id"])] = row
     verdicts = {a.item: (str(a.verdict), a.count or 0) for a in given}
-    wanted = survey_oracle.estimates(rows, verdicts, objects, units.class_names)
+    everything = draw(units, len(units), 0)
+    complete = csv.DictReader(io.StringIO(plan_frame(everything).to_csv(index=False)))
+    strata = stratified(everything.units, plan.level)
+    population = [
+        {**row, "stratum": strata.names[number]}
+        for row, number in zip(complete, strata.of_unit.tolist(), strict=True)
+        if row["side"] != "background"
+    ]
+    wanted = survey_oracle.estimates(rows, verdicts, objects, units.class_names, population)
     found = by_figure(estimate(plan, units, given))
     assert set(found) == set(wanted)
     assert sum(not math.isnan(value) for value, _ in wanted.values()) > 15
@@ -312,11 +320,14 @@ def test_teams_are_estimated_on_their_own(small_units):
     )
 
 
-def test_the_interval_for_other_patients_is_not_narrower(many_units):
-    plan = draw(many_units, 200, 3)
-    for row in estimate(plan, many_units, answers(plan)).rows:
-        assert row.patients_low <= row.low + 1e-9
-        assert row.patients_high >= row.high - 1e-9
+@pytest.mark.parametrize("n_items", [12, 40, 200])
+def test_the_interval_for_other_patients_is_not_narrower(many_units, n_items):
+    for seed in range(3, 9):
+        plan = draw(many_units, n_items, seed)
+        for row in estimate(plan, many_units, answers(plan, seed)).rows:
+            if not math.isnan(row.estimate):
+                assert row.patients_low <= row.low + 1e-9
+                assert row.patients_high >= row.high - 1e-9
 
 
 def test_expected_widths_are_about_those_of_a_review_as_assumed(many_units):

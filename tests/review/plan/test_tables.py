@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from napari_panoptic.review.plan.tables import (
     read_plan,
     read_verdicts,
 )
-from napari_panoptic.review.plan.units import Kind
+from napari_panoptic.review.plan.units import KINDS, Kind
 
 
 @pytest.fixture
@@ -147,6 +148,20 @@ def test_the_count_of_a_tile_decides(plan, tmp_path, cells, answer):
     assert found == [replace(answer, item=tile)]
 
 
+def test_a_plan_of_objects_alone_needs_no_counts(plan, tmp_path):
+    from dataclasses import replace
+
+    objects = plan.units.kind != KINDS.index(Kind.BACKGROUND)
+    own = replace(
+        plan,
+        units=plan.units[objects],
+        stratum=tuple(np.array(plan.stratum)[objects]),
+        probability=plan.probability[objects],
+    )
+    found, _ = read_verdicts(verdicts(tmp_path, "item,verdict\n2,both-wrong\n1,\n"), own)
+    assert found == [Answer(2, Verdict.BOTH_WRONG)]
+
+
 def test_rows_outside_of_the_plan_are_left_out(plan, tmp_path):
     fp = first(plan, Kind.FP)
     text = f"item,verdict,count\n{fp},both-wrong,\n{fp},both-wrong,\n61,both-wrong,\n999,,1\n"
@@ -166,6 +181,8 @@ def test_rows_outside_of_the_plan_are_left_out(plan, tmp_path):
         (Kind.BACKGROUND, "annotation-right,-1", "a whole number from 0 as count, found '-1'"),
         (Kind.BACKGROUND, "annotation-right,1.5", "found '1.5'"),
         (Kind.BACKGROUND, "annotation-right,nan", "found 'nan'"),
+        (Kind.BACKGROUND, "annotation-right,inf", "found 'inf'"),
+        (Kind.FP, "annotation-right,1e400", "found '1e400'"),
         (Kind.BACKGROUND, "wrong,1", "found 'wrong'"),
     ],
 )

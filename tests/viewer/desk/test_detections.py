@@ -17,6 +17,7 @@ from napari_panoptic.detections.cohort import Points
 from napari_panoptic.detections.evaluate import count_frame, evaluate_detections
 from napari_panoptic.detections.pairing import DetectionSettings
 from napari_panoptic.io.formats.points.point_files import read_points
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
 from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side, Status
 from napari_panoptic.viewer.desk import detections as desk_module
@@ -681,6 +682,17 @@ def test_another_kind_of_cohort_closes_this_desk_and_back(
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert detection_desk_in(viewer) is None
     assert "n" not in {str(key).lower() for key in viewer.keymap}
+
+
+def test_a_closed_desk_leaves_no_image_open(desk, viewer, monkeypatch):
+    closed = []
+    monkeypatch.setattr(SlideImage, "close", lambda image: closed.append(image))
+    pixels = viewer.layers["image"].data
+    desk.close()
+    QTest.qWait(10)
+    assert [image.levels[0].shape for image in closed] == [pixels.shape]
+    assert "image" not in viewer.layers
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 def test_why_nothing_is_judged_has_the_room_of_the_table(desk):

@@ -1,5 +1,6 @@
 """Layers of the user's on the desk: what is shown, what follows, and what is left alone."""
 
+import errno
 import gc
 import tempfile
 import weakref
@@ -17,6 +18,7 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QLabel, QMessageBox
 
 from napari_panoptic import evaluate_pair
+from napari_panoptic.io.cohorts.comparison import Comparison
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.values.vocabulary import Side
@@ -718,3 +720,25 @@ def test_the_files_of_the_comparison_follow(pair):
         return found.metrics.pq == expected and found.outcomes.prediction.row_of(99) is not None
 
     pair.wait(follows)
+
+
+def test_what_cannot_be_written_is_said_and_written_with_the_next_change(pair, monkeypatch):
+    pair.compare()
+    with monkeypatch.context() as patch:
+
+        def is_full(*_asked):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        patch.setattr(Comparison, "write_side", is_full)
+        pair.one.paint((40, 40), 99)
+        pair.wait(lambda: "No space left on device" in pair.dock.message.value)
+    pair.other.paint((10, 10), 98)  # another layer: the first one is written with it
+    cohort, settings = pair.session.cohort, pair.session.settings
+
+    def has_both():
+        found = load_region(cohort, "pair", settings).evaluations
+        ids = {name: own.outcomes.prediction for name, own in found.items()}
+        first, second = ids["one"].row_of(99), ids["two_ v1"].row_of(98)
+        return first is not None and second is not None
+
+    pair.wait(has_both)

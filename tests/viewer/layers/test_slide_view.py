@@ -113,6 +113,19 @@ def test_a_slide_has_figures_table_and_layers(desk, viewer, slide_cohort):
     assert desk.panels.title.slide.progress_text() == ""
 
 
+def test_a_blind_reviewer_does_not_see_the_name_of_the_team(desk, viewer, wait_until):
+    desk.state.is_blind = True
+    try:
+        for team in (*TEAMS, TEAMS[0]):
+            desk.session.set_team(team)
+            wait_until(lambda: desk.is_settled)
+            names = [layer.name for layer in viewer.layers]
+            assert not [name for name in names if any(team in name for team in TEAMS)]
+    finally:
+        desk.state.is_blind = False
+    assert on_slide(TEAMS[0]) in [layer.name for layer in viewer.layers]
+
+
 def test_near_objects_are_seen_and_from_afar_where_they_fail(desk, viewer, zoom_to):
     view, team = desk.link.slides, desk.session.team
     zoom_to(NEAR)

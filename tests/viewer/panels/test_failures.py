@@ -4,6 +4,7 @@ One window serves all of these tests; each finds it as it was opened.
 """
 
 import time
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -250,6 +251,21 @@ class TestScope:
         wait_until(lambda: desk.is_settled)
         assert panel.progress.text() == ""
         assert len(view.items.rows) == everything
+
+    def test_what_is_left_out_is_said_once(self, failures, desk, wait_until):
+        session, summary = desk.session, desk.link.summary
+        line = session.summaries[SECOND, "merger"]
+        counted = failures.panel.line.text()
+        session.add_summary(replace(line, failures=None))  # as of a region that cannot be read
+        try:
+            wait_until(lambda: "left out" in failures.panel.line.text())
+            wait_until(lambda: desk.is_settled)
+            for _ in range(3):
+                summary.progressed.emit(summary.total, summary.total)
+                assert failures.panel.line.text().count("1 region left out") == 1
+        finally:
+            session.add_summary(line)
+            wait_until(lambda: failures.panel.line.text() == counted)
 
 
 class TestChosen:

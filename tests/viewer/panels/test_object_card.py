@@ -117,7 +117,7 @@ class TestOnTheDesk:
         row = row_of_status(open_desk, R, Status.MISCLASSIFIED)
         session.select_row(R, row)
         partner = part.panel.card.partner
-        part.panel.follow(f"{partner.side}/{partner.row}")
+        part.panel.follow(f"{partner.side}/{partner.id}")
         assert (session.selection.side, session.selection.id) == (P, partner.id)
         assert part.panel.card.partner.row == row
 

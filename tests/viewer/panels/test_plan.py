@@ -1,5 +1,6 @@
 """A planned review in a real window: from the question to the estimate, by keys and mouse."""
 
+import re
 import shutil
 from dataclasses import replace
 
@@ -28,7 +29,7 @@ from napari_panoptic.viewer.panels.review.inputs import VERDICT_KEYS
 from napari_panoptic.viewer.panels.review.plan import words
 from napari_panoptic.viewer.panels.review.plan.presenter import PlanPresenter
 from napari_panoptic.viewer.panels.review.presenter import ReviewPresenter
-from tests.viewer.finding import shown_text
+from tests.viewer.finding import shown_text, texts_in_sight
 
 ALT, LEFT = Qt.KeyboardModifier.AltModifier, Qt.MouseButton.LeftButton
 TEAM = "merger"
@@ -292,6 +293,7 @@ def test_verdicts_without_a_plan_are_no_part_of_the_estimate(window):
 
 @pytest.mark.long
 def test_a_blind_reviewer_sees_neither_team_nor_status(window):
+    window.desk.session.set_team(TEAM)
     window.draw(is_blind=True)
     title, objects = window.desk.panels.title, window.desk.panels.objects
     assert TEAM in title.title()
@@ -307,6 +309,34 @@ def test_a_blind_reviewer_sees_neither_team_nor_status(window):
     window.click(window.panel.pause)
     assert TEAM in title.title()
     assert all(curtain.isHidden() for curtain in objects.findChildren(Curtain))
+
+
+def teams_in_sight(viewer):
+    found = re.compile(rf"\b(careful|{TEAM})\b")  # not the mergers of a panel's name
+    return [text for text in texts_in_sight(viewer) if found.search(text)]
+
+
+def test_nothing_in_the_window_names_the_team_to_a_blind_reviewer(window, shared_viewer):
+    title = shared_viewer.title
+    shared_viewer.title = f"annotation / {TEAM}"  # as where two files are compared
+    window.draw(is_blind=True)
+    for name in ("Regions", "Settings", "Plan"):
+        window.desk.reveal(name)
+    layers = [layer.name for layer in shared_viewer.layers]
+    window.click(window.panel.begin)
+    names = [region.name for region in window.desk.session.cohort.regions]
+    for region in (*names, *names):
+        assert teams_in_sight(shared_viewer) == []
+        window.desk.link.go_to(region)
+        window.settle()
+    assert teams_in_sight(shared_viewer) == []
+    window.desk.panels.title.notes_clicked.emit()
+    assert not window.desk.panels.notes.isVisible()
+    window.click(window.panel.pause)
+    assert shared_viewer.title == f"annotation / {TEAM}"
+    assert [layer.name for layer in shared_viewer.layers] == layers
+    assert {TEAM, "careful"} <= set(teams_in_sight(shared_viewer))
+    shared_viewer.title = title
 
 
 @pytest.mark.long
@@ -329,7 +359,7 @@ def test_two_reviewers_share_a_plan_and_agree(window):
 
 def test_an_estimate_that_is_not_there_has_a_reason_beside_it():
     nan = float("nan")
-    row = Estimate(Quantity.PQ, "A", ALL, nan, nan, nan, 3, nan, nan, nan, (nan, nan))
+    row = Estimate(Quantity.PQ, "A", ALL, nan, nan, nan, 3, nan, nan, nan, (nan, nan), nan)
     missing = "no FN of A was reviewed: figures that depend on them are left empty"
     findings = (
         Finding(FindingKind.MISSING, missing, team="A"),
@@ -342,7 +372,7 @@ def test_an_estimate_that_is_not_there_has_a_reason_beside_it():
 
 
 def test_no_line_is_broken_within_95_percent():
-    row = Estimate(Quantity.PQ, "A", ALL, 0.5, 0.4, 0.6, 50, 0.05, 0.3, 0.7, (0.5, 0.5))
+    row = Estimate(Quantity.PQ, "A", ALL, 0.5, 0.4, 0.6, 50, 0.05, 0.3, 0.7, (0.5, 0.5), 0.5)
     goal = Goal(Quantity.PQ, ("A",), 0.05, 10.0, 5.0)
     told = words.result_sentences(goal, Estimates((row,), (), 50, 0, ()))
     assert "(95\u00a0% interval: 0.400 to 0.600; 50 items)" in told

@@ -31,6 +31,7 @@ from napari_panoptic.viewer.panels.ranking.panel import (
     going_on,
 )
 from napari_panoptic.viewer.panels.ranking.presenter import RankingPresenter
+from tests.viewer.finding import other_source
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -292,6 +293,18 @@ class TestWhatIsBehind:
         lines = CohortLines(session.cohort, session.summaries)
         assert session.snapshot.region.name == lines.worst_region(patient, "merger")
         assert open_desk.workspace.arrangement.has_image
+
+
+class TestOtherFiles:
+    def test_another_source_leaves_no_figure_of_the_old_one(self, evaluated, open_desk, wait_until):
+        panel = evaluated.panel
+        with other_source(open_desk, wait_until):
+            wait_until(lambda: open_desk.is_settled)
+            assert not panel.report.isEnabled()
+            assert not panel.tables.isEnabled()
+            assert not is_in_sight(panel.protocols)
+            assert panel.note.text() == OF_OTHERS
+            assert {pane.note.text() for pane in panel.plots_in_sight()} == {NOT_EVALUATED}
 
 
 class TestRoom:

@@ -8,7 +8,7 @@ import pytest
 from lxml import etree
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QFileDialog
+from qtpy.QtWidgets import QFileDialog, QPushButton
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -157,6 +157,52 @@ def test_it_lists_and_saves_what_the_command_writes(
     for name in SUSPECTS_NAMES:
         written = (tmp_path / "window" / name).read_bytes()
         assert written == (tmp_path / "command" / name).read_bytes()
+
+
+def test_other_settings_keep_objects_of_the_old_ones_out_of_the_gallery(
+    part, open_desk, wait_until
+):
+    settings, gallery = open_desk.session.settings, open_desk.presenter(FailuresPresenter)
+    only(part, SuspectKind.BADLY_LOCATED)
+    QTest.mouseClick(part.panel.gallery, LEFT)
+    assert part.is_busy
+    open_desk.panels.settings.settings_chosen.emit(settings.replaced(iou_threshold=0.9))
+    try:
+        wait_until(lambda: open_desk.is_settled)
+        assert gallery.panel.chosen.text() == ""
+        assert open_desk.link.failures.only is None
+        assert is_in_sight(part.panel.gallery)  # to be pressed again
+        assert stops(part.panel) == []
+    finally:
+        open_desk.panels.settings.settings_chosen.emit(settings)
+        wait_until(lambda: open_desk.is_settled)
+
+
+def stops(panel):
+    """List the buttons in sight that stop something."""
+    return [b for b in panel.findChildren(QPushButton) if b.text() == "Stop" and is_in_sight(b)]
+
+
+def test_an_export_and_a_search_each_have_their_own_stop(
+    part, open_desk, tmp_path, monkeypatch, wait_until
+):
+    settings = open_desk.session.settings
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_args: str(tmp_path))
+    QTest.mouseClick(part.panel.export, LEFT)
+    other = settings.replaced(ambiguous=AmbiguousPolicy.KEEP)
+    open_desk.panels.settings.settings_chosen.emit(other)
+    try:
+        assert len(stops(part.panel)) == 1  # the export goes on
+        QTest.mouseClick(part.panel.search, LEFT)
+        assert len(stops(part.panel)) == 2
+        said = []
+        wait_until(lambda: said.append((bool(stops(part.panel)), part.is_busy)) or not part.is_busy)
+        assert all(is_offered == is_busy for is_offered, is_busy in said)
+        assert (tmp_path / SUSPECTS_NAMES[0]).exists()
+        assert part.panel.listed()
+    finally:
+        open_desk.panels.settings.settings_chosen.emit(settings)
+        wait_until(lambda: open_desk.is_settled)
 
 
 @pytest.mark.long

@@ -20,11 +20,18 @@ from napari_panoptic.viewer.panels.audit import panel as audit_panel
 from napari_panoptic.viewer.panels.audit.presenter import MARKS_LAYER, AuditPresenter
 from napari_panoptic.viewer.panels.groups import panel as groups_panel
 from napari_panoptic.viewer.panels.groups.presenter import GROUP_LAYER, GroupsPresenter
+from napari_panoptic.viewer.panels.seen_part import WAITING
 from napari_panoptic.viewer.panels.teams import comparison as teams_comparison
 from napari_panoptic.viewer.panels.teams import panel as teams_panel
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.state.modes import ViewMode
-from tests.viewer.finding import click, names_of_visible, on_canvas, shown_text
+from tests.viewer.finding import (
+    click,
+    names_of_visible,
+    on_canvas,
+    other_source,
+    shown_text,
+)
 
 PARTS = ("image", "objects", "ring")
 LEFT, PLAIN = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -187,6 +194,80 @@ class TestTeamsTable:
         assert chosen.side is Side.PREDICTION
         assert chosen.row in place.rows[chosen.team]
         press(teams.panel.button(teams_panel.Listed.ALL))
+
+
+class TestWhileAnotherRegionComes:
+    """Lists of the region before, when the next one is shown and its figures are to come."""
+
+    @pytest.fixture
+    def far(self, desk):
+        """Name a region that is not read ahead, so that its teams come one after the other."""
+        return desk.session.cohort.regions[2].name
+
+    def seen_on_arrival(self, desk, region, look, wait_until):
+        """Go to a region, and look once as soon as it is shown."""
+        seen = []
+
+        def arrive(snapshot):
+            if snapshot.region.name == region and not seen:
+                seen.append(look(snapshot))
+
+        desk.session.region_changed.connect(arrive)
+        desk.link.go_to(region)
+        wait_until(lambda: desk.is_settled)
+        desk.session.region_changed.disconnect(arrive)
+        return seen
+
+    def test_a_click_in_the_list_of_teams_selects_no_object_of_the_new_region(
+        self, desk, teams, far, wait_until
+    ):
+        def look(snapshot):
+            assert snapshot.pending
+            if teams.panel.table.isVisible():
+                press_row(teams.panel.table, 0, 0)
+            return desk.session.selection, shown_text(teams.panel.hint)
+
+        assert self.seen_on_arrival(desk, far, look, wait_until) == [(None, WAITING)]
+        assert teams.panel.table.isVisible()
+        press_row(teams.panel.table, 0, 0)
+        assert teams.panel.table.texts()[0][0] == str(desk.session.selection.id)
+
+    def test_groups_select_and_mark_no_object_of_the_new_region(
+        self, desk, viewer, groups, far, wait_until
+    ):
+        desk.session.set_team("merger")
+        wait_until(lambda: desk.is_settled)
+        press_row(groups.panel.table, 0, 0)
+        assert GROUP_LAYER in names_of_visible(viewer)
+        desk.session.select(None)
+
+        def look(_snapshot):
+            press_row(groups.panel.members, 0, 0)
+            press_row(groups.panel.table, 1, 0)
+            return desk.session.selection, GROUP_LAYER in names_of_visible(viewer)
+
+        assert self.seen_on_arrival(desk, far, look, wait_until) == [(None, False)]
+
+    def test_the_audit_selects_and_marks_no_object_of_the_new_region(
+        self, desk, viewer, audit, wait_until
+    ):
+        def listed():
+            press(audit.panel.button(audit_panel.Listed.TOUCHING))
+            return bool(audit.panel.listed_objects())
+
+        desk.session.set_team("merger")
+        go_to_region_with(desk, wait_until, listed)
+        wait_until(lambda: MARKS_LAYER in names_of_visible(viewer))
+        names = [region.name for region in desk.session.cohort.regions]
+        here = names.index(desk.session.snapshot.region.name)
+
+        def look(_snapshot):
+            press_row(audit.panel.table, 0, 0)
+            return desk.session.selection, MARKS_LAYER in names_of_visible(viewer)
+
+        other = names[(here + 2) % len(names)]
+        assert self.seen_on_arrival(desk, other, look, wait_until) == [(None, False)]
+        press(audit.panel.button(audit_panel.Listed.FLIPS))
 
 
 class TestLive:
@@ -492,6 +573,29 @@ def test_a_cohort_that_is_opened_in_the_workspace_for_teams_has_its_view(desk, w
     wait_until(lambda: desk.is_settled)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("mode", [ViewMode.GRID, ViewMode.CONSENSUS])
+def test_a_blind_reviewer_sees_one_team_without_its_name(desk, viewer, teams, mode, wait_until):
+    names = [team.name for team in desk.session.cohort.teams]
+    press(teams.panel.button(mode))
+    wait_until(lambda: desk.is_settled)
+    desk.state.is_blind = True
+    try:
+        wait_until(lambda: desk.is_settled)
+        assert names_of_visible(viewer)[:2] == ["image", "reference"]
+        assert len(names_of_visible(viewer)) == 3
+        wait_until(lambda: not any(n in layer.name for layer in viewer.layers for n in names))
+        covered = shown_text(desk.panels.legend.instead)
+        assert "hidden" in covered
+        teams.next_mode()
+        wait_until(lambda: desk.is_settled)
+        assert teams.mode is ViewMode.ONE
+        assert shown_text(desk.panels.legend.instead) == covered
+    finally:
+        desk.state.is_blind = False
+    assert desk.session.team in names_of_visible(viewer)
+
+
 class TestConsensus:
     mode = ViewMode.CONSENSUS
 
@@ -679,8 +783,17 @@ class TestGroups:
         press(panel.compute)
         wait_until(lambda: desk.is_settled)
         desk.panels.settings.threshold.setValue(0.6)
-        assert "settings have changed" in panel.note.text()
+        assert "settings or the files have changed" in panel.note.text()
         wait_until(lambda: desk.is_settled)
+
+    def test_what_the_cohort_loses_is_dropped_with_another_source(self, desk, filled, wait_until):
+        panel = filled.panel
+        press(panel.compute)
+        wait_until(lambda: not filled.is_busy)
+        assert panel.cohort.isVisible()
+        with other_source(desk, wait_until):
+            assert not panel.cohort.isVisible()
+            assert "the files have changed" in panel.note.text()
 
     def test_without_groups_it_says_what_to_do(self, desk, groups, wait_until):
         desk.session.set_team("careful")

@@ -333,8 +333,22 @@ class TestCohort:
         assert not versions.panel.work.is_running
         assert versions.comparison is None
 
+    def test_a_threshold_is_no_edit(self, desk, over_cohort, wait_until):
+        shown = shown_text(over_cohort.panel.headline)
+        assert shown
+        try:
+            desk.session.set_threshold(0.5)
+            wait_until(lambda: desk.is_settled)
+            assert shown_text(over_cohort.panel.note) == ""
+            assert shown_text(over_cohort.panel.headline) == shown
+        finally:
+            desk.session.set_threshold(None)
+            wait_until(lambda: desk.is_settled)
+
     @pytest.mark.long
-    def test_edits_since_mark_it_as_outdated(self, desk, over_cohort, wait_until):
+    def test_edits_since_mark_it_as_outdated_until_they_are_discarded(
+        self, desk, over_cohort, wait_until
+    ):
         reference = desk.session.snapshot.reference
         y, x = np.nonzero(reference.index == 1)
         try:
@@ -343,3 +357,4 @@ class TestCohort:
         finally:
             desk.session.discard_edits()
             wait_until(lambda: desk.is_settled)
+        assert shown_text(over_cohort.panel.note) == ""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display import marks
 from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
@@ -18,7 +19,7 @@ from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.audit.audited import Audited, audited
 from napari_panoptic.viewer.panels.audit.panel import EMPTY, AuditPanel
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.seen_part import Material, TeamPresenter
+from napari_panoptic.viewer.panels.seen_part import WAITING, Material, TeamPresenter
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 MARKS_LAYER = "audited objects"
@@ -46,9 +47,9 @@ class AuditPresenter(TeamPresenter[AuditPanel, Audited]):
         """Listen to session and panel."""
         return [
             *super().connections(),
-            (self.session.selection_changed, self.panel.show_selection),
+            (self.session.selection_changed, self._on_selection),
             (self.panel.policies_chosen, self.refresh),
-            (self.panel.object_chosen, self.session.select_row),
+            (self.panel.object_chosen, self.select_row),
             (self.panel.table.centre_wanted, self.centre_selected),
             (self.panel.marks_changed, self.mark),
         ]
@@ -74,23 +75,26 @@ class AuditPresenter(TeamPresenter[AuditPanel, Audited]):
     def show(self, value: Audited | None) -> None:
         """List what the choice of a policy changes."""
         empty = on_slide(self.session.snapshot, slide_texts.AUDIT, EMPTY)
-        self.panel.show_audit(value, empty=empty)
-        if value is not None:
-            self.panel.show_selection(self.session.selection)
+        self.panel.show_audit(value, empty=WAITING if self.is_waiting else empty)
+        self._on_selection(self.session.selection)
+
+    def _on_selection(self, selection: Selection | None) -> None:
+        if self.here is not None:
+            self.panel.show_selection(selection)
 
     def mark(self) -> None:
         """Draw dashes around what is listed, in a worker."""
         objects = self.panel.listed_objects()
         wanted = self.panel.marked.isChecked() and self.is_in_sight
-        if self.value is not None and wanted and objects:
-            self._drawing.start(partial(marked, self.value, objects))
+        if self.here is not None and wanted and objects:
+            self._drawing.start(partial(marked, self.here, objects))
             return
         self._drawing.drop()
         self.marks.remove()
 
     def _on_drawn(self, picture: NDArray[np.uint8]) -> None:
-        if self.value is not None:
-            self.marks.show(picture, PixelSize.of(self.value.snapshot))
+        if self.here is not None:
+            self.marks.show(picture, PixelSize.of(self.here.snapshot))
 
     def _follow_policy(self, policy: AmbiguousPolicy) -> None:
         if policy is self._policy_set:

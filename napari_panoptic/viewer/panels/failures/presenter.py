@@ -83,6 +83,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self._live: dict[tuple[str, str], CropSource] = {}
         self._used: dict[tuple[str, str], CropSource] = {}
         self._is_stale = True
+        self._line = "", ""  # what is shown and how many, and its tooltip
         self._sight = Sight.of(panel)
         self._rest = single_shot(REST_MS, self.refresh)
         self._export: Stream[Export] = Stream(self._on_exported, ended=self._on_export_end)
@@ -336,6 +337,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         if (chosen := len(self.selected_failures())) > 1:
             text = f"{styles.count_text(chosen)} of {words} selected"
             tooltip = "A verdict of the review applies to all of them."
+        self._line = text, tooltip
         panel.line.set_text(text, tooltip=tooltip)
         self._show_progress()
 
@@ -409,7 +411,9 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         return places
 
     def _say_left_out(self, lines: list[RegionSummary]) -> None:
+        text, tooltip = self._line
         if not lines:
+            self.panel.line.set_text(text, tooltip=tooltip)
             return
         reasons = [
             f"{line.region}: {line.findings[0].message if line.findings else 'a whole slide'}"
@@ -417,9 +421,8 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         ]
         regions = len({line.region for line in lines})
         plural = "" if regions == 1 else "s"
-        before = self.panel.line.text()
         self.panel.line.set_text(
-            f"{before} · {regions} region{plural} left out" if before else "",
+            f"{text} · {regions} region{plural} left out" if text else "",
             tooltip="\n".join(("Left out:", *reasons)),
         )
 
@@ -566,7 +569,8 @@ class FailuresPresenter(Presenter[FailuresPanel]):
 
     def _on_exported(self, so_far: Export) -> None:
         count, total = styles.count_text(so_far.done), styles.count_text(so_far.total)
-        self.panel.line.set_text(f"saved {count} of {total} crops")
+        self._line = f"saved {count} of {total} crops", ""
+        self.panel.line.set_text(self._line[0])
         if so_far.problem:
             show_error(so_far.problem)
         elif so_far.done == so_far.total:

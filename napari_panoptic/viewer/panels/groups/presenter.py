@@ -21,7 +21,7 @@ from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.groups.grouped import Grouped, grouped
 from napari_panoptic.viewer.panels.groups.panel import EMPTY, GroupsPanel
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.seen_part import Material, TeamPresenter
+from napari_panoptic.viewer.panels.seen_part import WAITING, Material, TeamPresenter
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 
 GROUP_LAYER = "failure group"
@@ -58,10 +58,11 @@ class GroupsPresenter(TeamPresenter[GroupsPanel, Grouped]):
         session, panel = self.session, self.panel
         return [
             *super().connections(),
-            (session.settings_changed, self._on_settings),
+            (session.settings_changed, self._on_change),
+            (session.source_changed, self._on_change),
             (session.selection_changed, self._on_selection),
             (panel.group_chosen, self._on_group),
-            (panel.object_chosen, session.select_row),
+            (panel.object_chosen, self.select_row),
             (panel.centre_wanted, self._on_centre),
             (panel.work.start.pushed, self._on_cohort),
             (panel.work.stop.pushed, self._on_stop),
@@ -96,13 +97,14 @@ class GroupsPresenter(TeamPresenter[GroupsPanel, Grouped]):
         snapshot = self.session.snapshot
         keeps = snapshot is not None and snapshot.keeps_overlaps
         empty = SHARED_PIXELS if keeps else on_slide(snapshot, slide_texts.GROUPS, EMPTY)
+        empty = WAITING if self.is_waiting else empty
         self.panel.show_groups(value, empty=empty)
         self._on_selection(self.session.selection)
 
     def _on_selection(self, selection: Selection | None) -> None:
         """Select the group that an object belongs to; without an object leave it."""
-        value = self.value
-        if value is None or selection is None or selection.team != value.team:
+        value = self.here
+        if value is None or selection is None:
             return
         for number, group in enumerate(value.groups):
             is_reference = selection.side is Side.REFERENCE
@@ -114,10 +116,12 @@ class GroupsPresenter(TeamPresenter[GroupsPanel, Grouped]):
 
     def _on_group(self, group: FailureGroup) -> None:
         self._outline(group)
-        self.link.scene.show_box(group.bbox, only_if_hidden=True)
+        if self.here is not None:
+            self.link.scene.show_box(group.bbox, only_if_hidden=True)
 
     def _on_centre(self, group: FailureGroup) -> None:
-        self.link.scene.centre_box(group.bbox)
+        if self.here is not None:
+            self.link.scene.centre_box(group.bbox)
 
     def _outline(self, group: FailureGroup | None) -> None:
         self._outlined = group
@@ -125,7 +129,7 @@ class GroupsPresenter(TeamPresenter[GroupsPanel, Grouped]):
 
     def mark(self) -> None:
         """Draw one ring around the objects of the selected group."""
-        group, value = self._outlined, self.value
+        group, value = self._outlined, self.here
         if group is None or value is None or not self.is_in_sight:
             self.marks.remove()
             return
@@ -169,8 +173,10 @@ class GroupsPresenter(TeamPresenter[GroupsPanel, Grouped]):
         self._stream.stop()
         self._forget_losses("stopped; press the button to start again")
 
-    def _on_settings(self, _settings: object) -> None:
-        self._forget_losses("settings have changed: press the button to sum up again")
+    def _on_change(self, _changed: object) -> None:
+        self._forget_losses(
+            "the settings or the files have changed: press the button to sum up again"
+        )
 
     def _forget_losses(self, note: str = "") -> None:
         """Drop a sum that belongs to another team, cohort or setting."""

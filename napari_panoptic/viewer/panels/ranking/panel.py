@@ -51,7 +51,7 @@ HINT = (
     "Evaluate the cohort to see how teams rank under each protocol and average, how firmly, and "
     "what changes it."
 )
-OF_OTHERS = "Settings have changed: evaluate the cohort again."
+OF_OTHERS = "The settings or the files have changed: evaluate the cohort again."
 NOT_EVALUATED = "Evaluate the cohort to see this plot."
 LEAST_DIFFERENCES_PX = 120
 GOING_ON = (

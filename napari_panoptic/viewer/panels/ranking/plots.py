@@ -16,6 +16,7 @@ from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.tables import confusion_table, patients_table
 from napari_panoptic.report.plots import Plot
 from napari_panoptic.report.plots.ranks import alignment_curves
+from napari_panoptic.viewer.kit.plot_view import DRAWING
 from napari_panoptic.viewer.panels.ranking.panel import View
 
 
@@ -23,7 +24,9 @@ def alignment_plot(evaluation: Evaluation) -> Plot:
     """Draw how the challenge scores the same predictions numbered in other ways."""
     settings = evaluation.settings.replaced(distances=False)
     scores = evaluate_challenge(evaluation.pair, settings).scores
-    return alignment_curves({name: alignments(score) for name, score in scores.items()})
+    found = {name: alignments(score) for name, score in scores.items()}
+    with DRAWING:
+        return alignment_curves(found)
 
 
 def region_curve(
@@ -57,7 +60,8 @@ def _curve(
     else:
         positions = [own.iou_threshold for own in chosen]
         usual, label = settings.iou_threshold, "IoU threshold"
-    return plots.robustness_curves(varied.found, positions, teams, x_label=label, usual=usual)
+    with DRAWING:
+        return plots.robustness_curves(varied.found, positions, teams, x_label=label, usual=usual)
 
 
 def cohort_plot(view: View, found: CohortReport) -> Plot:

@@ -125,7 +125,8 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
         panel = self.panel
         return [
             *super().connections(),
-            (self.session.settings_changed, self._on_settings),
+            (self.session.settings_changed, self._on_change),
+            (self.session.source_changed, self._on_change),
             (self.session.summary_changed, self._on_summary),
             (panel.work.start.pushed, self.evaluate),
             (panel.work.stop.pushed, self._on_stop),
@@ -244,8 +245,8 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
         if not self._soon.isActive():
             self._soon.start()
 
-    def _on_settings(self, _settings: EvaluationSettings) -> None:
-        """Forget figures of other settings: none is shown beside those of the present ones."""
+    def _on_change(self, _changed: object) -> None:
+        """Forget figures of other settings or files: none is shown beside the present ones."""
         had_some = self.found is not None or self._work.is_busy
         self._work.stop()
         self.found = None
@@ -331,7 +332,8 @@ class RankingPresenter(SeenPresenter[RankingPanel]):
             self.panel, "Save the plot", str(usual), "SVG (*.svg);;PNG (*.png)"
         )
         if chosen:
-            _report_on(lambda: f"The plot is in {save(plot, Path(chosen))}")
+            with DRAWING:
+                _report_on(lambda: f"The plot is in {save(plot, Path(chosen))}")
 
     def _on_tables(self) -> None:
         if self.found is None:
@@ -404,8 +406,7 @@ def _cohort_plot(view: View, found: CohortReport) -> Plot:
 def _alignment_plot(evaluation: Evaluation) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import alignment_plot
 
-    with DRAWING:
-        return alignment_plot(evaluation)
+    return alignment_plot(evaluation)
 
 
 def _region_curve(
@@ -417,5 +418,4 @@ def _region_curve(
 ) -> Plot:
     from napari_panoptic.viewer.panels.ranking.plots import region_curve
 
-    with DRAWING:
-        return region_curve(cohort, region_name, settings, source, view)
+    return region_curve(cohort, region_name, settings, source, view)

@@ -98,7 +98,7 @@ class ScoresPresenter(Presenter[ScoresPanel]):
             (session.region_changed, self._show_region),
             (session.team_changed, self._on_change),
             (session.settings_changed, self._on_change),
-            (self.link.panels.settings.source.chosen, self._on_change),
+            (session.source_changed, self._on_change),
             (session.threshold_changed, self._show_region),
             (session.edited, self._show_region),
             (session.copies_changed, self._show_region),

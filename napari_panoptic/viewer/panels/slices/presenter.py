@@ -60,7 +60,7 @@ class SlicesPresenter(Presenter[SlicesPanel]):
         return [
             (session.team_changed, self._on_change),
             (session.settings_changed, self._on_change),
-            (self.link.panels.settings.source.chosen, self._on_change),
+            (session.source_changed, self._on_change),
             (session.edited, self._on_edit),
             (session.copies_changed, self._on_edit),
             (panel.what_changed, self._on_change),

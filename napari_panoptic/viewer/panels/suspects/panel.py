@@ -26,6 +26,10 @@ ONE_TEAM = "Suspects are found where two or more teams agree: this cohort has fe
 SEARCHING = "Searching over the cohort …"
 STALE = "Outdated: the ambiguous policy or the files have changed. Press “Search” again."
 STOPPED = "The search was stopped. Press “Search” to start again."
+GALLERY_STALE = (
+    "The settings or the files have changed. Press “Show in gallery” again for the suspects as "
+    "they are now."
+)
 NOTHING = "Nothing could be compared; see the notes of the regions."
 NONE = "No suspects: the teams agree on nothing but the annotation."
 FILTERED = "No suspect passes the filters. Choose “all scores”, or more kinds and classes."
@@ -45,7 +49,12 @@ class SuspectsPanel(ListPanel):
         self.work = WorkControls(
             "Search",
             "Compare all teams over the cohort, from the files.",
-            stop_tooltip="Stop what is running.",
+            stop_tooltip="Stop the search.",
+        )
+        self.making = WorkControls(
+            "Show in gallery",
+            "Show the listed suspects, or the selected ones if several are.",
+            stop_tooltip="Stop showing or saving suspects.",
         )
         self.search, self.stop = self.work.start, self.work.stop
         self.kind = FilterMenu("kind", [str(kind) for kind in SuspectKind])
@@ -59,9 +68,7 @@ class SuspectsPanel(ListPanel):
             ],
             "Which scores to list.",
         )
-        self.gallery = PushButton(
-            "Show in gallery", "Show the listed suspects, or the selected ones if several are."
-        )
+        self.gallery = self.making.start
         self.export = PushButton(
             "Export…", "Save all suspects, as the command “suspects” does, whatever is listed."
         )
@@ -86,16 +93,15 @@ class SuspectsPanel(ListPanel):
 
     def show_progress(self, share: float | None, doing: str = "") -> None:
         """Show the share of a gallery or export that is done; None if none is being made."""
-        self.work.show_progress(share, doing)
-        for button in (self.gallery, self.export):
-            button.setEnabled(share is None)
+        self.making.show_progress(share, doing, may_start=bool(self._suspects))
+        self.export.setEnabled(share is None)
 
     def show_nothing(self, hint: str) -> None:
         """Show a sentence and no suspects."""
         self._suspects = ()
         self.table.show_rows([])
         self.hint.setText(hint)
-        for widget in (self.headline, self.table, *self._of_list):
+        for widget in (self.headline, self.table, self.gallery, *self._of_list):
             widget.hide()
         self.hint.show()
         self.show_note("")
@@ -115,6 +121,7 @@ class SuspectsPanel(ListPanel):
         self.class_name.set_words(sorted({s.class_name for s in suspects}))
         for widget in (self.headline, *self._of_list):
             widget.show()
+        self.gallery.setVisible(bool(suspects) and not self.making.is_running)
         self._fill()
         self.setFocusProxy(self.table)
 
@@ -126,7 +133,7 @@ class SuspectsPanel(ListPanel):
     @property
     def _of_list(self) -> tuple[QWidget, ...]:
         filters = (self.kind, self.class_name, self.least)
-        return (*filters, self.gallery, self.export, self.caution, self.reason)
+        return (*filters, self.export, self.caution, self.reason)
 
     def _fill(self) -> None:
         """List the suspects that pass the filters."""
@@ -175,9 +182,17 @@ class SuspectsPanel(ListPanel):
 
     def _lay_out(self) -> None:
         filters = (self.kind, self.class_name, self.least)
+        made = (self.gallery, self.making.stop, self.export)
         layout = self._rows
-        layout.addWidget(FlowBar(self.search, self.stop, *filters, self.gallery, self.export))
-        for widget in (self.work.bar, self.headline, self.caution, self.note, self.hint):
+        layout.addWidget(FlowBar(self.search, self.stop, *filters, *made))
+        for widget in (
+            self.work.bar,
+            self.making.bar,
+            self.headline,
+            self.caution,
+            self.note,
+            self.hint,
+        ):
             layout.addWidget(widget)
         layout.addWidget(self.table, 1)
         layout.addWidget(self.reason)

@@ -77,11 +77,12 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
         session, panel = self.session, self.panel
         return [
             (session.settings_changed, self._on_change),
-            (self.link.panels.settings.source.chosen, self._on_change),
+            (session.source_changed, self._on_change),
             (session.edited, self._on_edit),
             (session.copies_changed, self._on_edit),
             (panel.work.start.pushed, self.search),
-            (panel.work.stop.pushed, self._on_stop),
+            (panel.work.stop.pushed, self._search.stop),
+            (panel.making.stop.pushed, self._on_stop),
             (panel.export.pushed, self._on_export),
             (panel.gallery_wanted, self._on_gallery),
             (panel.suspect_chosen, self._on_chosen),
@@ -123,8 +124,12 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
     # What happens elsewhere.
 
     def _on_change(self, _changed: object = None) -> None:
-        """Show no suspects of another policy or other files."""
+        """Show no suspects of another policy or other files, and no objects of other settings."""
         self._search.check()
+        if self._gathering.is_busy:
+            self._gathering.stop()
+            self._on_end()
+            show_info(texts.GALLERY_STALE)
 
     def _on_edit(self, _edited: object = None) -> None:
         self._note()
@@ -133,8 +138,6 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
         self.panel.show_progress(None)
 
     def _on_stop(self) -> None:
-        if self._search.is_busy:
-            self._search.stop()
         self._gathering.stop()
         self._export.stop()
         self._on_end()

@@ -9,6 +9,7 @@ from typing import Any
 from napari_panoptic.nuclei.display.palette import class_colours
 from napari_panoptic.nuclei.display.team_pictures import Count
 from napari_panoptic.nuclei.explain.consensus import FpPlace
+from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.keys import Shortcut
@@ -17,7 +18,7 @@ from napari_panoptic.viewer.layers.team_grid import MAX_TEAMS, TeamGrid
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.part import Connections
-from napari_panoptic.viewer.panels.seen_part import SeenPresenter, material
+from napari_panoptic.viewer.panels.seen_part import WAITING, SeenPresenter, material
 from napari_panoptic.viewer.panels.slide_texts import on_slide
 from napari_panoptic.viewer.panels.teams.comparison import Comparison, compared
 from napari_panoptic.viewer.panels.teams.panel import EMPTY, TeamsPanel
@@ -79,9 +80,10 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
             (session.region_changed, self.refresh),
             (self.link.edits_rested, self.refresh),
             (session.team_changed, self._on_team),
-            (session.selection_changed, panel.show_selection),
+            (session.selection_changed, self._on_selection),
             (events.workspace, self._on_workspace),
             (events.mode, self._show_mode),
+            (events.is_blind, self._on_blind),
             (self._sight.changed, self._on_sight),
             (panel.mode_chosen, self._choose_mode),
             (panel.teams_chosen, self.refresh),
@@ -106,8 +108,8 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         self._state.mode = ViewMode.ONE
 
     def set_mode(self, mode: ViewMode) -> None:
-        """Show something else on the canvas."""
-        self._state.mode = mode
+        """Show something else on the canvas; one team only where teams are not to be named."""
+        self._state.mode = ViewMode.ONE if self._state.is_blind else mode
 
     def next_mode(self) -> None:
         """Show the next view on the canvas."""
@@ -119,6 +121,9 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         snapshot = self.session.snapshot
         if snapshot is not None and snapshot.pending and not snapshot.is_slide:
             self._latest.drop()  # stale: the other teams are on their way
+            if self._here is None:
+                self.comparison = None
+                self.panel.show_comparison(None, empty=WAITING)
             return
         known = material(self.session, teams=self.panel.chosen_teams())
         if known is None:
@@ -138,7 +143,7 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
     def _show(self, comparison: Comparison) -> None:
         self.comparison = comparison
         self.panel.show_comparison(comparison)
-        self.panel.show_selection(self.session.selection)
+        self._on_selection(self.session.selection)
         snapshot = comparison.snapshot
         if self.mode is ViewMode.GRID and comparison.cells is not None:
             self.consensus_view.leave()
@@ -160,6 +165,8 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
 
     def _show_key(self) -> None:
         """Have the strip below the image say what the colours of a consensus mean."""
+        if self._state.is_blind:  # it says then that there is nothing to see
+            return
         key = self.panel.legend_text() if self.consensus_view.is_on else ""
         self.link.panels.legend.show_instead(key)
 
@@ -177,6 +184,9 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         is_here = name == self.title and len(self.panel.chosen_teams()) > 1
         self.set_mode(self._state.team_view if is_here else ViewMode.ONE)
 
+    def _on_blind(self, _is_blind: bool) -> None:
+        self._on_workspace(self._state.workspace)
+
     def _on_team(self, _name: str) -> None:
         if self.grid.is_on:
             self.grid.show_team()
@@ -185,14 +195,27 @@ class TeamsPresenter(SeenPresenter[TeamsPanel]):
         self.consensus_view.show_count(count)
         self._show_key()
 
+    @property
+    def _here(self) -> Comparison | None:
+        """The comparison, unless another region is shown by now."""
+        found = self.comparison
+        return found if found is not None and self.is_shown(found.snapshot) else None
+
+    def _on_selection(self, selection: Selection | None) -> None:
+        if self._here is not None:
+            self.panel.show_selection(selection)
+
     def _on_object(self, row: int, team: str | None) -> None:
+        if (found := self._here) is None:
+            return
         if team is not None:
             self.session.set_team(team)
-        self.session.select_row(Side.REFERENCE, row)
+        self.select_id(Side.REFERENCE, int(found.consensus.reference.ids[row]))
 
     def _on_place(self, place: FpPlace, team: str | None) -> None:
         if team not in place.rows:
             team = self.session.team if self.session.team in place.rows else place.teams[0]
-        if team is not None:
+        if team is not None and (found := self._here) is not None:
             self.session.set_team(team)
-            self.session.select_row(Side.PREDICTION, int(place.rows[team][0]))
+            ids = found.evaluations[team].outcomes.prediction.ids
+            self.select_id(Side.PREDICTION, int(ids[place.rows[team][0]]))

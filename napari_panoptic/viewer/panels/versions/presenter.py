@@ -33,7 +33,7 @@ from napari_panoptic.viewer.panels.versions.panel import (
 )
 from napari_panoptic.viewer.state.modes import VersionChoice, VersionScope
 
-OUTDATED_SETTINGS = "Outdated: the settings have changed. Press “Compare” again."
+OUTDATED_SETTINGS = "Outdated: the settings or the files have changed. Press “Compare” again."
 OUTDATED_EDITS = "Outdated: objects have been edited. Save the edits and press “Compare” again."
 UNSAVED = "Compared as on disk: unsaved edits are not included."
 STOPPED = "Stopped. Press “Compare” to start again."
@@ -100,9 +100,11 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         session, link, panel = self.session, self.link, self.panel
         return [
             (session.region_changed, self.refresh),
-            (session.settings_changed, self._on_settings),
+            (session.settings_changed, self._on_change),
+            (session.source_changed, self._on_change),
             (session.copies_changed, self.refresh),
-            (link.edits_rested, self._on_edits),
+            (session.edited, self._on_edited),
+            (link.edits_rested, self.refresh),
             (self._state.events.versions, self._on_choice),
             (self._sight.changed, self._on_sight),
             (panel.choice_changed, partial(setattr, self._state, "versions")),
@@ -198,10 +200,8 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         note = ""
         if (request.settings, request.source) != (session.settings, session.source):
             note = OUTDATED_SETTINGS
-        elif self._is_edited_since:
-            note = OUTDATED_EDITS
         elif _has_edits(session):
-            note = UNSAVED
+            note = OUTDATED_EDITS if self._is_edited_since else UNSAVED
         self._show(comparison, note=note)
 
     def _take_cohort(self, comparison: VersionComparison) -> None:
@@ -234,15 +234,15 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         self._hint = COMPARING if self._over_cohort.is_busy else PRESS
         self.refresh()
 
-    def _on_settings(self, _settings: EvaluationSettings) -> None:
-        """Stop a comparison under other settings; a finished one is marked as outdated."""
+    def _on_change(self, _changed: object) -> None:
+        """Stop a comparison of other settings or files; a finished one is marked as outdated."""
         self._over_cohort.stop()
         self._hint = PRESS
         self.refresh()
 
-    def _on_edits(self) -> None:
-        self._is_edited_since = self._found is not None or self._over_cohort.is_busy
-        self.refresh()
+    def _on_edited(self, _edited: object) -> None:
+        """Remember that something was edited; it is shown once the hand rests."""
+        self._is_edited_since = True
 
     def _on_object(self, name: FailureName) -> None:
         self.link.go_to(name.region, name.side, name.id, team=name.team)

@@ -99,7 +99,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             (session.region_changed, self._on_region),
             (session.settings_changed, self.refresh),
             (session.copies_changed, self._show_notes),
-            (self.link.panels.settings.source.chosen, self.refresh),
+            (session.source_changed, self.refresh),
             (self._reviewing.changed, self._on_review),
             (self._sight.changed, self._on_sight),
             (ask.changed, self.refresh),
@@ -198,8 +198,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         current = self._current
         if current is None:
             return
-        name = f"{words.goal_words(current.goal)} · {len(current.plan)} items"
-        name += f" · seed {current.plan.seed}"
+        goal, is_blind = current.goal, self.link.state.is_blind
+        name = words.QUANTITY_WORDS[goal.quantity] if is_blind else words.goal_words(goal)
+        name += f" · {len(current.plan)} items · seed {current.plan.seed}"
         is_begun = self.is_on or bool(self._answers())
         self.panel.show_plan(name, is_on=self.is_on, is_begun=is_begun)
 
@@ -241,6 +242,8 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         estimates = None if self._found is None else self._found.estimates
         if estimates is None:
             self.panel.show_results(None, (), ())
+        elif self.link.state.is_blind:
+            self.panel.show_results(words.AFTER_PAUSE, (), ())
         else:
             class_name = self.panel.of_class.choice or ALL
             rows = words.result_rows(estimates, class_name)
@@ -260,7 +263,8 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         design = "" if n_units is None else words.design_text(current.plan, n_units, estimates)
         copies, regions = self.session.copies, self.session.cohort.regions
         told = "" if estimates is None else words.result_sentences(current.goal, estimates)
-        notes = [] if estimates is None else [words.note(at) for at in estimates.findings]
+        findings = () if estimates is None or self.link.state.is_blind else estimates.findings
+        notes = [words.note(at) for at in findings]
         notes = [text for text in notes if text not in told]
         notes += self._agreement()
         if any(copies.has_edits(region.name) for region in regions):
@@ -464,7 +468,6 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
             partial(
                 written,
                 folder,
-                self.session.cohort,
                 current.plan,
                 known[1],
                 found.estimates,
@@ -504,7 +507,9 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
     def _set_on(self, is_on: bool) -> None:
         self.is_on = is_on
         is_blind = self._current is not None and self._current.setup.is_blind
-        self.link.state.is_blind = is_on and is_blind
+        if self.link.state.is_blind != (is_on and is_blind):
+            self.link.state.is_blind = is_on and is_blind
+            self._show_found()
 
     def _go_on(self) -> None:
         """Go to the first item without a verdict."""

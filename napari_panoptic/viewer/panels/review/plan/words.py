@@ -58,6 +58,7 @@ TILE_QUESTION = "How many nuclei centred in the square have neither an annotatio
 COUNT_NEEDED = "Enter the number of nuclei without an outline, or choose “cannot tell”."
 SHOWN_AGAIN = "Item {} was not in view, so nothing was saved. Check it and give the verdict again."
 ALL_DONE = "All items reviewed"
+AFTER_PAUSE = "The results name teams. They are shown when you pause."
 WHAT_NEXT = "The estimates are below. Add items to make them more precise."
 OUTSIDE = (
     "Verdicts given without a plan are not used for these estimates: their objects were chosen "
@@ -65,7 +66,7 @@ OUTSIDE = (
 )
 NOT_EDITED = "Unsaved edits are not included: the estimates use the files on disk."
 _METHOD = (
-    "Simple random samples without replacement in each stratum; sums are Horvitz-Thompson "
+    "Simple random samples without replacement in each stratum; sums are difference "
     "estimates, variances are linearised, intervals are Wilson's."
 )
 _LEVELS = {

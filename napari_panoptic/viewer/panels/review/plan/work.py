@@ -110,7 +110,6 @@ def estimated(plan: Plan, units: Units, answers: Sequence[Answer], goal: Goal) -
 
 def written(
     folder: Path,
-    cohort: Cohort,
     plan: Plan,
     found: Population,
     estimates: Estimates,
@@ -120,7 +119,7 @@ def written(
     from napari_panoptic.report.nuclei.review import ReviewedPlan, write_reviewed_plan
 
     review = ReviewedPlan(plan, found.units, estimates)
-    return write_reviewed_plan(folder, review, answers, found.findings, cohort.root)
+    return write_reviewed_plan(folder, review, answers, found.findings)
 
 
 def spelt(plan: Plan, cohort: Cohort) -> Plan:
