@@ -76,11 +76,20 @@ def test_the_wheel_holds_the_package_and_the_manifest_and_nothing_else(wheel: Pa
         "napari_panoptic/report/templates/package.js",
         "napari_panoptic/report/templates/report.css",
         "napari_panoptic/report/templates/report.js",
+        "napari_panoptic/samples/data/README.md",
+        "napari_panoptic/samples/data/detections.tar.xz",
+        "napari_panoptic/samples/data/nuclei.tar.xz",
+        "napari_panoptic/samples/data/raters.tar.xz",
         *(
             path.relative_to(REPOSITORY).as_posix()
             for path in (REPOSITORY / "napari_panoptic").rglob("*.py")
         ),
     }
+
+
+def test_the_samples_are_small() -> None:
+    packed = REPOSITORY.glob("napari_panoptic/samples/data/*.tar.xz")
+    assert sum(path.stat().st_size for path in packed) < 2_500_000
 
 
 def test_the_wheel_holds_the_licence(wheel: Path, metadata: Message) -> None:
