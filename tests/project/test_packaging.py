@@ -1,4 +1,4 @@
-"""The wheel and the sdist: what is in them, what they ask for, and that napari finds the manifest."""
+"""Wheel and sdist: what is in them, what they ask for, and that napari finds the manifest."""
 
 import importlib.metadata
 import json
