@@ -8,6 +8,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
+from setuptools.errors import CCompilerError
 
 FOLDER = Path("napari_panoptic", "kernels")
 SHARED = "napari_panoptic.kernels._shared"
@@ -16,6 +17,14 @@ IS_CHECKED = os.environ.get("NAPARI_PANOPTIC_CHECKED") == "1"
 """Whether the kernels check every index, for tests: they take two to three times as long."""
 IS_ABI3 = os.environ.get("NAPARI_PANOPTIC_ABI3") == "1"
 """Whether one wheel is to serve this and all later versions of Python."""
+NO_COMPILER = """
+The kernels of napari-panoptic could not be compiled; the reason is above. They need a C compiler
+and the headers of Python:
+    Debian, Ubuntu: apt-get install gcc libc6-dev python3-dev
+    Fedora: dnf install gcc python3-devel
+    macOS: xcode-select --install
+    Windows: the Build Tools for Visual Studio, with "Desktop development with C++"
+Wheels need neither: pip install --only-binary napari-panoptic napari-panoptic"""
 
 
 class BuildKernels(build_ext):
@@ -47,7 +56,10 @@ class BuildKernels(build_ext):
                     "-ffp-contract=off",
                     "-Wno-attributes",
                 ]
-        super().build_extensions()
+        try:
+            super().build_extensions()
+        except CCompilerError as error:
+            raise type(error)(f"{error}\n{NO_COMPILER}") from error
 
 
 class BuildModules(build_py):
@@ -64,7 +76,7 @@ def kernels(name: str, source: Path) -> Extension:
     return Extension(
         name,
         [str(source)],
-        depends=sorted(map(str, FOLDER.glob("*.pxd"))),
+        depends=["setup.py", *sorted(map(str, FOLDER.glob("*.pxd")))],
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if IS_ABI3 else [],
         py_limited_api=IS_ABI3,
     )

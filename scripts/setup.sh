@@ -150,12 +150,18 @@ for library, package in PACKAGES.items():
 PYTHON
 }
 
-# Prints the Debian packages of the C compiler and of what it needs to compile the kernels.
+# Prints the Debian packages of the C compiler that Python chooses, and of what it needs to
+# compile the kernels.
 missing_compiler() {
-    command -v cc >/dev/null 2>&1 || say gcc libc6-dev
     "$python" - <<'PYTHON'
-import os, sys, sysconfig
+import os, subprocess, sys, sysconfig
 
+compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+preprocess = [*compiler.split(), "-E", "-"]
+try:
+    subprocess.run(preprocess, input=b"#include <stdio.h>", check=True, capture_output=True)
+except (OSError, subprocess.CalledProcessError):
+    print("gcc libc6-dev")
 if not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")):
     print("python%d.%d-dev" % sys.version_info[:2])
 PYTHON
@@ -198,9 +204,7 @@ needs_kernels() {
 
 # Compile what has changed of the kernels since the package was installed.
 build_kernels() {
-    quietly "$venv/bin/python" -W ignore setup.py --quiet build_ext --inplace ||
-        stop "The kernels could not be compiled; the reason is above. They need a C compiler
-and the headers of Python."
+    quietly "$venv/bin/python" -W ignore setup.py --quiet build_ext --inplace
 }
 
 state() {
@@ -229,7 +233,7 @@ install_package() {
             pip_install --editable ".[pyqt6]" --group test ;;
         bench)
             say "Installing napari-panoptic and its peers (a few minutes the first time) ..."
-            pip_install --editable . ;;
+            pip_install --editable . "cython>=3.1" "setuptools>=77" ;;
         tools)
             say "Installing nox ..."
             pip_install nox uv ;;
@@ -279,7 +283,7 @@ fi
 install_system_packages
 is_usable || make_venv
 is_up_to_date || install_package
-[ "$venv" != .venv ] || build_kernels
+! needs_kernels || build_kernels
 if [ "$purpose" = bench ]; then
     # Without these environments the benchmarks leave their peers out, and say so.
     sh scripts/setup.sh bench-panoptica || say "Going on without panoptica."

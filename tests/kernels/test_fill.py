@@ -160,7 +160,7 @@ def is_sure(object_: Object, x: Fraction, y: Fraction) -> bool:
     return all(
         len({crossed(a, b, x + dx, y + dy) for dx, dy in steps}) == 1
         for points, _ in object_
-        for a, b in pairwise([(Fraction(x), Fraction(y)) for x, y in [*points, points[0]]])
+        for a, b in pairwise([(Fraction(p), Fraction(q)) for p, q in [*points, points[0]]])
     )
 
 
