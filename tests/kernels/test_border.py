@@ -193,14 +193,6 @@ def test_pictures_that_do_not_fit() -> None:
     picture = np.zeros((3, 20), np.uint8)
     with pytest.raises(ValueError, match="beyond the image"):
         drawing.dash(picture, ONES, np.ones(1, np.int64), BEYOND, 2)
-    with pytest.raises(ValueError, match="beyond the image"):
-        drawing.rims_and_lines(ONES, picture.view(bool), BEYOND)
-    with pytest.raises(ValueError, match="beyond the image"):
-        drawing.lay_down(IMAGE.copy(), picture.view(bool), ONES, FIRST, BEYOND, FIRST, FIRST + 1)
-    with pytest.raises(ValueError, match="a pixel apart"):
-        drawing.lay_down(
-            IMAGE.copy(), picture.view(bool), ONES, FIRST, BEYOND - BEYOND, FIRST, FIRST
-        )
     with pytest.raises(ValueError, match="one code for each box"):
         drawing.paint_ellipses(BEYOND.astype(np.int32), picture[0, :0], 1.0, 0, 0, 0, picture)
     with pytest.raises(ValueError, match="differ in shape"):
