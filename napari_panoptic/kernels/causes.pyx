@@ -73,7 +73,8 @@ def causes(pairs, reference, prediction, double near_iou):
     cdef int64_t[::1] swallowed = np.zeros(m, np.int64)
     cdef uint8_t[::1] is_merged = np.zeros(n, np.uint8)
     cdef uint8_t[::1] is_fragment = np.zeros(m, np.uint8), is_duplicate = np.zeros(m, np.uint8)
-    cdef int64_t[::1] nearest = np.full(n, -1), other_nearest = np.full(m, -1)
+    cdef int64_t[::1] nearest = np.full(n, -1, np.int64)
+    cdef int64_t[::1] other_nearest = np.full(m, -1, np.int64)
     with nogil:
         for k in range(count):
             r = rows[k]
@@ -164,15 +165,3 @@ cdef inline int size_or_place(int64_t shared, int64_t area, int64_t other_area) 
     if prediction_inside == reference_inside:
         return displaced
     return too_small if prediction_inside else too_large
-
-
-def best_iou(const int32_t[::1] rows not None, const double[::1] iou not None, Py_ssize_t n):
-    """Return the highest IoU of each of n objects with any other, 0 for none."""
-    best = np.zeros(n)
-    cdef double[::1] found = best
-    cdef Py_ssize_t k
-    expect(iou.shape[0] == rows.shape[0], "the columns of pairs differ in length")
-    for k in range(rows.shape[0]):
-        expect(0 <= rows[k] < n, "a pair has an object that is not there")
-        found[rows[k]] = max(found[rows[k]], iou[k])
-    return best

@@ -334,16 +334,16 @@ cdef Py_ssize_t merge(
     cdef Py_ssize_t i = 0, j = 0, n = 0
     cdef int64_t a, b
     while i < a_keys.shape[0] or j < b_keys.shape[0]:
-        a = a_keys[i] if i < a_keys.shape[0] else INT64_MAX  # sorts after all keys
+        a = a_keys[i] if i < a_keys.shape[0] else INT64_MAX  # sorts after all others
         b = b_keys[j] if j < b_keys.shape[0] else INT64_MAX
         keys[n] = min(a, b)
         shared[n] = 0
         void_shared[n] = 0
-        if a <= b:
+        if a <= b and i < a_keys.shape[0]:
             shared[n] += a_shared[i]
             void_shared[n] += a_void[i]
             i += 1
-        if b <= a:
+        if b <= a and j < b_keys.shape[0]:
             shared[n] += b_shared[j]
             void_shared[n] += b_void[j]
             j += 1

@@ -26,18 +26,6 @@ def draw_cell(
     n_reference: int,
     n_prediction: int,
 ) -> NDArray[np.uint16]: ...
-def lay_down(
-    whole: NDArray[np.int32],
-    lines: NDArray[np.bool_],
-    index: NDArray[np.int32],
-    labels: NDArray[np.int64],
-    boxes: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    spacing: NDArray[np.int64],
-) -> None: ...
-def rims_and_lines(
-    whole: NDArray[np.int32], lines: NDArray[np.bool_], boxes: NDArray[np.int64]
-) -> NDArray[np.uint16]: ...
 def paint_ellipses(
     boxes: NDArray[np.int32],
     codes: NDArray[np.uint8],

@@ -677,7 +677,7 @@ def odd_shapes(
     cdef const int64_t[::1] order
     for row in range(n):
         expect_object(xy, ring_starts, object_starts, row)
-    identity = np.arange(MANY)
+    identity = np.arange(MANY, dtype=np.int64)
     order = identity
     with nogil:
         for row in range(n):
@@ -693,7 +693,7 @@ def odd_shapes(
                 else:
                     with gil:
                         ys = np.asarray(xy[first:end, 1])
-                        order = np.argsort(np.minimum(ys, np.roll(ys, -1)))
+                        order = np.argsort(np.minimum(ys, np.roll(ys, -1))).astype(np.int64, copy=False)
                     odd[row] |= crossing * crosses_itself(xy, first, end - first, order)
                     with gil:
                         order = identity

@@ -59,7 +59,9 @@ def classify_band(
     uint8_t[:, ::1] result not None,
 ):
     expect(pixels.ndim == 3 and pixels.shape[2] == 3, "the pixels are not red, green and blue")
-    cdef const uint8_t[:, ::1] colours = np.ascontiguousarray(pixels).reshape(len(pixels), -1)
+    cdef const uint8_t[:, ::1] colours = np.ascontiguousarray(pixels).reshape(
+        len(pixels), 3 * pixels.shape[1]
+    )
     cdef int32_t[::1] packed = np.empty(result.shape[1], np.int32)
     expect(codes.shape[0] == values.shape[0], "there is not one value for each colour")
     expect(

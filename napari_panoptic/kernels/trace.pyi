@@ -7,9 +7,6 @@ def walk_borders(
 def cut_loops(
     vertices: NDArray[np.int32], start: NDArray[np.int64], earlier: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]: ...
-def without_straight(
-    vertices: NDArray[np.int32], start: NDArray[np.int64], height: int, width: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
 def name_line_pixels(
     xy: NDArray[np.int32], ring_starts: NDArray[np.int64], steps: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...

@@ -7,6 +7,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from napari_panoptic.kernels._border cimport expect
 from napari_panoptic.kernels._sorting cimport sort
 
+cdef enum:
+    # Pixels on an edge between vertices of at most 2^29.
+    MOST_STEPS = 1 << 30
+
 
 def walk_borders(const int32_t[:, ::1] padded not None, bint joining, bint by_pixel):
     """Walk once along every border between an object and what is not this object.
@@ -125,15 +129,13 @@ def walk_borders(const int32_t[:, ::1] padded not None, bint joining, bint by_pi
     return walked[:used].copy(), start, found[:, 0].astype(np.int32), found[:, 1] == 1
 
 
-cdef int expect_rings(
-    const int32_t[:, ::1] vertices, const int64_t[::1] start, bint are_filled
-) except -1:
+cdef int expect_rings(const int32_t[:, ::1] vertices, const int64_t[::1] start) except -1:
     """Check that rings begin with the first vertex and lie one after the other."""
     cdef Py_ssize_t k
     expect(vertices.shape[1] == 2 and start.shape[0] > 0, "these are no rings")
     expect(start[0] == 0 and start[start.shape[0] - 1] <= vertices.shape[0], "a ring lies outside")
     for k in range(start.shape[0] - 1):
-        expect(start[k] + are_filled <= start[k + 1], "a ring ends before it begins, or is empty")
+        expect(start[k] <= start[k + 1], "a ring ends before it begins")
     return 0
 
 
@@ -162,7 +164,7 @@ def cut_loops(
     cdef Py_ssize_t n = vertices.shape[0], n_rings = start.shape[0] - 1
     cdef Py_ssize_t ring, i, k, corner, length, count = 0, used = 0
     cdef bint ends
-    expect_rings(vertices, start, False)
+    expect_rings(vertices, start)
     expect(earlier.shape[0] == n, "there is not one number for each vertex")
     for i in range(n):
         expect(-1 <= earlier[i] < i, "an equal vertex is none before it")
@@ -199,62 +201,6 @@ def cut_loops(
     return result, new_start[: count + 1], sources[:count]
 
 
-def without_straight(
-    const int32_t[:, ::1] vertices not None,
-    const int64_t[::1] start not None,
-    Py_ssize_t height,
-    Py_ssize_t width,
-):
-    """Leave out pixels in the middle of straight stretches that are walked once.
-
-    A pixel that is walked twice stays a vertex: the two lines over it cancel
-    out in the fill, and only vertices are always covered.
-
-    Parameters
-    ----------
-    vertices, start
-        The rings, of at least one vertex each.
-    height, width
-        Shape of the image, in px.
-    """
-    cdef Py_ssize_t ring, i, first, last, before, after, used = 0
-    cdef int32_t x, y
-    cdef bint is_straight
-    expect_rings(vertices, start, True)
-    for i in range(vertices.shape[0]):
-        expect(
-            0 <= vertices[i, 0] < width and 0 <= vertices[i, 1] < height,
-            "a vertex lies outside the image",
-        )
-    result, new_start = np.empty((vertices.shape[0], 2), np.int32), np.zeros(start.shape[0], np.int64)
-    cdef int32_t[:, ::1] kept = result
-    cdef int64_t[::1] starts = new_start
-    cdef uint8_t[:, ::1] visits = np.zeros((height, width), np.uint8)
-    with nogil:
-        for i in range(vertices.shape[0]):
-            x = vertices[i, 0]
-            y = vertices[i, 1]
-            visits[y, x] = min(2, visits[y, x] + 1)
-        for ring in range(start.shape[0] - 1):
-            first = start[ring]
-            last = start[ring + 1] - 1
-            for i in range(first, last + 1):
-                before = i - 1 if i > first else last
-                after = i + 1 if i < last else first
-                x = vertices[i, 0]
-                y = vertices[i, 1]
-                is_straight = (
-                    x - vertices[before, 0] == vertices[after, 0] - x
-                    and y - vertices[before, 1] == vertices[after, 1] - y
-                )
-                if last == first or not is_straight or visits[y, x] > 1:
-                    kept[used, 0] = x
-                    kept[used, 1] = y
-                    used += 1
-            starts[ring + 1] = used
-    return result[:used].copy(), new_start
-
-
 def name_line_pixels(
     const int32_t[:, ::1] xy not None,
     const int64_t[::1] ring_starts not None,
@@ -280,10 +226,10 @@ def name_line_pixels(
     cdef Py_ssize_t ring, i, j, at, first, last, count, used = 0
     cdef int64_t step, dx, dy
     cdef bint has_twins
-    expect_rings(xy, ring_starts, False)
+    expect_rings(xy, ring_starts)
     expect(steps.shape[0] == xy.shape[0], "there is not one number of steps for each vertex")
     for i in range(steps.shape[0]):
-        expect(steps[i] >= 1, "an edge has no pixel")
+        expect(1 <= steps[i] <= MOST_STEPS, "an edge has no pixel, or too many")
     n_pixels = int(np.asarray(steps).sum())
     result, starts = np.empty((n_pixels, 2), np.int32), np.zeros(ring_starts.shape[0], np.int64)
     cdef int32_t[:, ::1] line = result

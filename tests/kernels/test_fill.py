@@ -274,6 +274,22 @@ def test_a_window_is_cut_out_of_the_whole(random_object: RandomObject, seed: int
     np.testing.assert_array_equal(window, whole[y0 : y0 + height, x0 : x0 + width])
 
 
+@both_rules
+@pytest.mark.parametrize("seed", range(20))
+def test_objects_are_drawn_where_nothing_is(seed: int, random_object: RandomObject) -> None:
+    generator = np.random.default_rng(seed)
+    objects = [random_object(generator) for _ in range(6)]
+    shape = (int(generator.integers(1, 45)), int(generator.integers(1, 45)))
+    image, expected = np.zeros((2, *shape), np.int32)
+    labels = np.arange(1, 7, dtype=np.int32)
+    drawn = kernels.draw_where_free(flat(*objects), np.arange(6), labels, image)
+    for label, object_, is_drawn in zip(labels, objects, drawn, strict=True):
+        own = covered(object_, shape)
+        assert is_drawn == (not expected[own].any())
+        expected[own & is_drawn] = label
+    np.testing.assert_array_equal(image, expected)
+
+
 def test_far_vertices_do_not_overflow() -> None:
     far = 2**29
     square = np.array([(-far, -far), (far, -far), (far, far), (-far, far)], np.int32)
