@@ -129,10 +129,10 @@ def test_a_folder_that_is_no_cohort_is_refused(tmp_path):
 @pytest.mark.long
 def test_a_window_needs_nothing_that_takes_long_to_import():
     heavy = (
-        *(f"scipy.{name}" for name in ("integrate", "interpolate", "io", "ndimage", "optimize")),
-        *(f"scipy.{name}" for name in ("sparse", "spatial", "stats")),
+        *(f"scipy.{name}" for name in ("fft", "integrate", "interpolate", "io", "ndimage")),
+        *(f"scipy.{name}" for name in ("optimize", "sparse", "spatial", "stats")),
         *("skimage.color", "skimage.morphology", "zarr", "numcodecs", "fsspec"),
-        *("matplotlib", "distributed", "nibabel"),
+        *("matplotlib", "distributed", "nibabel", "shapely", "openslide", "filelock"),
     )
     code = (
         "import sys, napari_panoptic.cli.main, napari_panoptic.viewer.launch\n"
