@@ -163,6 +163,21 @@ def cut_titles(desk):
     return [label.text() for label in labels if label.height() < label.fontMetrics().height()]
 
 
+def test_a_hidden_panel_is_styled_when_it_is_shown(desk, wait_until):
+    wait_until(lambda: desk.is_arranged and desk.is_settled)
+    workspace = desk.workspace.name
+    # A start does not pay for their style.
+    unstyled = [title for title in desk.docked() if not desk.dock(title).styleSheet()]
+    assert not any(is_in_sight(desk.docked()[title]) for title in unstyled)
+    assert unstyled or len(desk.workspaces) == 1
+    for title in unstyled[:1]:
+        desk.reveal(title)
+        wait_until(lambda: desk.is_arranged and desk.is_settled)
+        assert desk.dock(title).styleSheet()
+        assert small_letters(desk.docked()[title]) == []
+    desk.show_workspace(workspace)
+
+
 def test_letters_are_as_large_as_chosen(desk, wait_until):
     wait_until(lambda: desk.is_arranged and desk.is_settled)
     panels = {"strip": desk.strip, **desk.docked()}
