@@ -27,12 +27,13 @@ test:
 # The tests that `make test` leaves out are in it.
 test-long:
 	@sh scripts/setup.sh test
-	@sh scripts/pytest.sh
+	@sh scripts/test_long.sh
 
 fuzz:
 	@sh scripts/setup.sh test
 	@.venv/bin/python -m pip install --quiet --group fuzz
-	@.venv/bin/python -m fuzz
+	@sh scripts/checked.sh
+	@NAPARI_PANOPTIC_CHECKED=1 .venv/bin/python -m fuzz
 
 # In environments of their own, which nox makes; needs the interpreters to be there.
 test-all:

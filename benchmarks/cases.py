@@ -1,6 +1,7 @@
 """Seeded images and polygons of the sizes that the benchmarks speak of."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,15 +57,21 @@ def _painted(
     size: Size, centres: NDArray[np.float64], axes: NDArray[np.float64], rng: np.random.Generator
 ) -> Labels:
     labels = np.zeros((size.side, size.side), np.int32)
-    ids = rng.permutation(len(centres)) + 1
+    paint_ellipses(labels, centres, axes, rng.permutation(len(centres)) + 1)
+    return labels
+
+
+def paint_ellipses(
+    labels: NDArray[Any], centres: NDArray[Any], axes: NDArray[Any], ids: NDArray[Any]
+) -> None:
+    """Draw ellipses, also such as reach beyond the image; earlier ones stay on top."""
     for (y, x), (a, b), label in zip(centres, axes, ids, strict=True):
         reach = int(max(a, b)) + 2
         y0, x0 = max(0, int(y) - reach), max(0, int(x) - reach)
-        window = labels[y0 : int(y) + reach, x0 : int(x) + reach]
+        window = labels[y0 : max(0, int(y) + reach), x0 : max(0, int(x) + reach)]
         yy, xx = np.ogrid[: window.shape[0], : window.shape[1]]
         inside = ((yy + y0 - y) / a) ** 2 + ((xx + x0 - x) / b) ** 2 <= 1
         window[inside & (window == 0)] = label
-    return labels
 
 
 def class_image(labels: Labels) -> NDArray[np.uint8]:

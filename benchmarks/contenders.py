@@ -34,7 +34,6 @@ from benchmarks.live import strokes
 from napari_panoptic.io.formats.labels.colour_coded import ColourCodedMask, restore
 from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.kernels.restore import classify
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
 from napari_panoptic.nuclei.distances import KnownDistances, pair_distances
@@ -70,19 +69,9 @@ def read_once(*arrays: NDArray[Any]) -> NDArray[Any]:
     return np.array([array.max() for array in arrays])
 
 
-@compiled
-def _colours_read(rgb: NDArray[np.uint8]) -> np.int64:
-    seen = np.int64(0)
-    for y in range(rgb.shape[0]):
-        for x in range(rgb.shape[1]):
-            red, green, blue = rgb[y, x]
-            seen ^= np.int64(red) << 16 | np.int64(green) << 8 | np.int64(blue)
-    return seen
-
-
 def read_colours(rgb: NDArray[np.uint8]) -> NDArray[Any]:
-    """LIMIT: look at the colour of every pixel once, one thread."""
-    return np.array(_colours_read(rgb))
+    """LIMIT: pack the colour of every pixel into one number."""
+    return classify(rgb, np.zeros(0, np.int32), np.zeros(0, np.uint8))
 
 
 # --- Matching ----------------------------------------------------------------

@@ -39,7 +39,7 @@ from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.samples.nuclei import write_sample_cohort
+from napari_panoptic.samples.write import write_sample_cohort
 from napari_panoptic.viewer.desk.nuclei import Desk
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 

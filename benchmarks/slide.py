@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import imagecodecs
-import numba
 import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
-from benchmarks.cases import CLASSES
+from benchmarks.cases import CLASSES, paint_ellipses
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
@@ -86,34 +85,25 @@ def ellipses(slide: Slide, *, seed: int = 1) -> tuple[Ellipses, Ellipses]:
     return sides[0], sides[1]
 
 
-@numba.njit(cache=True, nogil=True)
-def paint(tile, y0, x0, label, centre, axes, per_side, cell, reach):  # type: ignore[no-untyped-def]
+def paint(tile: NDArray[np.uint32], corner: tuple[int, int], objects: Ellipses) -> None:
     """Draw the objects that reach into a tile; earlier ones stay on top."""
-    height, width = tile.shape
-    first_row, last_row = int((y0 - reach) // cell), int((y0 + height + reach) // cell)
-    first_column, last_column = int((x0 - reach) // cell), int((x0 + width + reach) // cell)
-    for row in range(max(first_row, 0), min(last_row + 1, per_side)):
-        for column in range(max(first_column, 0), min(last_column + 1, per_side)):
-            k = row * per_side + column
-            if label[k] == 0:
-                continue
-            y, x = centre[k, 0] - y0, centre[k, 1] - x0
-            a, b = axes[k, 0], axes[k, 1]
-            for i in range(max(int(y - a) - 1, 0), min(int(y + a) + 2, height)):
-                for j in range(max(int(x - b) - 1, 0), min(int(x + b) + 2, width)):
-                    if ((i - y) / a) ** 2 + ((j - x) / b) ** 2 <= 1 and tile[i, j] == 0:
-                        tile[i, j] = label[k]
+    rows, columns = (
+        np.arange(max(int(at / objects.cell) - 2, 0),
+                  min(int((at + TILE_PX) / objects.cell) + 3, objects.per_side))
+        for at in corner
+    )  # fmt: skip
+    near = (rows[:, None] * objects.per_side + columns).ravel()
+    near = near[objects.label[near] > 0]
+    paint_ellipses(tile, objects.centre[near] - corner, objects.axes[near], objects.label[near])
 
 
 def encoded_tiles(side: int, objects: Ellipses) -> Iterator[bytes]:
     """Draw and compress all tiles, line by line."""
-    reach = 2 * objects.cell
     corners = [(y, x) for y in range(0, side, TILE_PX) for x in range(0, side, TILE_PX)]
 
     def encoded(corner: tuple[int, int]) -> bytes:
         tile = np.zeros((TILE_PX, TILE_PX), np.uint32)
-        paint(tile, *corner, objects.label, objects.centre, objects.axes, objects.per_side,
-              objects.cell, reach)  # fmt: skip
+        paint(tile, corner, objects)
         tile[max(side - corner[0], 0) :] = 0
         tile[:, max(side - corner[1], 0) :] = 0
         return imagecodecs.deflate_encode(tile.tobytes(), level=6, raw=False)

@@ -26,10 +26,9 @@ import tifffile
 from numpy.typing import NDArray
 from qtpy.QtWidgets import QApplication
 
-from benchmarks.cases import CLASSES
+from benchmarks.cases import CLASSES, paint_ellipses
 from benchmarks.windows import PATIENCE_S, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.kernels.jit import compiled
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 
@@ -112,7 +111,6 @@ def _trouble(at: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.fl
     return np.minimum(share, 0.75)
 
 
-@compiled
 def _labels(
     ellipses: NDArray[np.float32],
     ids: NDArray[np.int32],
@@ -122,36 +120,22 @@ def _labels(
     tile: NDArray[np.int32],
 ) -> None:
     """Draw the ellipses into a tile; the first one keeps a pixel."""
-    height, width = tile.shape
-    rows, columns = ids.shape
-    reach = 1
-    for i in range(max(int(top / cell) - reach, 0), min(int((top + height) / cell) + 2, rows)):
-        first, last = int(left / cell) - reach, int((left + width) / cell) + 2
-        for j in range(max(first, 0), min(last, columns)):
-            if ids[i, j] == 0:
-                continue
-            cy, cx, ry, rx = ellipses[i, j]
-            for y in range(max(int(cy - ry) - top, 0), min(int(cy + ry) + 2 - top, height)):
-                for x in range(max(int(cx - rx) - left, 0), min(int(cx + rx) + 2 - left, width)):
-                    dy, dx = (y + top - cy) / ry, (x + left - cx) / rx
-                    if dy * dy + dx * dx <= 1 and tile[y, x] == 0:
-                        tile[y, x] = ids[i, j]
+    near = tuple(
+        slice(max(int(at / cell) - 1, 0), int((at + TILE_PX) / cell) + 2) for at in (top, left)
+    )
+    found, numbers = ellipses[near].reshape(-1, 4), ids[near].ravel()
+    found, numbers = found[numbers > 0], numbers[numbers > 0]
+    paint_ellipses(tile, found[:, :2] - (top, left), found[:, 2:], numbers)
 
 
-@compiled
-def _tissue(labels: NDArray[np.int32], top: int, left: int, rgb: NDArray[np.uint8]) -> None:
+def _tissue(labels: NDArray[np.int32], top: int, left: int) -> NDArray[np.uint8]:
     """Paint nuclei violet and the rest pink, with some grain."""
-    height, width = labels.shape
-    for y in range(height):
-        for x in range(width):
-            grain = ((y + top) * 7919 + (x + left) * 104729) % 997 % 23
-            wave = 12 * np.sin((y + top) / 900.0) * np.cos((x + left) / 700.0)
-            if labels[y, x]:
-                rgb[y, x, 0], rgb[y, x, 1], rgb[y, x, 2] = 104 + grain, 70 + grain, 140 + grain
-            else:
-                rgb[y, x, 0] = 222 + int(wave) + grain // 2
-                rgb[y, x, 1] = 172 + int(wave) + grain
-                rgb[y, x, 2] = 205 + int(wave) + grain // 2
+    y, x = np.ogrid[top : top + labels.shape[0], left : left + labels.shape[1]]
+    grain = ((y * 7919 + x * 104729) % 997 % 23)[..., None]
+    wave = (12 * np.sin(y / 900.0) * np.cos(x / 700.0)).astype(int)[..., None]
+    pink = np.array([222, 172, 205]) + wave + np.concatenate([grain // 2, grain, grain // 2], -1)
+    rgb = np.where(labels[..., None] > 0, np.array([104, 70, 140]) + grain, pink)
+    return rgb.astype(np.uint8)
 
 
 def _tiles(found: Scene, which: str) -> Iterator[NDArray[Any]]:
@@ -165,9 +149,7 @@ def _tiles(found: Scene, which: str) -> Iterator[NDArray[Any]]:
             if which != "picture":
                 yield tile
                 continue
-            rgb = np.empty((TILE_PX, TILE_PX, 3), np.uint8)
-            _tissue(tile, top, left, rgb)
-            yield rgb
+            yield _tissue(tile, top, left)
 
 
 def write_slide(root: Path, found: Scene) -> Path:

@@ -372,9 +372,8 @@ def _restoration(kind: str) -> Stage:
         title=f"Restoration, border-{kind}, M",
         text=(
             "From the RGB pixels of a colour-coded mask to labels"
-            f"{', each object grown by 1 px' if dilated else ''}. LIMIT is a compiled loop that "
-            "looks at one pixel after the other; NumPy's maximum of the same bytes, which does not "
-            "see colours, takes about a quarter of it."
+            f"{', each object grown by 1 px' if dilated else ''}. LIMIT packs the colour of "
+            "each pixel into one number; NumPy's maximum of the same bytes sees no colours."
         ),
         inputs="rgb",
         limit=Row(COLOURS, "read colours"),

@@ -4,8 +4,8 @@ Needs a display: ``xvfb-run -a python -m benchmarks.start COHORT`` where there i
 Every start is a process of its own, in turn: an empty napari window until it has been
 drawn; the same with an image and two layers of labels, which napari is shown to need in
 any case; and ``napari-panoptic view COHORT`` until the first region's objects have been
-drawn in their colours. Files and kernels lie in caches after a first start of each,
-which does not count; ``--cold`` instead starts once with an empty cache of kernels and
+drawn in their colours. Files and compiled modules lie in caches after a first start of
+each, which does not count; ``--cold`` instead starts once without compiled modules and
 tells when the window was there, how long it was ever held up, and when colours came.
 """
 
@@ -85,9 +85,9 @@ main()
 """
 
 
-def start(code: str, *arguments: str, cache: str | None = None) -> dict[str, float]:
+def start(code: str, *arguments: str, **variables: str) -> dict[str, float]:
     """Start a process; gives its moments, in seconds since it was asked for."""
-    environment = dict(os.environ) if cache is None else {**os.environ, "NUMBA_CACHE_DIR": cache}
+    environment = {**os.environ, **variables}
     # Where Python may not keep what it compiled, each start would compile this package anew.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     began = time.time()
@@ -133,11 +133,11 @@ def compare(cohort: Path, starts: int) -> None:
 
 
 def cold(cohort: Path) -> None:
-    """Start with an empty cache of kernels."""
+    """Start as for the first time: no module has been compiled by Python."""
     with TemporaryDirectory() as cache:
-        moments = start(_DESK, str(cohort), cache=cache)
+        moments = start(_DESK, str(cohort), PYTHONPYCACHEPREFIX=cache)
     print(
-        f"{cohort.name}, nothing compiled: window {moments['window']:.2f} s, "
+        f"{cohort.name}, first start: window {moments['window']:.2f} s, "
         f"held up {moments['longest']:.2f} s at most, first coloured region "
         f"{moments['drawn']:.2f} s"
     )
@@ -147,7 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cohort", type=Path)
     parser.add_argument("--starts", type=int, default=STARTS)
-    parser.add_argument("--cold", action="store_true", help="start with nothing compiled")
+    parser.add_argument("--cold", action="store_true", help="start as for the first time")
     options = parser.parse_args()
     if options.cold:
         cold(options.cohort)

@@ -24,7 +24,7 @@ INTERPRETERS = {
 }
 PACKAGES = {
     MAIN: (
-        *("napari-panoptic", "numba", "numpy", "scipy", "scikit-image", "stardist", "traccuracy"),
+        *("napari-panoptic", "numpy", "scipy", "scikit-image", "stardist", "traccuracy"),
         *("fastremap", "connected-components-3d", "medpy", "opencv-python-headless", "pillow"),
     ),
     PANOPTICA: ("panoptica", "numpy"),

@@ -69,7 +69,7 @@ def read_box_file(path: Path) -> None:
     found = read_boxes(path, None if one_of(path, 2) else "hard negative")
     check_findings(found.findings)
     for name in found.names:
-        points = found.of(name, path)
+        points, _ = found.of(name, path)
         assert np.isfinite(points.xy_px).all()
         assert points.xy_px.shape == (len(points.ids), 2)
         assert not np.isinf(points.confidence).any()

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 import atheris
-from numba.core.typing.templates import builtin_registry
 
 from fuzz.judge import Judge, Logbook, keep
 from fuzz.targets import TARGETS
@@ -42,7 +41,7 @@ def main(arguments: list[str]) -> None:
             (corpus / f"seed-{number}").write_bytes(content)
     judge = target.judge()
     for content in seeds:
-        # Kernels are compiled, and libraries loaded, by nobody's fault.
+        # Libraries are loaded by nobody's fault.
         judge.failure_of(content)
     record = _Recorder(judge, folder, name, way)
     call = record if way == "bytes" else lambda decisions: record(target.document(decisions))
@@ -88,15 +87,11 @@ def _instrument() -> None:
         info.name for info in pkgutil.walk_packages(napari_panoptic.__path__, "napari_panoptic.")
     ]
     ours = [name for name in names if name in sys.modules]
-    # What chooses a kernel by the types of its arguments is compiled as well, when it is needed.
-    compiled = {
-        getattr(template, "_overload_func", None) for template in builtin_registry.functions
-    }
     for name in (*ours, *(n for n in sys.modules if n.startswith(LIBRARIES))):
-        _instrument_module(importlib.import_module(name), compiled)
+        _instrument_module(importlib.import_module(name))
 
 
-def _instrument_module(module: ModuleType, compiled: set[object]) -> None:
+def _instrument_module(module: ModuleType) -> None:
     for value in list(vars(module).values()):
         if getattr(value, "__module__", None) != module.__name__:
             continue
@@ -106,7 +101,7 @@ def _instrument_module(module: ModuleType, compiled: set[object]) -> None:
                 function = function.__func__
             if isinstance(function, property):
                 function = function.fget
-            if isinstance(function, FunctionType) and function not in compiled:
+            if isinstance(function, FunctionType):
                 atheris.instrument_func(function)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.common.errors import LabelError, PanopticError
@@ -35,6 +34,8 @@ from napari_panoptic.nuclei.values.labels import (
 from napari_panoptic.nuclei.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
 
 WORST = 8
@@ -106,6 +107,8 @@ class Comparison:
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """One row per prediction, one column per metric; NaN where undefined."""
+        import pandas as pd
+
         rows = {team: dict(result.metrics) for team, result in self.results.items()}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("team")
 
@@ -122,6 +125,8 @@ class Comparison:
     @cached_property
     def findings(self) -> pd.DataFrame:
         """What was odd in the arrays, a row per prediction and finding."""
+        import pandas as pd
+
         return pd.concat(
             [result.findings.assign(team=team) for team, result in self.results.items()],
             ignore_index=True,
@@ -183,6 +188,8 @@ class OpenedCohort:
     @cached_property
     def regions(self) -> pd.DataFrame:
         """One row per region: region, patient, image (path or None), annotated, predictions."""
+        import pandas as pd
+
         predicted = [region for _, region in self.cohort.predictions]
         return pd.DataFrame(
             {
@@ -225,6 +232,8 @@ class OpenedCohort:
         PanopticError
             If nothing could be evaluated.
         """
+        import pandas as pd
+
         from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
         from napari_panoptic.nuclei.regions.conditions import Condition
         from napari_panoptic.nuclei.regions.experiment import Experiment
@@ -584,6 +593,8 @@ def _check_image(image: ArrayLike | None, reference: ArrayLike) -> None:
 
 
 def _stacked(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
+
     tables = []
     for team, frame in frames.items():
         named = frame.copy()
@@ -593,6 +604,8 @@ def _stacked(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _findings_table(findings: Sequence[Any]) -> pd.DataFrame:
+    import pandas as pd
+
     columns = ("kind", "message", "region", "team", "path")
     rows = [
         (str(f.kind), f.message, f.region, f.team, None if f.path is None else str(f.path))
@@ -602,6 +615,8 @@ def _findings_table(findings: Sequence[Any]) -> pd.DataFrame:
 
 
 def _metrics_html(results: Mapping[str, PairResult]) -> str:
+    import pandas as pd
+
     rows = []
     for team, result in results.items():
         counts = result.objects["status"].where(result.objects["side"] == "reference")

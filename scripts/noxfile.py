@@ -19,6 +19,12 @@ nox.options.error_on_missing_interpreters = False
 PYTHONS = ("3.11", "3.12", "3.13")
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 TEST_TOOLS = nox.project.dependency_groups(PROJECT, "test")
+NO_COMPILER = """
+from importlib.util import find_spec
+from shutil import which
+assert not any(map(which, ("cc", "gcc", "clang", "x86_64-linux-gnu-gcc"))), "there is a compiler"
+assert not find_spec("Cython") and not find_spec("numba"), "there is something that compiles"
+"""
 
 
 @nox.session(python=PYTHONS)
@@ -26,7 +32,7 @@ TEST_TOOLS = nox.project.dependency_groups(PROJECT, "test")
 def newest(session: nox.Session, qt: str) -> None:
     """Test with the newest dependencies."""
     session.chdir(ROOT)
-    session.install("--upgrade", f".[{qt},dask,dicom,matlab]", *TEST_TOOLS)
+    session.install("--upgrade", "--editable", f".[{qt},dask,dicom,matlab]", *TEST_TOOLS)
     _test(session, qt)
 
 
@@ -40,31 +46,42 @@ def oldest(session: nox.Session, qt: str) -> None:
     lowest = ("uv", "pip", "compile", "pyproject.toml", "--resolution=lowest-direct", "--quiet")
     # --upgrade: or uv keeps to what the file of an earlier run says.
     session.run(*lowest, "--upgrade", *extras, f"--output-file={limits}", external=True)
-    session.install(f".[{qt},dask,dicom,matlab]", "--constraint", str(limits), *TEST_TOOLS)
+    package = ("--editable", f".[{qt},dask,dicom,matlab]")
+    session.install(*package, "--constraint", str(limits), *TEST_TOOLS)
     _test(session, qt)
 
 
 @nox.session(python=PYTHONS[0])
 def package(session: nox.Session) -> None:
-    """Build sdist and wheel, check what they say of themselves, and start the wheel by itself."""
+    """Build sdist and wheel, check them, and use the wheel where nothing can be compiled."""
     session.chdir(ROOT)
-    session.install("build", "twine")
+    session.install("abi3audit", "build", "twine")
     dist = Path(session.create_tmp(), "dist")
     for old in dist.glob("*"):
         old.unlink()
-    session.run("python", "-m", "build", "--outdir", str(dist))
+    abi3 = {"NAPARI_PANOPTIC_ABI3": "1"}
+    session.run("python", "-m", "build", "--outdir", str(dist), env=abi3)
     session.run("twine", "check", "--strict", *map(str, dist.iterdir()))
-    for built in sorted(dist.iterdir()):
-        session.install("--force-reinstall", "--no-deps", str(built))
-    (wheel,) = dist.glob("*.whl")
-    session.install(str(wheel))
-    sample = Path(session.create_tmp(), "sample")
-    session.run("napari-panoptic", "sample", str(sample))
-    session.run("napari-panoptic", "evaluate", str(sample), "--output", str(sample / "tables"))
-    session.install(f"{wheel}[pyqt6]")
-    session.run("npe2", "validate", "napari-panoptic")
-    picture = Path(session.create_tmp(), "view.png")
-    session.run("napari-panoptic", "view", str(sample), "--screenshot", str(picture))
+    (wheel,) = dist.glob("*-cp311-abi3-*.whl")
+    session.run("abi3audit", "--strict", str(wheel))
+    for python in PYTHONS:
+        session.notify(f"wheel-{python}", [str(wheel)])
+
+
+@nox.session(python=PYTHONS, default=False)
+def wheel(session: nox.Session) -> None:
+    """Install the wheel that `package` has built and use it, without compiler and Cython."""
+    place = Path(session.create_tmp()).resolve()
+    session.chdir(place)
+    session.install("--force-reinstall", "--only-binary", ":all:", f"{session.posargs[0]}[pyqt6]")
+    alone = {"PATH": session.bin}
+    session.run("python", "-c", NO_COMPILER, env=alone)
+    session.run("npe2", "validate", "napari-panoptic", env=alone)
+    session.run("napari-panoptic", "sample", "sample", env=alone)
+    session.run("napari-panoptic", "evaluate", "sample", "--output", "tables", env=alone)
+    session.run(
+        "napari-panoptic", "demo", "--cohort", "sample", "--screenshot", "demo.png", env=alone
+    )
 
 
 @nox.session(python=PYTHONS[0])
@@ -84,7 +101,8 @@ def audit(session: nox.Session) -> None:
 
 
 def _test(session: nox.Session, qt: str) -> None:
-    """Run the tests of the checkout with the package that is installed."""
+    """Run the tests of the checkout, which needs kernels for this Python."""
+    session.run("python", "setup.py", "--quiet", "build_ext", "--inplace")
     versions = "import sys, qtpy, numpy, napari; print(sys.version.split()[0], qtpy.API_NAME, "
     versions += "qtpy.QT_VERSION, 'numpy', numpy.__version__, 'napari', napari.__version__)"
     environment = {"QT_API": qt, "PYTEST_QT_API": qt}

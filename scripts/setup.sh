@@ -150,6 +150,23 @@ for library, package in PACKAGES.items():
 PYTHON
 }
 
+# Prints the Debian packages of the C compiler that Python chooses, and of what it needs to
+# compile the kernels.
+missing_compiler() {
+    "$python" - <<'PYTHON'
+import os, subprocess, sys, sysconfig
+
+compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+preprocess = [*compiler.split(), "-E", "-"]
+try:
+    subprocess.run(preprocess, input=b"#include <stdio.h>", check=True, capture_output=True)
+except (OSError, subprocess.CalledProcessError):
+    print("gcc libc6-dev")
+if not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")):
+    print("python%d.%d-dev" % sys.version_info[:2])
+PYTHON
+}
+
 # Prints the Debian packages of the programs that make a virtual display.
 missing_virtual_display() {
     if [ -z "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; then
@@ -168,7 +185,7 @@ missing_browser() {
 # All at once, so that whoever has to ask an administrator asks once.
 install_system_packages() {
     [ "$(uname -s)" = Linux ] || return 0
-    missing=$(missing_venv)
+    missing="$(missing_venv) $(! needs_kernels || missing_compiler)"
     if [ "$venv" = .venv ]; then
         missing="$missing $(missing_libraries) $(missing_virtual_display) $(missing_browser)"
     fi
@@ -179,6 +196,16 @@ install_system_packages() {
 }
 
 # --- The package and its tools ---------------------------------------------
+
+# Whether the environment has the package, and so its kernels.
+needs_kernels() {
+    case $venv in .venv | .venv-bench) true ;; *) false ;; esac
+}
+
+# Compile what has changed of the kernels since the package was installed.
+build_kernels() {
+    quietly "$venv/bin/python" -W ignore setup.py --quiet build_ext --inplace
+}
 
 state() {
     # Split into words on purpose: several files.
@@ -206,7 +233,7 @@ install_package() {
             pip_install --editable ".[pyqt6]" --group test ;;
         bench)
             say "Installing napari-panoptic and its peers (a few minutes the first time) ..."
-            pip_install --editable . ;;
+            pip_install --editable . "cython>=3.1" "setuptools>=77" ;;
         tools)
             say "Installing nox ..."
             pip_install nox uv ;;
@@ -256,6 +283,7 @@ fi
 install_system_packages
 is_usable || make_venv
 is_up_to_date || install_package
+! needs_kernels || build_kernels
 if [ "$purpose" = bench ]; then
     # Without these environments the benchmarks leave their peers out, and say so.
     sh scripts/setup.sh bench-panoptica || say "Going on without panoptica."

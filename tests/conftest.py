@@ -1,14 +1,10 @@
 """What tests of several rooms share."""
 
-import os
-
 import pytest
-from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.samples.detections import write_detection_sample
-from napari_panoptic.samples.nuclei import write_sample_cohort
+from napari_panoptic.samples.write import write_detection_sample, write_sample_cohort
 
 # What an example may do does not depend on how busy the machine is.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -30,29 +26,15 @@ def no_plots():
 
 
 @pytest.fixture(scope="session")
-def write_once(tmp_path_factory):
-    """Return a function that writes a sample cohort once for all workers."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-
-    def write(task, write_sample):
-        with FileLock(folder / f"{task}.lock"):
-            return write_sample(folder / f"{task}-sample" / "cohort")  # complete ones are kept
-
-    return write
-
-
-@pytest.fixture(scope="session")
-def nuclei_sample(write_once):
+def nuclei_sample(tmp_path_factory):
     """Write the sample cohort of nuclei once; tests that change files copy it."""
-    return write_once("nuclei", write_sample_cohort)
+    return write_sample_cohort(tmp_path_factory.mktemp("nuclei-sample") / "cohort")
 
 
 @pytest.fixture(scope="session")
-def detection_sample(write_once):
+def detection_sample(tmp_path_factory):
     """Write the sample cohort of detections once; tests that change files copy it."""
-    return write_once("detections", write_detection_sample)
+    return write_detection_sample(tmp_path_factory.mktemp("detections-sample") / "cohort")
 
 
 @pytest.fixture(scope="session")

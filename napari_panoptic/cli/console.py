@@ -11,9 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import pandas as pd
-from tqdm import tqdm
-
 from napari_panoptic.cli.printing import say, warn
 from napari_panoptic.common.errors import PanopticError, SettingsError, checked_name
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
@@ -26,10 +23,13 @@ from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.report.writing import check_replaceable, check_writable, is_own_page
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from napari_panoptic.nuclei.regions.run import RegionDone
 
 _LOCK = ".lock"
 _SHOWN_FINDINGS = 20
+_UNDEFINED = "\N{EN DASH}"
 _IN_THE_WAY = (
     FindingKind.MISSING,
     FindingKind.UNREADABLE,
@@ -86,13 +86,19 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 def cell(value: object) -> str:
     """Return a number as text: fractions with four decimals, a dash if it is undefined."""
-    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
-        return "\N{EN DASH}"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return _UNDEFINED if math.isnan(value) else f"{value:.4f}"
+    if isinstance(value, str | int):
+        return str(value)
+    import pandas as pd
+
+    return _UNDEFINED if value is None or value is pd.NA else str(value)
 
 
 def progress_bar(total: int, unit: str) -> tqdm[Any]:
     """Return a progress bar for a terminal; it is silent if stderr is a file."""
+    from tqdm import tqdm
+
     return tqdm(total=total, unit=unit, disable=None)
 
 

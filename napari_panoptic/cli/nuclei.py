@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from napari_panoptic.cli.console import (
     RegionProgress,
@@ -30,8 +31,6 @@ from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.text import counted
 from napari_panoptic.io.files.locking import held_alone
-from napari_panoptic.nuclei.cohort_report import ReportRequest, cohort_report, n_passes, remove_kept
-from napari_panoptic.nuclei.explain.versions import MARGIN, check_metric, compare_teams_of
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation, InputWatch
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
@@ -42,6 +41,9 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.report.nuclei.tables import TABLE_NAMES, remove_unfinished, write_tables
 from napari_panoptic.report.writing import RECORD
+
+if TYPE_CHECKING:
+    from napari_panoptic.nuclei.cohort_report import ReportRequest
 
 _STORE, _LOCK = ".parts", ".lock"
 
@@ -156,6 +158,8 @@ def _print_scores(evaluation: CohortEvaluation, folder: Path) -> None:
 
 def report(options: argparse.Namespace) -> int:
     """Write the report of a cohort."""
+    from napari_panoptic.nuclei.cohort_report import ReportRequest
+
     settings = protocol_from(options)
     if options.overlaps is not None:
         settings = settings.replaced(overlaps=options.overlaps)
@@ -189,6 +193,8 @@ def _versions_from(options: argparse.Namespace, cohort: Cohort) -> tuple[str, st
             raise SettingsError("--margin is for --compare OLD NEW; give that as well")
         return None
     if options.margin is not None:
+        from napari_panoptic.nuclei.explain.versions import check_metric
+
         check_metric("pq", options.margin)
     old, new = (checked_name("--compare", name, cohort.checked_team) for name in options.compare)
     return old, new
@@ -201,7 +207,9 @@ def _report_alone(
     versions: tuple[str, str] | None,
 ) -> int:
     """Write a report whose file is locked."""
-    # matplotlib takes long to import: only the report needs it.
+    # They take long to import, and evaluate does not need them.
+    from napari_panoptic.nuclei.cohort_report import cohort_report, n_passes, remove_kept
+    from napari_panoptic.nuclei.explain.versions import MARGIN, compare_teams_of
     from napari_panoptic.report.nuclei.page import write_report
 
     if options.resume is False:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from napari_panoptic.cli.printing import say
 from napari_panoptic.nuclei.values.cohort import Task
-from napari_panoptic.samples.write import SAMPLES, write_sample
+from napari_panoptic.samples.write import write_sample
 
 ABOUT = None
 
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="created if it is missing")
     parser.add_argument(
         "--task",
-        choices=[str(task) for task in SAMPLES],
+        choices=[str(task) for task in Task],
         default=str(Task.NUCLEI),
         help="what it is about (default: %(default)s)",
     )

@@ -8,10 +8,12 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
-import pandas as pd
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _AS_THEY_ARE = {NoneType, bool, int, float, str}
 _COLUMN_KINDS = "biufO"
@@ -28,8 +30,6 @@ def encoded(value: Any) -> Any:
         return value
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, pd.DataFrame):
-        return [[name, str(column.dtype), _values(column)] for name, column in value.items()]
     if isinstance(value, Mapping):
         return {str(key): encoded(each) for key, each in value.items()}
     if isinstance(value, tuple | list):
@@ -38,7 +38,13 @@ def encoded(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, Enum):
         return value.value
-    return str(value) if isinstance(value, Path) else value
+    if isinstance(value, Path):
+        return str(value)
+    import pandas as pd
+
+    if isinstance(value, pd.DataFrame):
+        return [[name, str(column.dtype), _values(column)] for name, column in value.items()]
+    return value
 
 
 def decoded(kind: Any, record: Any) -> Any:
@@ -71,6 +77,14 @@ def decoded(kind: Any, record: Any) -> Any:
         hints = _hints(kind)
         values = _checked(dict, record).items()
         return kind(**{name: decoded(hints[name], each) for name, each in values})
+    if issubclass(kind, Enum | Path):
+        return kind(_checked(str, record))
+    if kind is float and type(record) is int:
+        return float(record)
+    if kind in _AS_THEY_ARE:
+        return _checked(kind, record)
+    import pandas as pd
+
     if kind is pd.DataFrame:
         return pd.DataFrame(
             {
@@ -78,16 +92,17 @@ def decoded(kind: Any, record: Any) -> Any:
                 for name, dtype, each in _checked(list, record)
             }
         )
-    if issubclass(kind, Enum | Path):
-        return kind(_checked(str, record))
-    if kind is float and type(record) is int:
-        return float(record)
     return _checked(kind, record)
 
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+    names = {}
+    if any("pd." in str(field.type) for field in fields(kind)):
+        import pandas as pd
+
+        names["pd"] = pd  # modules import it for type checkers only
+    return get_type_hints(kind, localns=names or None)
 
 
 def _checked(kind: type, value: Any) -> Any:
@@ -97,6 +112,8 @@ def _checked(kind: type, value: Any) -> Any:
 
 
 def _column_type(name: Any) -> Any:
+    import pandas as pd
+
     dtype = pd.api.types.pandas_dtype(_checked(str, name))
     if dtype.kind not in _COLUMN_KINDS:  # for types of several fields, pandas has other errors
         raise TypeError(f"expected a column of numbers or texts, found the type {dtype}")
@@ -104,6 +121,8 @@ def _column_type(name: Any) -> Any:
 
 
 def _values(column: pd.Series[Any]) -> list[Any]:
+    import pandas as pd
+
     if isinstance(column.dtype, pd.Int64Dtype):
         return list(column.array.to_numpy(object, na_value=None).tolist())
     return column.tolist()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import pandas as pd
 
 from napari_panoptic.common.text import utf8
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _BEGINNINGS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -29,6 +33,8 @@ def inert_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
     Does not mutate.
     """
+    import pandas as pd
+
     safe = frame.rename(columns=lambda name: inert(name) if isinstance(name, str) else name)
     for place, dtype in enumerate(frame.dtypes):
         if pd.api.types.is_numeric_dtype(dtype):

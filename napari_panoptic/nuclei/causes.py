@@ -97,7 +97,8 @@ def _statuses(
 def _ious(
     rows: NDArray[np.int32], iou: NDArray[np.float64], matched: NDArray[np.int64], status: _Codes
 ) -> NDArray[np.float64]:
-    best: NDArray[np.float64] = kernels.best_iou(rows, iou, len(status))
+    best = np.zeros(len(status))
+    np.maximum.at(best, rows, iou)
     best[rows[matched]] = iou[matched]
     best[status == STATUS_CODE[Status.IGNORED]] = np.nan
     return best

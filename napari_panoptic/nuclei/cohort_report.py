@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -61,6 +60,9 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.statistics.teams import TeamStatistics
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 OWN_GROUP = "organ"
 """The column of the metadata by which patients are grouped if there is one of this name."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.kernels import contours as kernels
 from napari_panoptic.kernels.counts import pair_keys, pair_rows
-from napari_panoptic.kernels.jit import in_threads
+from napari_panoptic.kernels.threads import in_threads
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.matching import Matches
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
@@ -37,6 +36,7 @@ from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 
 if TYPE_CHECKING:
+    import pandas as pd
     from typing_extensions import TypeVar
 
     PairT = TypeVar("PairT", LabelPair, TiledPair, default=LabelPair)

@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FloatArray = NDArray[np.float64]
 _FN, _FP = STATUS_CODE[Status.FN], STATUS_CODE[Status.FP]
@@ -323,6 +326,8 @@ def class_metrics(counts: Counts) -> pd.DataFrame:
     precision, recall and f1 are those of the classification of matched pairs,
     on the row-normalised confusion matrix.
     """
+    import pandas as pd
+
     columns = {"class": list(counts.class_names), **class_figures(counts)}
     return pd.DataFrame(columns, columns=list(CLASS_COLUMNS))
 
@@ -384,6 +389,8 @@ def detection_counts(counts: Counts) -> tuple[int, int, int]:
 
 def confusion_frame(counts: Counts) -> pd.DataFrame:
     """Return the confusion matrix with named rows (reference) and columns (prediction)."""
+    import pandas as pd
+
     names = ["none", *counts.class_names]
     frame = pd.DataFrame(counts.confusion, index=names, columns=names)
     frame.index.name, frame.columns.name = "reference", "prediction"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, JudgedSide
@@ -16,6 +16,9 @@ from napari_panoptic.nuclei.overlap import OverlapTable
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 OBJECT_COLUMNS = (
     "side",
@@ -128,11 +131,15 @@ class Outcomes:
         Reference objects come first, each side by ascending id. Undefined
         values are NaN or, for partners and causes, missing or empty.
         """
+        import pandas as pd
+
         frames = [self.side_frame(side) for side in Side]
         return pd.concat(frames, ignore_index=True)
 
     def side_frame(self, side: Side) -> pd.DataFrame:
         """Return the rows of one side as `to_frame` has them."""
+        import pandas as pd
+
         own, other = self.side(side), self.other(side)
         names = np.array(self.class_names, dtype=object)
         matched = own.partner != NO_PARTNER

@@ -29,7 +29,7 @@ from napari_panoptic.kernels.counts import (
     pair_rows,
     sum_runs,
 )
-from napari_panoptic.kernels.jit import bands_of, in_threads, read_only
+from napari_panoptic.kernels.threads import bands_of, in_threads
 from napari_panoptic.nuclei.values.labels import LabelPair
 
 # Each thread needs rows of its own; below this mean object size one thread is faster.
@@ -226,9 +226,9 @@ class OverlapCounter:
         top, left = int(corner_yx[0]), int(corner_yx[1])
         for rows in _strips(reference.shape):
             runs = count_window(
-                read_only(np.ascontiguousarray(reference[rows])),
-                read_only(np.ascontiguousarray(prediction[rows])),
-                read_only(np.ascontiguousarray(area[rows])),
+                reference[rows],
+                prediction[rows],
+                area[rows],
                 (top + rows.start, left),
                 self._shape[1],
                 sign,

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
@@ -44,6 +43,9 @@ from napari_panoptic.raters.levels import (
 )
 from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
 from napari_panoptic.raters.ranking import CASE_COLUMNS, by_structure, by_team
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 THERE, MISSING, UNREADABLE = "there", "missing", "unreadable"
 """States of a prediction; all but the first count as background."""
@@ -170,6 +172,8 @@ class RatedEvaluation:
     @cached_property
     def cases(self) -> pd.DataFrame:
         """A row per team, structure and case, with `CASE_COLUMNS`."""
+        import pandas as pd
+
         rows = [
             case_row(result, team, self.settings)
             for team in self.teams

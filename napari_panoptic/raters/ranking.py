@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from napari_panoptic.raters.levels import Standing, standing
 from napari_panoptic.statistics.means import mean_defined, spread
 from napari_panoptic.statistics.ranks import competition_ranks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CASE_COLUMNS = (
     "team",
@@ -37,6 +40,8 @@ def by_structure(cases: pd.DataFrame) -> pd.DataFrame:
     cases
         With `CASE_COLUMNS`.
     """
+    import pandas as pd
+
     rows = []
     for (team, structure), own in cases.groupby(["team", "structure"], sort=False):
         raters = mean_defined(own["raters_lowest"]), mean_defined(own["raters_highest"])
@@ -80,6 +85,8 @@ def by_team(structures: pd.DataFrame, cases: pd.DataFrame) -> pd.DataFrame:
     cases
         With `CASE_COLUMNS`.
     """
+    import pandas as pd
+
     rows = [
         {
             "team": team,

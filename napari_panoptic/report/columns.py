@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.report.page import (
@@ -20,6 +18,9 @@ from napari_panoptic.report.page import (
     team_label,
 )
 from napari_panoptic.report.text import UNDEFINED, count, interval, ratio
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SHORT_TABLE = 16
 Record = Mapping[Any, Any]
@@ -88,6 +89,8 @@ class TableSpec:
 
     def frame(self, rows: Iterable[Record]) -> pd.DataFrame:
         """Return rows as a frame, which has all columns even if there are no rows."""
+        import pandas as pd
+
         return pd.DataFrame(list(rows), columns=self.keys)
 
     def shown(self, teams: Sequence[str], first: Sequence[str] = ()) -> list[Column]:
@@ -215,6 +218,8 @@ def ranked(title: Child, key: Any, value: str = "pq") -> Column:
 
 def number_cell(value: Any, write: Callable[[float], str] = ratio) -> Cell:
     """Return a cell with a number, undefined if NaN or missing."""
+    import pandas as pd
+
     figure = math.nan if pd.isna(value) else float(value)
     return Cell(write(figure), figure)
 

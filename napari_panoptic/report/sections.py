@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
-
 from napari_panoptic import __version__
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.report.columns import Cell, Column, table, whole, words
@@ -119,6 +117,8 @@ def settings_section(settings: Mapping[str, Child], *notes: Child) -> list[Child
 
 def fingerprints(found: Mapping[str, str]) -> Html:
     """List input files and their fingerprints."""
+    import pandas as pd
+
     frame = pd.DataFrame({"file": list(found), "fingerprint": list(found.values())})
     listed = "\n".join(f"{file} {fingerprint}" for file, fingerprint in found.items())
     together = hashlib.sha256(listed.encode("utf-8", "replace")).hexdigest()
@@ -144,6 +144,8 @@ def findings_section(
     findings: Sequence[Finding], always: Sequence[FindingKind] = (FindingKind.MISSING,)
 ) -> list[Child]:
     """List findings by kind; kinds in ``always`` are shown even if there are none."""
+    import pandas as pd
+
     if not findings:
         return [paragraph("No problems were found while reading.")]
     by_kind = {kind: [f for f in findings if f.kind is kind] for kind in FindingKind}

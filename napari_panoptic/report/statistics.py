@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.report.columns import (
     Cell,
@@ -42,6 +40,9 @@ from napari_panoptic.report.text import (
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.statistics.friedman import SIGNIFICANCE, TeamComparison
 from napari_panoptic.statistics.teams import TeamStatistics
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def friedman_sentence(comparison: TeamComparison, what: str, unit: str) -> str:
@@ -162,6 +163,8 @@ class StatisticsTables:
 
     def _nemenyi(self, comparison: TeamComparison) -> Html:
         """Show which teams differ, by their ranks."""
+        import pandas as pd
+
         if comparison.nemenyi_p is None:
             why = comparison.why_undefined or "the Friedman test finds no difference"
             return note(f"No Nemenyi test of {self.by}: {why}.")
@@ -186,6 +189,8 @@ class StatisticsTables:
 
     def _means(self) -> Html:
         """Show the mean of each team with its interval."""
+        import pandas as pd
+
         frame = pd.DataFrame(
             [
                 {
@@ -276,6 +281,8 @@ def _signed_two_places(value: float) -> str:
 
 def tests_frame(found: Mapping[str, TeamStatistics], column: str, unit: str) -> pd.DataFrame:
     """Return a row per key: do teams differ? ``column`` is the name of the column of keys."""
+    import pandas as pd
+
     rows: list[dict[str, Any]] = [
         {
             column: key,
@@ -295,6 +302,8 @@ def tests_frame(found: Mapping[str, TeamStatistics], column: str, unit: str) -> 
 
 def pairs_frame(found: Mapping[str, TeamStatistics], column: str, unit: str) -> pd.DataFrame:
     """Return a row per key and pair of teams; ``column`` is the name of the keys' column."""
+    import pandas as pd
+
     return pd.DataFrame(
         [
             {

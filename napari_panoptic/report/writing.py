@@ -9,10 +9,9 @@ import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -21,6 +20,9 @@ from napari_panoptic.common.text import encodable, utf8
 from napari_panoptic.io.files.file_sets import replaced_as_set
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.files.replacing import replaced_when_complete
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RECORD = "evaluation.json"
 """The record beside the tables of an evaluation."""
@@ -89,7 +91,7 @@ def provenance(findings: Iterable[Finding], inputs: Mapping[str, str]) -> dict[s
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that affect the figures."""
-    packages = ("napari-panoptic", "numpy", "scipy", "scikit-image", "numba", "pandas")
+    packages = ("napari-panoptic", "numpy", "scipy", "scikit-image", "pandas")
     readers = ("tifffile", "openslide-python", "openslide-bin")
     found = {name: version(name) for name in (*packages, *readers)}
     return {"python": platform.python_version(), **found}

@@ -1,46 +1,33 @@
-"""The sample cohort of each task; what draws one is imported only where it is wanted."""
+"""The sample cohort of each task, unpacked from ``data``."""
 
 from __future__ import annotations
 
+import lzma
 import shutil
+import tarfile
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 
-from napari_panoptic.common.errors import CohortError, PanopticError
+from napari_panoptic.common.errors import CohortError, UnreadableFileError
 from napari_panoptic.nuclei.values.cohort import Task
 
-NOTE_NAME = "README.txt"
-
-
-def _write_nuclei(folder: Path) -> Path:
-    from napari_panoptic.samples.nuclei import write_sample_cohort
-
-    return write_sample_cohort(folder)
-
-
-def _write_detections(folder: Path) -> Path:
-    from napari_panoptic.samples.detections import write_detection_sample
-
-    return write_detection_sample(folder)
-
-
-def _write_raters(folder: Path) -> Path:
-    from napari_panoptic.samples.raters import write_raters_sample
-
-    return write_raters_sample(folder)
-
-
-SAMPLES: Mapping[Task, Callable[[Path], Path]] = {
-    Task.NUCLEI: _write_nuclei,
-    Task.DETECTIONS: _write_detections,
-    Task.RATERS: _write_raters,
+DATA = Path(__file__).parent / "data"
+"""The folder with one archive for each task."""
+_NOTES = {
+    Task.NUCLEI: "README.txt",
+    Task.DETECTIONS: "README.txt",
+    Task.RATERS: "cohort.toml",
 }
-"""What writes the sample of each task."""
+"""The file by which the cohort is recognised where it was written before."""
 
 
 def write_sample(folder: Path, task: Task = Task.NUCLEI) -> Path:
     """Write the sample cohort of a task; one that is there is left as it is.
+
+    The files are always the same. The folder appears only when it is complete. What was edited
+    in a cohort that was written before is kept.
 
     Parameters
     ----------
@@ -49,50 +36,26 @@ def write_sample(folder: Path, task: Task = Task.NUCLEI) -> Path:
     task
         What the cohort is to be about.
 
-    Raises
-    ------
-    PanopticError
-        If the folder holds something else, or cannot be written.
-    """
-    try:
-        return SAMPLES[task](folder)
-    except OSError as error:
-        raise PanopticError(
-            f"the sample cohort cannot be written: {error.strerror}; choose another folder",
-            path=folder,
-        ) from error
-
-
-def write_once(
-    folder: Path, note: str, write: Callable[[Path], None], *, note_name: str = NOTE_NAME
-) -> Path:
-    """Write a sample cohort into a folder, whole or not at all.
-
-    Parameters
-    ----------
-    folder
-        Does not exist or is empty. One that holds this cohort already, as its
-        note says, is left as it is.
-    note
-        What its ``note_name`` says.
-    write
-        Fills the folder that it is given.
-    note_name
-        Name of a text file by which the cohort is known again.
+    Returns
+    -------
+    Path
+        The folder.
 
     Raises
     ------
     CohortError
         If the folder holds something else, or cannot be written.
+    UnreadableFileError
+        If the files are not in the installed package, or are damaged.
     """
-    folder = Path(folder)
-    path = folder / note_name
-    if path.is_file() and path.read_bytes() == note.encode():
-        return folder
+    folder, note, files = Path(folder), _NOTES[task], _packed(task)
     try:
+        path = folder / note
+        if path.is_file() and path.read_bytes() == files[note]:
+            return folder
         _check_free(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _write_at_once(folder, note_name, note, write)
+        _write_at_once(folder, files)
     except OSError as error:
         raise CohortError(
             f"the sample cohort cannot be written here ({error.strerror or error}); "
@@ -100,6 +63,39 @@ def write_once(
             path=folder,
         ) from error
     return folder
+
+
+def write_sample_cohort(folder: Path) -> Path:
+    """Write the sample cohort of nuclei: three patients, six regions, four teams."""
+    return write_sample(folder, Task.NUCLEI)
+
+
+def write_detection_sample(folder: Path) -> Path:
+    """Write the sample cohort of detections: three patients, six frames, four teams."""
+    return write_sample(folder, Task.DETECTIONS)
+
+
+def write_raters_sample(folder: Path) -> Path:
+    """Write the sample cohort of several raters: four slices, one volume, three teams."""
+    return write_sample(folder, Task.RATERS)
+
+
+def _packed(task: Task) -> dict[str, bytes]:
+    """Return path in the cohort -> content of its files."""
+    path = DATA / f"{task}.tar.xz"
+    try:
+        # All of it first: only at its end does a damaged archive show.
+        unpacked = lzma.decompress(path.read_bytes(), lzma.FORMAT_XZ)
+    except (OSError, lzma.LZMAError) as error:
+        found = "no such file" if isinstance(error, FileNotFoundError) else "a damaged one"
+        raise UnreadableFileError(
+            f"expected the archive with the sample cohort, found {found}; "
+            f"install napari-panoptic again",
+            path=path,
+        ) from error
+    with tarfile.open(fileobj=BytesIO(unpacked)) as archive:
+        content = ((entry.name, archive.extractfile(entry)) for entry in archive)
+        return {name: file.read() for name, file in content if file is not None}
 
 
 def _check_free(folder: Path) -> None:
@@ -118,13 +114,14 @@ def _check_free(folder: Path) -> None:
         )
 
 
-def _write_at_once(folder: Path, note_name: str, note: str, write: Callable[[Path], None]) -> None:
+def _write_at_once(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write beside the folder and move into place, so that no half of it is ever seen."""
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workshop:
         draft = Path(workshop) / "sample"
-        draft.mkdir()
-        write(draft)
-        (draft / note_name).write_bytes(note.encode())
+        for name, content in files.items():
+            path = draft / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
         if folder.is_dir():
             folder.rmdir()
         shutil.move(draft, folder)

@@ -20,13 +20,11 @@ from napari_panoptic.common.errors import PanopticError, checked_name
 from napari_panoptic.nuclei.live.read_ahead import ReadAhead, Wanted
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.values.cohort import Cohort, Task
-from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.desk.window_size import fit_into_screen
 from napari_panoptic.viewer.kit.napari_private import settings_saved_once, window_of
 from napari_panoptic.viewer.opening import AnyDesk, Opened, read_folder, show_in, title_of
 from napari_panoptic.viewer.state.preferences import PLUGIN
-from napari_panoptic.viewer.warm import warm_up
 
 PREFERRED_SIZE = (1600, 1000)
 """Width and height of the window, where the screen is large enough."""
@@ -84,8 +82,7 @@ def run_view(
         checked_name("--region", region, lambda name: str(opened.cohort.region(name).name))
     ahead = None
     if isinstance(opened.cohort, Cohort):
-        warm_up()  # while the window is being built
-        ahead = _being_read(opened.cohort, region)
+        ahead = _being_read(opened.cohort, region)  # while the window is being built
     viewer = napari.Viewer(title=title_of(opened))
     with _painted_once(viewer):
         _give_size(viewer)
@@ -134,7 +131,7 @@ def _being_read(cohort: Cohort, region: str | None) -> ReadAhead:
     """Begin to read the first region as the desk will ask for it."""
     session, ahead = Session(cohort), ReadAhead(cohort)
     first = region or next((at.name for at in cohort.regions), None)
-    if first is not None and not WARM_UP.is_compiling:  # else it would compile in this process
+    if first is not None:
         wanted = Wanted(session.settings, session.source, session.team, no_others=True)
         ahead.want("", [first], wanted)
     return ahead

@@ -75,7 +75,8 @@ def test_no_setting_reaches_the_terminal_as_control_characters(
     output = ("--output", "r.html") if words == ("report",) else ()
     assert main([words[0], str(tmp_path), *words[1:], *output]) in (0, 1)
     said = "".join(capsys.readouterr())
-    assert "\\x1b[2J" in said
+    if words != ("init",):  # which names no setting here
+        assert "\\x1b[2J" in said
     assert not [letter for letter in said if letter != "\n" and not letter.isprintable()]
 
 

@@ -756,15 +756,57 @@ def test_a_sample_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
     assert "needs a new or empty folder, and this is a file" in outcome.err
 
 
+HEAVY = {
+    *("asyncio", "dask", "distributed", "h5py", "http.client", "matplotlib", "nibabel"),
+    *("openslide", "pydicom", "scipy", "shapely", "skimage", "xml.sax", "zarr"),
+    *("napari", "qtpy", "vispy"),
+}
+"""What no command imports before it needs it."""
+
+
 def test_help_imports_nothing_that_takes_long() -> None:
     arguments = [sys.executable, "-X", "importtime", "-m", "napari_panoptic.cli.main", "--help"]
     done = subprocess.run(arguments, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert "evaluate" in done.stdout
     imported = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
     assert "argparse" in imported
-    slow = {"numpy", "numba", "scipy", "pandas", "matplotlib", "tifffile"}
+    slow = {"numpy", "scipy", "pandas", "matplotlib", "tifffile"}
     window = {"napari", "qtpy", "PyQt6", "PySide6", "vispy", "magicgui", "superqt"}
     assert not imported & (slow | window)
+
+
+def test_the_commands_import_nothing_that_takes_long() -> None:
+    code = (
+        "import sys\n"
+        "from importlib import import_module\n"
+        "from napari_panoptic.cli.main import COMMANDS\n"
+        "for name in COMMANDS:\n"
+        "    import_module('napari_panoptic.cli.' + name.replace('-', '_'))\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    imported = set(done.stdout.split())
+    assert "napari_panoptic.cli.sweep" in imported
+    assert not imported & {*HEAVY, "pandas", "tqdm", "filelock"}
+
+
+def test_evaluating_two_images_imports_nothing_that_takes_long(tmp_path: Path) -> None:
+    image, out = tmp_path / "image.tif", tmp_path / "out"
+    tifffile.imwrite(image, np.eye(8, dtype=np.uint8))
+    arguments = ["evaluate", "--reference", image, "--prediction", image, "--output", out]
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "napari_panoptic.cli.main", *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (out / "teams.csv").is_file()
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "pandas" in imported  # for the tables
+    assert not imported & {*HEAVY, "napari_panoptic.nuclei.cohort_report"}
 
 
 def test_the_process_ends_with_the_exit_code(tmp_path: Path) -> None:

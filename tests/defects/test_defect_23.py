@@ -45,7 +45,9 @@ def test_defect_23_probabilities_are_kept_as_scores(tmp_path: Path) -> None:
     np.testing.assert_array_equal(labels.scores, [0.9, np.nan, 0.25])
     # They stay with their objects when others go.
     np.testing.assert_array_equal(
-        labels.of_rows(np.array([False, False, True]), np.where(labels.index == 3, 3, 0)).scores,
+        labels.of_rows(
+            np.array([False, False, True]), np.where(labels.index == 3, labels.index, 0)
+        ).scores,
         [0.25],
     )
 

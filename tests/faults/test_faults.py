@@ -340,7 +340,7 @@ def test_what_a_killed_evaluate_has_left_of_tables_goes_with_the_next(
 
 def test_ctrl_c_while_the_program_is_imported_is_one_line(tmp_path: Path) -> None:
     # A module that the command imports first, in place of the one that takes long.
-    (tmp_path / "tqdm.py").write_text(
+    (tmp_path / "numpy.py").write_text(
         "import sys, time\nprint('importing', flush=True)\ntime.sleep(60)\n", encoding="utf-8"
     )
     process = subprocess.Popen(

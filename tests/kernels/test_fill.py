@@ -160,7 +160,7 @@ def is_sure(object_: Object, x: Fraction, y: Fraction) -> bool:
     return all(
         len({crossed(a, b, x + dx, y + dy) for dx, dy in steps}) == 1
         for points, _ in object_
-        for a, b in pairwise([(Fraction(x), Fraction(y)) for x, y in [*points, points[0]]])
+        for a, b in pairwise([(Fraction(p), Fraction(q)) for p, q in [*points, points[0]]])
     )
 
 
@@ -274,6 +274,22 @@ def test_a_window_is_cut_out_of_the_whole(random_object: RandomObject, seed: int
     np.testing.assert_array_equal(window, whole[y0 : y0 + height, x0 : x0 + width])
 
 
+@both_rules
+@pytest.mark.parametrize("seed", range(20))
+def test_objects_are_drawn_where_nothing_is(seed: int, random_object: RandomObject) -> None:
+    generator = np.random.default_rng(seed)
+    objects = [random_object(generator) for _ in range(6)]
+    shape = (int(generator.integers(1, 45)), int(generator.integers(1, 45)))
+    image, expected = np.zeros((2, *shape), np.int32)
+    labels = np.arange(1, 7, dtype=np.int32)
+    drawn = kernels.draw_where_free(flat(*objects), np.arange(6), labels, image)
+    for label, object_, is_drawn in zip(labels, objects, drawn, strict=True):
+        own = covered(object_, shape)
+        assert is_drawn == (not expected[own].any())
+        expected[own & is_drawn] = label
+    np.testing.assert_array_equal(image, expected)
+
+
 def test_far_vertices_do_not_overflow() -> None:
     far = 2**29
     square = np.array([(-far, -far), (far, -far), (far, far), (-far, far)], np.int32)
@@ -303,7 +319,12 @@ def test_boxes() -> None:
     ],
 )
 def test_crossing_outlines(points: list[tuple[float, float]], crosses: bool) -> None:
-    assert kernels.crosses_itself(np.array(points, dtype=np.float64)) is crosses
+    assert crosses_itself(np.array(points, dtype=np.float64)) is crosses
+
+
+def crosses_itself(xy: NDArray[np.float64]) -> bool:
+    odd = kernels.odd_shapes(xy, np.array([0, len(xy)]), np.array([0, 1]))
+    return bool(odd[0] & kernels.CROSSING)
 
 
 def crosses_plainly(xy: NDArray[np.float64]) -> bool:
@@ -330,7 +351,7 @@ def test_crossings_of_short_and_long_outlines(seed: int) -> None:
     if seed % 2:
         i, j = generator.choice(n, 2, replace=False)
         xy[[i, j]] = xy[[j, i]]
-    assert kernels.crosses_itself(xy) is crosses_plainly(xy)
+    assert crosses_itself(xy) is crosses_plainly(xy)
 
 
 def test_odd_shapes() -> None:

@@ -15,7 +15,7 @@ from napari_panoptic.kernels import geojson as scanners
 
 def read(text: str) -> tuple[float, int]:
     data = np.frombuffer(text.encode() + b'"', np.uint8)
-    return scanners._number(data, 0)
+    return scanners.number_at(data, 0)
 
 
 def written_numbers(seed: int) -> Iterator[str]:
@@ -72,4 +72,4 @@ def test_json_takes_no_more_than_json(text: str) -> None:
 
 def test_numbers_at_the_end_of_a_block_are_cut_off() -> None:
     data = np.frombuffer(b"12.5", np.uint8)
-    assert scanners._number(data, 0)[1] == scanners._CUT_OFF
+    assert scanners.number_at(data, 0)[1] == scanners.CUT_OFF

@@ -9,8 +9,8 @@ from scipy import ndimage
 from skimage.measure import label
 from skimage.morphology import dilation, disk
 
-from napari_panoptic.kernels import jit as _compiled
 from napari_panoptic.kernels import restore as kernels
+from napari_panoptic.kernels import threads as _threads
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def shared_out(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """Let two threads work on every other image, small as they are."""
     parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
     if parameters.get("seed", 1) % 2:
-        monkeypatch.setattr(_compiled, "THREADS_FROM_PX", 1)
+        monkeypatch.setattr(_threads, "THREADS_FROM_PX", 1)
 
 
 def blobs(seed: int, *, classes: int = 3) -> NDArray[np.uint8]:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from napari_panoptic.cli import nuclei as cli
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.nuclei import cohort_report as reporting
 from napari_panoptic.nuclei.cohort_report import (
     CohortReport,
     ReportRequest,
@@ -282,7 +282,7 @@ def test_options_reach_the_work(
         asked.append((request, scheduler))
         return cohort_report(request, scheduler=scheduler, **options | {"is_wanted": lambda: False})
 
-    monkeypatch.setattr(cli, "cohort_report", noted)
+    monkeypatch.setattr(reporting, "cohort_report", noted)
     arguments = ["report", str(folder), "-o", str(tmp_path / "report.html"), "--jobs", "1"]
     assert main([*arguments, *options]) == 1
     ((request, where),) = asked
@@ -302,7 +302,7 @@ def test_ctrl_c_keeps_what_is_done(
 
         return cohort_report(request, on_result=interrupt, **options)
 
-    monkeypatch.setattr(cli, "cohort_report", stopped)
+    monkeypatch.setattr(reporting, "cohort_report", stopped)
     output = tmp_path / "report.html"
     assert main(["report", str(folder), "-o", str(output), "--jobs", "1"]) == 130
     assert "run the same command again to resume" in capsys.readouterr().err

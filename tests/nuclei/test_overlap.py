@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels import jit as _compiled
+from napari_panoptic.kernels import threads as _threads
 from napari_panoptic.nuclei import overlap
 from napari_panoptic.nuclei.overlap import (
     OverlapCounter,
@@ -196,7 +196,7 @@ def test_two_threads_count_as_one(with_void: bool, monkeypatch: pytest.MonkeyPat
     images = images_of(5, (61, 200), with_void=with_void)
     pair = LabelPair(side(images[0]), side(images[1]), images[2])
     alone = overlap_table(pair)
-    monkeypatch.setattr(_compiled, "THREADS_FROM_PX", 1)
+    monkeypatch.setattr(_threads, "THREADS_FROM_PX", 1)
     monkeypatch.setattr(overlap, "_THREADS_FROM_PX_PER_OBJECT", 1)
     assert_same(overlap_table(pair), alone)
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import pkgutil
 import re
 import shutil
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from napari_panoptic.cli.main import command_parser, main
-from napari_panoptic.samples import nuclei as samples
 from tests.support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -54,17 +52,8 @@ def place(nuclei_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.mark.parametrize(("page", "text"), PYTHON)
-def test_code_runs(
-    page: str,
-    text: str,
-    place: Path,
-    nuclei_sample: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_code_runs(page: str, text: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
-    # The sample is there already, and drawing it takes seconds.
-    prepared = partial(shutil.copytree, nuclei_sample)
-    monkeypatch.setattr(samples, "write_sample_cohort", prepared)
     exec(compile(text, page, "exec"), {"__name__": "example"})  # noqa: S102 - the docs are the test
 
 

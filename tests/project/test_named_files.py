@@ -26,7 +26,7 @@ OF_THE_USER = {
     "Teams/TEAM/atypia/",
     "Teams/TEAM/mitosis/",
 }
-PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*(?:\.(?:py|md|toml|yaml|sh)|/)")
+PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*(?:\.(?:py[ix]?|pxd|md|toml|yaml|sh)|/)")
 DOTTED = re.compile(r"\w+(?:\.\w+)+")
 
 

@@ -24,9 +24,7 @@ KNOWN = {
     ("io/formats/polygons/imagescope.py", "lxml.etree"),
     ("io/formats/polygons/imagescope_edits.py", "lxml"),
     ("io/formats/polygons/imagescope_edits.py", "lxml.etree"),
-    ("kernels/jit.py", "pickle"),  # what numba kept of kernels in the user's own cache, no input
     ("io/files/locking.py", "socket"),  # for this machine's name
-    ("nuclei/first_start.py", "subprocess"),  # starts itself, given nothing
 }
 FORBIDDEN_CALLS = {
     *("eval", "exec", "compile", "os.system", "os.popen", "os.startfile", "pd.read_pickle"),

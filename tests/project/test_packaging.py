@@ -1,10 +1,12 @@
-"""The wheel: what is in it, what it asks for, and that napari finds its manifest."""
+"""Wheel and sdist: what is in them, what they ask for, and that napari finds the manifest."""
 
 import importlib.metadata
 import json
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import zipfile
 from email.message import Message
 from email.parser import Parser
@@ -18,6 +20,9 @@ from tests.support.paths import REPOSITORY
 
 NAME = "napari-panoptic"
 QT_BINDINGS = {"pyqt5", "pyqt6", "pyside2", "pyside6"}
+KERNELS = Path("napari_panoptic", "kernels")
+SOURCES = {".py", ".pyi", ".pyx", ".pxd"}
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 DESCRIBE_MANIFEST = f"""
 import importlib.metadata, json
 from npe2 import PluginManifest
@@ -37,14 +42,33 @@ def _run(*command: str, cwd: Path, **environment: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a wheel from a copy: building leaves its traces beside the sources."""
-    place = tmp_path_factory.mktemp("wheel")
-    source = shutil.copytree(REPOSITORY, place / "source", ignore=_not_part_of_a_checkout)
-    output = place / "dist"
-    build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(output))
-    _run(*build, str(source), cwd=place)
-    (built,) = output.glob("*.whl")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the repository: building leaves its traces beside the sources."""
+    copy = tmp_path_factory.mktemp("package") / "source"
+    return shutil.copytree(REPOSITORY, copy, ignore=_not_part_of_a_checkout)
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path) -> Path:
+    """Build a wheel with the kernels of this environment, as long as they are up to date."""
+    compiled = source / "build" / "lib" / KERNELS
+    compiled.mkdir(parents=True)
+    for module in (source / KERNELS).glob(f"*{SUFFIX}"):
+        module.rename(compiled / module.name)
+    (source / "setup.cfg").write_text("[build]\nbuild_lib = build/lib\n")
+    return _build("--wheel", source)
+
+
+@pytest.fixture(scope="module")
+def sdist(source: Path) -> Path:
+    return _build("--sdist", source)
+
+
+def _build(kind: str, source: Path) -> Path:
+    output = source.parent / kind.strip("-")
+    build = (sys.executable, "-m", "build", kind, "--no-isolation", "--outdir", str(output))
+    _run(*build, str(source), cwd=source.parent)
+    (built,) = output.iterdir()
     return built
 
 
@@ -61,10 +85,8 @@ def metadata(wheel: Path) -> Message:
 
 
 def test_the_wheel_holds_the_package_and_the_manifest_and_nothing_else(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        names = {name for name in archive.namelist() if ".dist-info/" not in name}
     # The manifest's package is the top of the repository: a module there would be taken along.
-    assert names == {
+    assert _contents(wheel) == {
         "napari_panoptic_manifest/napari.yaml",
         "napari_panoptic/py.typed",
         "napari_panoptic/report/templates/base.html.j2",
@@ -76,11 +98,47 @@ def test_the_wheel_holds_the_package_and_the_manifest_and_nothing_else(wheel: Pa
         "napari_panoptic/report/templates/package.js",
         "napari_panoptic/report/templates/report.css",
         "napari_panoptic/report/templates/report.js",
+        "napari_panoptic/samples/data/README.md",
+        "napari_panoptic/samples/data/detections.tar.xz",
+        "napari_panoptic/samples/data/nuclei.tar.xz",
+        "napari_panoptic/samples/data/raters.tar.xz",
         *(
             path.relative_to(REPOSITORY).as_posix()
             for path in (REPOSITORY / "napari_panoptic").rglob("*.py")
         ),
+        *((KERNELS / f"{name}.pyi").as_posix() for name in _kernels()),
+        *((KERNELS / f"{name}{SUFFIX}").as_posix() for name in (*_kernels(), "_shared")),
     }
+
+
+def test_the_samples_are_small() -> None:
+    packed = REPOSITORY.glob("napari_panoptic/samples/data/*.tar.xz")
+    assert sum(path.stat().st_size for path in packed) < 2_500_000
+
+
+def _kernels() -> list[str]:
+    return [path.stem for path in (REPOSITORY / KERNELS).glob("*.pyx")]
+
+
+def _contents(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+def test_the_sdist_holds_the_sources_of_the_kernels_and_nothing_compiled(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    of_kernels = [path for path in (REPOSITORY / KERNELS).iterdir() if path.suffix in SOURCES]
+    assert {"setup.py", "pyproject.toml", "napari.yaml", "LICENSE"} <= names
+    assert {path.relative_to(REPOSITORY).as_posix() for path in of_kernels} <= names
+    assert not [name for name in names if name.endswith((".so", ".pyd", ".c", ".pyc"))]
+
+
+@pytest.mark.long
+def test_the_sdist_makes_the_same_wheel(sdist: Path, wheel: Path, tmp_path: Path) -> None:
+    shutil.unpack_archive(sdist, tmp_path, filter="data")
+    (unpacked,) = tmp_path.iterdir()
+    assert _contents(_build("--wheel", unpacked)) == _contents(wheel)
 
 
 def test_the_wheel_holds_the_licence(wheel: Path, metadata: Message) -> None:

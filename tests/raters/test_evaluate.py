@@ -25,7 +25,7 @@ from napari_panoptic.raters.evaluate import (
 )
 from napari_panoptic.raters.slice_outlines import outline_segments
 from napari_panoptic.report.raters.tables import slices_table
-from napari_panoptic.samples.raters import write_raters_sample
+from napari_panoptic.samples.write import write_raters_sample
 from tests.support import raters_oracle as oracle
 
 

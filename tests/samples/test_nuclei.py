@@ -1,4 +1,4 @@
-"""The sample cohort: complete, always the same, and with something of everything in it."""
+"""The sample cohort of nuclei: complete, and with something of everything in it."""
 
 import shutil
 from collections import Counter
@@ -19,8 +19,11 @@ from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Sour
 from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
 from napari_panoptic.nuclei.values.settings import Restoration
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
-from napari_panoptic.samples.nuclei import SAMPLE_MPP, SAMPLE_TEAMS, write_sample_cohort
+from napari_panoptic.samples.write import write_sample_cohort
 
+SAMPLE_MPP = 0.2525
+"""As in scans at 40x."""
+SAMPLE_TEAMS = ("careful", "over-splitter", "merger", "confuser")
 BOTH_SIDES = {Cause.AMBIGUOUS_SPILL, Cause.TOO_SMALL, Cause.TOO_LARGE, Cause.DISPLACED}
 CAUSES_OF = {
     Status.FN: {*BOTH_SIDES, Cause.SPLIT, Cause.MERGED, Cause.MISSED},
@@ -191,27 +194,6 @@ def test_the_picture_is_pink_tissue_with_purple_nuclei(cohort: Cohort) -> None:
         assert red > 200
 
 
-def test_the_same_seed_draws_the_same_objects(folder: Path, tmp_path: Path) -> None:
-    again = write_sample_cohort(tmp_path / "again")
-    assert _contents(again) == _contents(folder)
-
-
-@pytest.mark.long
-def test_another_seed_draws_others(folder: Path, tmp_path: Path) -> None:
-    other = write_sample_cohort(tmp_path / "other", seed=7)
-    assert _contents(other).keys() == _contents(folder).keys()
-    assert _contents(other) != _contents(folder)
-
-
-def _contents(folder: Path) -> dict[str, bytes]:
-    """Give what is in the files. The header of a .mat file holds the time and is left out."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()[128 * (path.suffix == ".mat") :]
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.suffix != ".svs" and path.suffix != ".txt"
-    }
-
-
 def test_it_is_small(folder: Path) -> None:
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 3_000_000
 
@@ -225,13 +207,6 @@ def test_an_existing_sample_keeps_what_was_edited_in_it(folder: Path) -> None:
         assert annotation.read_bytes() == original + b"<!-- edited -->"
     finally:
         annotation.write_bytes(original)
-
-
-def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(CohortError, match="holds something else"):
-        write_sample_cohort(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:

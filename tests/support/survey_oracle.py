@@ -197,8 +197,8 @@ def estimates(
             squares = sum(
                 weight[row["item"]] / mean * verdicts[int(row["item"])][1] ** 2 for row in rows
             )
-            size = squares / found if found else 1.0
-            lacked[kind] = size * (found + PRIOR_LACKED * size) / len(rows)
+            cluster = squares / found if found else 1.0
+            lacked[kind] = cluster * (found + PRIOR_LACKED * cluster) / len(rows)
             continue
         counts = dict.fromkeys(VERDICTS, PRIOR_VERDICTS)
         for row in rows:

@@ -29,7 +29,7 @@ from tests.viewer.finding import close_viewer
 from tests.viewer.review_window import ReviewWindow
 
 PATIENCE_S = 240.0
-"""Longer than a window waits for kernels that are compiled anew on a busy machine."""
+"""Longer than a window waits for anything on a busy machine."""
 
 
 def pytest_collection_modifyitems(items):

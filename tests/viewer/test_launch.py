@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from threading import Event
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,9 +12,7 @@ from skimage.io import imread
 from napari_panoptic.common.errors import CohortError, SettingsError
 from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
 from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.warm_up import WARM_UP, WarmUp
 from napari_panoptic.viewer import launch
-from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.state.preferences import PLUGIN
 from tests.support.sandbox import contents, sandbox
 
@@ -132,10 +129,10 @@ def test_a_folder_that_is_no_cohort_is_refused(tmp_path):
 @pytest.mark.long
 def test_a_window_needs_nothing_that_takes_long_to_import():
     heavy = (
-        *(f"scipy.{name}" for name in ("integrate", "interpolate", "io", "ndimage", "optimize")),
-        *(f"scipy.{name}" for name in ("sparse", "spatial", "stats")),
+        *(f"scipy.{name}" for name in ("fft", "integrate", "interpolate", "io", "ndimage")),
+        *(f"scipy.{name}" for name in ("optimize", "sparse", "spatial", "stats")),
         *("skimage.color", "skimage.morphology", "zarr", "numcodecs", "fsspec"),
-        *("matplotlib", "distributed", "nibabel"),
+        *("matplotlib", "distributed", "nibabel", "shapely", "openslide", "filelock"),
     )
     code = (
         "import sys, napari_panoptic.cli.main, napari_panoptic.viewer.launch\n"
@@ -182,27 +179,3 @@ def test_a_window_is_painted_again_after_it_was_filled(make_napari_viewer):
     with launch._painted_once(viewer):
         assert not window.updatesEnabled()
     assert window.updatesEnabled()
-
-
-@pytest.mark.long
-def test_the_image_is_shown_while_kernels_are_compiled(
-    make_napari_viewer, close_desk, cohort, wait_until, monkeypatch
-):
-    compiled = Event()
-    monkeypatch.setattr(type(WARM_UP), "is_compiling", property(lambda _: not compiled.is_set()))
-    monkeypatch.setattr(type(WARM_UP), "is_first_start", WarmUp.is_compiling)
-    monkeypatch.setattr(WARM_UP, "wait", lambda: compiled.wait(60))
-    desk = desk_of(make_napari_viewer(show=True))
-    desk.show_cohort(cohort)
-    viewer = desk.viewer
-    wait_until(lambda: [layer.name for layer in viewer.layers if layer.visible] == ["image"])
-    wait_until(lambda: "Preparing" in desk.panels.title.title())
-    assert desk.session.snapshot is None
-    centre, zoom = viewer.scene.camera.center, viewer.scene.camera.zoom
-    compiled.set()
-    wait_until(lambda: desk.is_settled)
-    assert desk.session.snapshot.reference is not None
-    assert [layer.name for layer in viewer.layers if layer.visible][:2] == ["image", "reference"]
-    assert viewer.scene.camera.center == centre
-    assert viewer.scene.camera.zoom == pytest.approx(zoom, rel=0.2)
-    close_desk(desk)

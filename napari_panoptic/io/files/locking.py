@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from napari_panoptic.common.errors import PanopticError
 
 _NOTE_AT = 16
@@ -42,6 +40,8 @@ def held_alone(path: Path, what: str, remedy: str) -> Iterator[None]:
     OSError
         If the lock file cannot be written.
     """
+    from filelock import FileLock, Timeout
+
     lock = FileLock(path, timeout=0)
     try:
         lock.acquire()

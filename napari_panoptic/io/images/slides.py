@@ -8,10 +8,9 @@ from contextlib import nullcontext, suppress
 from ctypes import ArgumentError
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import openslide
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
@@ -33,6 +32,9 @@ from napari_panoptic.io.pixels.decode import (
 from napari_panoptic.io.pixels.tiff_windows import VENDORS, PageWindows, level_windows
 from napari_panoptic.nuclei.values.labels import size_text
 from napari_panoptic.nuclei.values.windowed_labels import Box
+
+if TYPE_CHECKING:
+    import openslide
 
 WHAT = "an image (a slide that OpenSlide opens, TIFF, PNG, JPEG or OME-Zarr)"
 SLIDE_ENDINGS = ("svs", "ndpi", "scn", "mrxs", "vms", "vmu", "svslide", "bif", "czi")
@@ -134,6 +136,8 @@ class SlideLevel(LazyLevel):
     """
 
     def __init__(self, slide: openslide.OpenSlide, level: int, path: Path) -> None:
+        import openslide
+
         width, height = slide.level_dimensions[level]
         super().__init__((int(height), int(width)), self._pixels, path, WHAT)
         self._slide = slide
@@ -200,6 +204,8 @@ def probe_image(path: Path, item: str | None = None) -> ImageInfo:
 
 
 def _bounds_xy(slide: openslide.OpenSlide) -> tuple[int, int]:
+    import openslide
+
     names = openslide.PROPERTY_NAME_BOUNDS_X, openslide.PROPERTY_NAME_BOUNDS_Y
     x, y = (slide.properties.get(name, "") for name in names)
     return (int(x), int(y)) if x.isdecimal() and y.isdecimal() else (0, 0)
@@ -271,6 +277,8 @@ def _read_ome(ome: OmeImage, path: Path) -> SlideImage:
 
 def are_one_slide(paths: Sequence[Path]) -> bool:
     """Return whether files are parts of one DICOM slide, each of which opens all of it."""
+    import openslide
+
     series = set()
     for path in paths:
         try:
@@ -374,6 +382,8 @@ def _region(
     size: tuple[int, int],
     path: Path,
 ) -> NDArray[np.uint8]:
+    import openslide
+
     try:
         with foreign_decoder():
             rgba = np.asarray(slide.read_region(corner_xy, level, size))
@@ -396,6 +406,8 @@ def _closed(path: Path) -> UnreadableFileError:
 
 def _open_or_none(path: Path) -> openslide.OpenSlide | None:
     """Open a slide; None for what OpenSlide does not know, which others may."""
+    import openslide
+
     try:
         return openslide.OpenSlide(path)
     except (openslide.OpenSlideError, OSError) as error:
@@ -417,6 +429,8 @@ def _open_or_none(path: Path) -> openslide.OpenSlide | None:
 
 
 def _slide_mpp(slide: openslide.OpenSlide, path: Path) -> tuple[float | None, tuple[Finding, ...]]:
+    import openslide
+
     properties = slide.properties
     x = _positive(properties.get(openslide.PROPERTY_NAME_MPP_X))
     y = _positive(properties.get(openslide.PROPERTY_NAME_MPP_Y))

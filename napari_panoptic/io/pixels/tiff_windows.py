@@ -22,7 +22,7 @@ from napari_panoptic.io.pixels.decode import (
     open_tiff,
     without_warnings,
 )
-from napari_panoptic.kernels.jit import in_threads
+from napari_panoptic.kernels.threads import in_threads
 from napari_panoptic.nuclei.values.windowed_labels import Box
 
 VENDORS = ("aperio", "generic-tiff")

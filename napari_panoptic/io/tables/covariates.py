@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.nuclei.values.vocabulary import Side
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KEY_COLUMNS = ("patient", "region", "side", "id")
 """The columns that say which object a row is about, as in ``objects.csv``."""
@@ -36,6 +38,8 @@ def read_covariates(path: Path) -> pd.DataFrame:
         If the file cannot be read, lacks one of the four columns or has no other, names a column
         or an object twice, or has a side or an id that is none.
     """
+    import pandas as pd
+
     frame = _table(path)
     columns = [str(column).strip() for column in frame.columns]
     frame.columns = pd.Index(columns)
@@ -71,6 +75,8 @@ def read_covariates(path: Path) -> pd.DataFrame:
 
 
 def _table(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
     check_file(path, _WHAT)
     try:
         check_length(path, _WHAT)

@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -17,6 +15,9 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.files.guard import TABLE_BYTES, check_file, check_length
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RECORD, OBJECTS, REGIONS = "evaluation.json", "objects.csv", "regions.csv"
 _TEXTS = ("team", "patient", "region", "side", "class", "status", "cause", "partner_class")
@@ -135,6 +136,8 @@ def _table(
     path: Path, texts: Sequence[str], whole: Sequence[str], numbers: Sequence[str]
 ) -> pd.DataFrame:
     """Return the columns of a table; texts as they were before they were made inert."""
+    import pandas as pd
+
     check_file(path, "a table of an evaluation")
     check_length(path, "a table of an evaluation", TABLE_BYTES)
     columns = [*texts, *whole, *numbers]

@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.kernels import drawing as drawing_kernels
+from napari_panoptic.kernels.drawing import draw_cell, outline_pixels
 from napari_panoptic.nuclei.display import marks, styles
 from napari_panoptic.nuclei.display import object_layers as drawing
 from napari_panoptic.nuclei.display.styles import ColourBy, Look
@@ -74,7 +74,7 @@ def cell_pictures(
 
 
 def _cell(pair: LabelPair, reference: NDArray[np.uint16], width_px: int) -> NDArray[np.uint16]:
-    drawn: NDArray[np.uint16] = drawing_kernels.draw_cell(
+    drawn: NDArray[np.uint16] = draw_cell(
         reference,
         np.ascontiguousarray(pair.prediction.index, np.int32),
         _NO_AREA if pair.ambiguous is None else pair.ambiguous,
@@ -226,19 +226,15 @@ def _places_drawn(
 ) -> NDArray[np.uint16]:
     """Hatch the places, the closer the more teams invent something there."""
     whole, lines = np.zeros(shape, np.int32), np.zeros(shape, np.bool_)
-    spacing = np.array([max(_WIDEST_HATCH_PX - len(place.rows), 3) for place in places], np.int64)
+    spacing = np.array([1, *(max(_WIDEST_HATCH_PX - len(place.rows), 3) for place in places)])
     for team, evaluation in evaluations.items():
-        members = [(k, row) for k, place in enumerate(places) for row in place.rows.get(team, ())]
-        number, rows = np.array(members, np.int64).reshape(-1, 2).T
-        drawing_kernels.lay_down(
-            whole,
-            lines,
-            np.ascontiguousarray(evaluation.pair.prediction.index, np.int32),
-            rows + 1,
-            evaluation.outcomes.prediction.bbox[rows].astype(np.int64),
-            number + 1,
-            spacing[number],
-        )
-    boxes = np.array([place.bbox for place in places], np.int64).reshape(-1, 4)
-    drawn: NDArray[np.uint16] = drawing_kernels.rims_and_lines(whole, lines, boxes)
-    return drawn
+        prediction = evaluation.pair.prediction
+        number_of = np.zeros(len(prediction) + 1, np.int32)
+        for number, place in enumerate(places, 1):
+            if team in place.rows:
+                number_of[place.rows[team] + 1] = number
+        y, x = np.nonzero(number_of[prediction.index])
+        own = number_of[prediction.index[y, x]]
+        whole[y, x] = np.maximum(whole[y, x], own)
+        lines[y, x] |= (y + x) % spacing[own] == 0
+    return np.where(lines, whole, outline_pixels(whole, 2)).astype(np.uint16)

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, Cause, Side, Status
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SIZE_COLUMNS = (
     "team",
@@ -165,6 +167,8 @@ def by_size(regions: Sequence[RegionObjects], classes: SizeClasses) -> pd.DataFr
     SettingsError
         For ``um2`` if a region's micrometres per pixel are unknown.
     """
+    import pandas as pd
+
     table = _joined(regions, classes.unit)
     table["size"] = classes.number(table["area"].to_numpy(np.float64))
     rows = []
@@ -200,6 +204,8 @@ def by_cause(regions: Sequence[RegionObjects]) -> pd.DataFrame:
         side are left out. ``failures`` is the number of the team's failures on that side, and
         ``share`` is the count divided by it; NaN if it is 0.
     """
+    import pandas as pd
+
     rows: list[dict[str, Any]] = []
     table = _joined(regions, AreaUnit.PX)
     teams = dict.fromkeys(region.team for region in regions)
@@ -218,6 +224,8 @@ def by_cause(regions: Sequence[RegionObjects]) -> pd.DataFrame:
 
 def _joined(regions: Sequence[RegionObjects], unit: AreaUnit) -> pd.DataFrame:
     """Return all objects that count in one table, with their areas in the unit."""
+    import pandas as pd
+
     columns = ["side", "id", "class", "status", "cause", "partner_class", "iou", "hausdorff_px"]
     frames = []
     for region in regions:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.common.progress import UNWATCHED, Progress
@@ -22,6 +22,9 @@ from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SIDES: tuple[Side, ...] = tuple(Side)
 NO_ID = -1
@@ -350,6 +353,8 @@ class CohortFailures:
         rows
             The rows, in the order of the result.
         """
+        import pandas as pd
+
         values = {name: column[rows] for name, column in self.columns.items()}
         names = np.array(("", *self.class_names), dtype=object)
         at = [self.blocks[number] for number in self.block[rows]]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
@@ -34,6 +33,9 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side, Status
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FAILURES: Mapping[Side, tuple[Status, ...]] = {
     Side.REFERENCE: (Status.FN, Status.MISCLASSIFIED),
@@ -185,6 +187,8 @@ def cohort_objects(
     StoppedError
         If cancelled.
     """
+    import pandas as pd
+
     settings = settings.replaced(distances=False)
     parts: dict[str, list[pd.DataFrame]] = {team: [] for team in team_names}
     findings: dict[str, list[Finding]] = {team: [*plugin_findings()] for team in team_names}
@@ -240,6 +244,8 @@ def _both_sides(
 
 
 def _side_frame(own: RegionSide) -> pd.DataFrame:
+    import pandas as pd
+
     outcomes = own.outcomes
     columns: dict[str, Any] = {
         "patient": np.full(len(own), own.patient, dtype=object),
@@ -254,6 +260,8 @@ def _side_frame(own: RegionSide) -> pd.DataFrame:
 
 
 def _nothing() -> pd.DataFrame:
+    import pandas as pd
+
     return pd.DataFrame({name: pd.Series(dtype=object) for name in (*OUTCOME_COLUMNS, "class")})
 
 
@@ -262,6 +270,8 @@ def _nothing() -> pd.DataFrame:
 
 def _in_one_unit(frame: pd.DataFrame, scales: Mapping[str, float | None]) -> pd.DataFrame:
     """Convert lengths to µm if the regions differ in scale; all scales must be known for this."""
+    import pandas as pd
+
     known = [mpp for mpp in scales.values() if mpp is not None]
     if not known or len(known) < len(scales) or max(known) <= (1 + _SAME_SCALE) * min(known):
         return frame
@@ -280,6 +290,8 @@ def _with_tables(
     frame: pd.DataFrame, metadata: Metadata | None, table: pd.DataFrame | None
 ) -> tuple[pd.DataFrame, list[Finding]]:
     """Add the covariates of the table of patients and of that of objects."""
+    import pandas as pd
+
     found: list[Finding] = []
     frame = frame.copy()
     if metadata is not None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.io.tables.metadata import Metadata
@@ -20,6 +19,9 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _READING = 0.5
 """Share of the progress bar for reading and evaluating the cohort."""

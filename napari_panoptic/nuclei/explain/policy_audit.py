@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate_again
@@ -24,6 +24,9 @@ from napari_panoptic.nuclei.values.vocabulary import (
     Status,
 )
 from napari_panoptic.statistics.graphs import connected_components
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -139,6 +142,8 @@ class PolicyAudit:
         object that touches the ambiguous area. ``pq_contribution`` is the contribution of the
         object's unit, the same for all objects of a unit, and 0 for objects that do not change.
         """
+        import pandas as pd
+
         return pd.concat([self._frame(side) for side in Side], ignore_index=True)
 
     @cached_property
@@ -149,6 +154,8 @@ class PolicyAudit:
         and ``_difference`` (second minus first; NaN if undefined under one of them). Row ``mean``
         holds sums, and the region's PQ, SQ and DQ.
         """
+        import pandas as pd
+
         first, second = _effect_rows(self.first), _effect_rows(self.second)
         columns: dict[str, object] = {"class": [*self.first.pair.class_names, "mean"]}
         for name in _EFFECT_FIGURES:
@@ -158,6 +165,8 @@ class PolicyAudit:
         return pd.DataFrame(columns)
 
     def _frame(self, which: Side) -> pd.DataFrame:
+        import pandas as pd
+
         own = self.side(which)
         outcomes = self.first.outcomes.side(which)
         statuses = np.array([str(status) for status in STATUSES], dtype=object)
@@ -266,6 +275,8 @@ def spill_table(evaluation: Evaluation) -> pd.DataFrame:
         of their area in the ambiguous area (cause ambiguous-spill): they are judged only because of
         the remainder.
     """
+    import pandas as pd
+
     evaluation = evaluation.tidied()
     side, table = evaluation.outcomes.prediction, evaluation.table.prediction
     rows = np.flatnonzero((table.void_area > 0) & (table.void_area < table.area))

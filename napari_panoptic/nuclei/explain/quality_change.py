@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.explain.version_diff import VersionDiff
 from napari_panoptic.nuclei.values.vocabulary import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 OUTLINES = "outlines"
 """The cause of rows that are a TP in both versions: only their outlines changed."""
@@ -52,6 +54,8 @@ class QualityChange:
 
     def grouped(self, keys: pd.Series | NDArray[np.object_]) -> dict[str, float]:
         """Return the parts summed by a key of each row, the largest loss first."""
+        import pandas as pd
+
         sums = pd.Series(self.of_row).groupby(np.asarray(keys, object)).sum()
         return {str(key): float(part) for key, part in sums.sort_values(kind="stable").items()}
 
@@ -143,6 +147,8 @@ class _Entries:
 
 
 def _entries(rows: pd.DataFrame, when: str, class_names: Sequence[str]) -> _Entries:
+    import pandas as pd
+
     names = pd.Index(class_names)
     status = rows[f"status_{when}"].to_numpy(object)
     own = rows["class_before" if when == "before" else "class"]

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
@@ -30,6 +30,9 @@ from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
 from napari_panoptic.statistics.choice import Choice, choose, comparable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FLIP_COLUMNS = (
     *("parameter", "team_before", "team_after", "patient", "region", "side", "id", "id_before"),
@@ -117,6 +120,8 @@ class CohortSweep:
     @property
     def flips(self) -> pd.DataFrame:
         """The flips of all steps."""
+        import pandas as pd
+
         frames = [step.flips for step in self.steps if len(step.flips)]
         if not frames:
             return pd.DataFrame(columns=list(FLIP_COLUMNS))
@@ -169,6 +174,8 @@ def sweep_cohort(
     PanopticError
         If no region was evaluated under every setting.
     """
+    import pandas as pd
+
     check_scoring(settings)
     settings = settings.replaced(distances=metric in LOWER_IS_BETTER)
     work = Experiment(design.teams, (Condition("sweep", settings, source),))
@@ -251,6 +258,8 @@ class _SoFar:
 
     def compare_held(self) -> None:
         """Compare neighbouring settings in the regions in memory, and release these."""
+        import pandas as pd
+
         if not self._held[0]:
             return
         objects = [pd.concat(held, ignore_index=True) for held in self._held]

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError
@@ -20,6 +19,9 @@ from napari_panoptic.nuclei.overlap import overlap_table
 from napari_panoptic.nuclei.values.labels import LabelPair
 from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IOU_STEP = 0.1
 """A change of IoU by more than this is marked."""
@@ -151,6 +153,8 @@ class VersionDiff:
         prediction that the version does not have. Only outcomes that occur are included, sorted by
         name.
         """
+        import pandas as pd
+
         own = self.rows[self.rows["side"] == str(side)]
         before, after = outcome_names(own, "before"), outcome_names(own, "after")
         table = pd.crosstab(before, after)
@@ -171,6 +175,8 @@ class VersionDiff:
         columns
             One or more of ``patient``, ``region`` and ``class``.
         """
+        import pandas as pd
+
         changes = [str(change) for change in Change]
         keys = [self.rows[name] for name in columns]
         if self.rows.empty:
@@ -220,6 +226,8 @@ def version_diff(
     LabelError
         If the reference objects or their classes differ, or a pair has an object that is not an FP.
     """
+    import pandas as pd
+
     old, new = _tidied(old), _tidied(new)
     same_fps = disc_pairs(old, new) if same_fps is None else same_fps
     reference, n_ignored = _reference_rows(old, new)
@@ -308,11 +316,15 @@ def pair_rows(
     place: tuple[str, str], old_ids: NDArray[np.integer], new_ids: NDArray[np.integer]
 ) -> pd.DataFrame:
     """Return pairs of FPs of one region as rows of `PAIR_COLUMNS`."""
+    import pandas as pd
+
     return pd.DataFrame(dict(zip(PAIR_COLUMNS, (*place, old_ids, new_ids), strict=True)))
 
 
 def joined_pairs(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the pairs of several regions in one table."""
+    import pandas as pd
+
     parts = [part for part in parts if len(part)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*PAIR_COLUMNS])
 
@@ -399,6 +411,8 @@ def _check_same(before: pd.DataFrame, after: pd.DataFrame) -> None:
 
 def _prediction_rows(old: pd.DataFrame, new: pd.DataFrame, same_fps: pd.DataFrame) -> pd.DataFrame:
     """Return a row per FP: in both versions, in the new one only, in the old one only."""
+    import pandas as pd
+
     sides = fp_rows(old).reset_index(drop=True), fp_rows(new).reset_index(drop=True)
     a = _positions(sides[0], same_fps, "id_before")
     b = _positions(sides[1], same_fps, "id_after")
@@ -436,6 +450,8 @@ def _taken(objects: pd.DataFrame, positions: Sequence[NDArray[np.integer]]) -> p
 
 def _positions(fps: pd.DataFrame, pairs: pd.DataFrame, which: str) -> NDArray[np.intp]:
     """Return the row of the FP of each pair."""
+    import pandas as pd
+
     index = pd.MultiIndex.from_frame(fps[_KEY])
     wanted = pd.MultiIndex.from_frame(pairs[[*_PLACE, which]])
     found = index.get_indexer(wanted)

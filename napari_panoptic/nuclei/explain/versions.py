@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
@@ -50,6 +50,9 @@ from napari_panoptic.statistics.differences import (
     decide,
     paired_differences,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MARGIN = 0.01
 """By how much a new version may be worse, unless the user says otherwise."""
@@ -260,6 +263,8 @@ def compare_versions(
 
 
 def _within(version: Version, places: set[Place]) -> Version:
+    import pandas as pd
+
     kept = [one for one in version.regions if (one.patient, one.region) in places]
     if len(kept) == len(version.regions):
         return version
@@ -468,6 +473,8 @@ def compare_in_region(
 
 
 def _version(name: str, results: Sequence[RegionResult]) -> Version:
+    import pandas as pd
+
     frames = [_placed(result) for result in results if result.objects is not None]
     objects = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     regions = [
@@ -479,6 +486,8 @@ def _version(name: str, results: Sequence[RegionResult]) -> Version:
 
 
 def _placed(result: RegionResult) -> pd.DataFrame:
+    import pandas as pd
+
     if result.objects is None:
         return pd.DataFrame()
     return result.objects.assign(patient=result.patient, region=result.region)

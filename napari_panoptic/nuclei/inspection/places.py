@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft2, next_fast_len, rfft2
 
 from napari_panoptic.io.cohorts.description import SLIDE_BOUNDS, forms_of_rule
 from napari_panoptic.io.formats.placing import placed_polygons
@@ -389,6 +388,8 @@ def _filled(polygons: Polygons, shape: Shape) -> _Filled:
 
 def _offset(first: SeenSide, second: SeenSide) -> tuple[int, int] | None:
     """Return by how many px (x, y) the second side overlaps the first most; None if unknown."""
+    from scipy.fft import irfft2, next_fast_len, rfft2
+
     fixed = first.filled
     if fixed is None or second.polygons is None or not len(second.polygons):
         return None

@@ -202,37 +202,6 @@ def load_region(
     return whole
 
 
-def picture_first(
-    cohort: Cohort, region_name: str, settings: EvaluationSettings
-) -> RegionSnapshot | None:
-    """Return a region with its pixels only, to be shown while the rest is being loaded.
-
-    Parameters
-    ----------
-    cohort, region_name, settings
-        As in :func:`load_region`; every team is pending.
-
-    Returns
-    -------
-    RegionSnapshot or None
-        None if there are no pixels to show.
-    """
-    region = cohort.region(region_name)
-    image, findings = read_picture(region)
-    if image is None:
-        return None
-    return RegionSnapshot(
-        region,
-        image.shape,
-        image.mpp,
-        settings,
-        image=image,
-        findings=findings,
-        pending=frozenset(team.name for team in cohort.teams),
-        placement=cohort.placement,
-    )
-
-
 def load_in_steps(
     cohort: Cohort,
     region_name: str,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from concurrent.futures import CancelledError, Executor
@@ -86,6 +85,8 @@ class Cluster:
 
     def explained(self, error: BaseException, region: str) -> BaseException:
         """Return a clear error for one that a region's task raised, or the same error."""
+        import asyncio
+
         if isinstance(error, (CancelledError, asyncio.CancelledError, OSError)):
             return self._gone()
         if isinstance(error, self._distributed.KilledWorker):

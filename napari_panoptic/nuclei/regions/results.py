@@ -7,10 +7,9 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, TYPE_CHECKING, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError, PanopticError
@@ -27,6 +26,9 @@ from napari_panoptic.nuclei.regions.reading import unreadable
 from napari_panoptic.nuclei.values.cohort import Region
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _COPIED_CHARACTERS = 2**20
 _ROWS_AT_A_TIME = 50_000
@@ -189,6 +191,8 @@ def with_figures(
 
 
 def _challenge_objects(challenge: ChallengeEvaluation) -> pd.DataFrame:
+    import pandas as pd
+
     frames = [evaluation.objects for evaluation in challenge.evaluations.values()]
     objects = pd.concat(frames, ignore_index=True)
     return objects.sort_values(["side", "id"], ascending=[False, True], ignore_index=True)
@@ -319,6 +323,8 @@ def outcomes_of_rows(objects: pd.DataFrame, class_names: Sequence[str]) -> Outco
     objects, class_names
         As in `counts_of_rows`, of one region.
     """
+    import pandas as pd
+
     rows = {
         side: objects[objects["side"] == str(side)].sort_values("id", kind="stable")
         for side in Side
@@ -365,5 +371,7 @@ def outcomes_of_rows(objects: pd.DataFrame, class_names: Sequence[str]) -> Outco
 
 def _codes(words: pd.Series, vocabulary: Sequence[str]) -> NDArray[np.intp]:
     """Return the position of each word in a vocabulary."""
+    import pandas as pd
+
     known = pd.Index([str(word) for word in vocabulary])
     return known.get_indexer(pd.Index(words.to_numpy(object), dtype=object))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
@@ -28,6 +28,9 @@ from napari_panoptic.nuclei.scores.thresholds import (
 )
 from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _TOO_LARGE = "the region is too large to hold in memory; its scores are left out"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.ambiguity import judge
@@ -15,6 +15,9 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.nuclei.values.settings import Matching
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FAILED = (Status.FP, Status.MISCLASSIFIED)
 """The predictions that are wrong."""
@@ -132,6 +135,8 @@ def failures_by_score(regions: Sequence[ScoredRegion]) -> pd.DataFrame:
     DataFrame
         Patient, region, and the columns of `Outcomes.side_frame`; FP and misclassified ones.
     """
+    import pandas as pd
+
     frames = []
     for own in regions:
         frame = own.outcomes.side_frame(Side.PREDICTION)

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.scores.objects import ScoredRegion
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COCO_IOUS: tuple[float, ...] = tuple(np.linspace(0.5, 0.95, 10).tolist())
 """The IoU thresholds over which COCO averages."""
@@ -130,6 +133,8 @@ def average_precisions(
         A row per class, and one ``mean`` over the classes with a reference object; a column per
         IoU. NaN where there is no reference object. The mean of row ``mean`` is COCO's AP.
     """
+    import pandas as pd
+
     names = regions[0].outcomes.class_names if regions else ()
     rows = {
         name: [precision_recall(regions, iou, name).average_precision for iou in ious]

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.kernels.jit import THREADS_FROM_PX, in_threads, read_only
 from napari_panoptic.kernels.relabel import lay_over, list_labels, look_up, present_labels
+from napari_panoptic.kernels.threads import THREADS_FROM_PX, in_threads
 from napari_panoptic.nuclei.values.settings import Overlaps
 
 # Ids up to this many, or this many times the pixels, are relabelled by a lookup table.
@@ -757,7 +757,7 @@ def compact(values: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.
     if not np.can_cast(values.dtype, np.int32) and int(values.max(initial=0)) > limit:
         return _compact_sparse(values)
     narrow = np.ascontiguousarray(values, dtype=np.int32)
-    lowest, present = list_labels(read_only(narrow), limit)
+    lowest, present = list_labels(narrow, limit)
     if lowest < 0:
         raise ValueError("ids must not be negative")
     if len(present) == 0:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from napari_panoptic.detections.atypia import POINTS_RULE, SCORES, AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
@@ -254,6 +252,8 @@ def _figure(picture: PointPicture) -> Html:
 
 
 def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
+    import pandas as pd
+
     found, teams = evaluation.atypia, evaluation.cohort.team_names
     if not found.results:
         return [paragraph("No frame has both a reference atypia score and a team's score.")]
@@ -284,6 +284,8 @@ def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
 
 
 def _confusion(evaluation: DetectionEvaluation, key: str) -> Html:
+    import pandas as pd
+
     teams, titles = (
         evaluation.cohort.team_names,
         [*map(str, SCORES), str(AnswerState.NOT_EVALUATED)],

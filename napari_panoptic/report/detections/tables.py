@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from napari_panoptic.detections.atypia import AnswerState
 from napari_panoptic.detections.cohort import DetectionCohort
@@ -33,6 +32,9 @@ from napari_panoptic.report.writing import RECORD, provenance, write_set
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.statistics.teams import bootstrap_record
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 def _short(value: float) -> str:
     return count(value) if value == int(value) and value > 1 else ratio(value)
@@ -44,6 +46,8 @@ def whole_number(value: float) -> str:
 
 
 def _score(row: Record) -> Cell:
+    import pandas as pd
+
     if pd.isna(row["score"]):
         return Cell(AnswerState.NOT_EVALUATED)
     return number_cell(row["score"], count)
@@ -134,6 +138,8 @@ def detections_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
     ``distance_um`` is the distance to the partner, or without one to the nearest point of
     the other side. Detections below the confidence threshold are ``ignored``.
     """
+    import pandas as pd
+
     parts = [frame_points(result) for result in evaluation.results]
     if not parts:
         return DETECTIONS.frame([])
@@ -142,6 +148,8 @@ def detections_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
 
 def frame_points(result: FrameResult) -> pd.DataFrame:
     """Return the points of a team in a frame, the annotated ones first."""
+    import pandas as pd
+
     judged = result.judged
     sides = (
         (

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from napari_panoptic import __version__
 from napari_panoptic.io.tables.challenge_dump import Dump, organ_of
@@ -25,6 +24,9 @@ from napari_panoptic.statistics.teams import (
     statistics_record,
     team_statistics,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MEAN = "mean"
 """Takes the place of a class: the mean over classes."""
@@ -85,6 +87,8 @@ class DumpEvaluation:
     @cached_property
     def as_dumped(self) -> pd.DataFrame:
         """PQ by (patient, region, class), one column per team; NaN in gaps."""
+        import pandas as pd
+
         figures = self.dump.figures
         listed = dict.fromkeys((f.patient, f.region, f.class_name) for f in figures)
         rows = pd.MultiIndex.from_tuples(list(listed), names=_PLACE)
@@ -220,6 +224,8 @@ def leaderboard_table(evaluation: DumpEvaluation) -> pd.DataFrame:
     ``place`` is the rank by score (``score``: mean over regions); ``rank`` is the
     rank by the tests over patients, shared by teams that do not differ.
     """
+    import pandas as pd
+
     statistics = evaluation.statistics[MEAN]
     comparison = statistics.comparison
     rows = []
@@ -256,6 +262,8 @@ def by_organ_table(evaluation: DumpEvaluation) -> pd.DataFrame:
     2 of Foucart et al. (2021). Like the score, which is that of all organs and the mean over
     classes, it counts gaps as 0 if these count as worst.
     """
+    import pandas as pd
+
     organs = sorted({*evaluation.organ_by_patient.values()})
     rows = []
     for team in evaluation.dump.teams:
@@ -284,6 +292,8 @@ def patients_table(evaluation: DumpEvaluation) -> pd.DataFrame:
     Columns after ``organ``: ``mean`` over the regions of the mean over their
     classes, then of each class the mean over the regions that have it.
     """
+    import pandas as pd
+
     figures = {name: frame.to_dict() for name, frame in evaluation.patients.items()}
     rows = [
         {"team": team, "patient": patient, "organ": organ}
@@ -296,6 +306,8 @@ def patients_table(evaluation: DumpEvaluation) -> pd.DataFrame:
 
 def pairs_table(evaluation: DumpEvaluation) -> pd.DataFrame:
     """Return one row per pair of teams and class (or their mean), over patients."""
+    import pandas as pd
+
     rows = [
         {
             "class": name,

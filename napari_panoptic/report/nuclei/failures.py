@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-import pandas as pd
-
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.explain.slices import SliceSearch
 from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
@@ -187,6 +185,8 @@ def _figure(picture: Picture) -> Html:
 
 def slices_section(report: CohortReport) -> list[Child]:
     """Show the slices in which each team fails often, and failure rates by covariate."""
+    import pandas as pd
+
     teams = all_teams(report)
     frames = []
     parts: list[Child] = []

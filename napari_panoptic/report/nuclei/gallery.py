@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -20,6 +19,9 @@ from napari_panoptic.nuclei.values.cohort import Cohort, Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.nuclei.values.vocabulary import CAUSES, Cause, Side, Status
 from napari_panoptic.report.pictures import jpeg, readable_image
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PER_CAUSE = 3
 SIZE_PX = 220
@@ -97,6 +99,8 @@ def worst_failures(results: Sequence[RegionResult]) -> tuple[Failure, ...]:
     tuple of Failure
         By team, side and cause; the largest first.
     """
+    import pandas as pd
+
     chosen: list[Failure] = []
     for team in dict.fromkeys(result.team for result in results):
         frames = [

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.cohort_report import CohortReport
@@ -234,6 +232,8 @@ def methods_values(settings: EvaluationSettings) -> dict[str, Any]:
 
 
 def _summary(report: CohortReport) -> list[Child]:
+    import pandas as pd
+
     evaluation, statistics = report.evaluation, report.statistics.get("pq")
     scores = {team: evaluation.score(team) for team in evaluation.team_names}
     regions = Counter(result.team for result in evaluation.evaluated)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import english_list
@@ -46,6 +45,9 @@ from napari_panoptic.report.text import FIGURE_NAMES, count
 from napari_panoptic.report.writing import check_writable, write_bytes
 from napari_panoptic.statistics.friedman import PairedFigures
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _UNIT_WORDS: Mapping[Unit, str] = {
     Unit.REGION: "each region",
     Unit.PATIENT: "the regions of each patient",
@@ -67,6 +69,8 @@ def _ranked_teams(report: CohortReport, names: Sequence[str], value: str = "pq")
 
 def protocols_section(report: CohortReport) -> list[Child]:
     """Show scores and ranks under the challenge's scoring with and without its errors."""
+    import pandas as pd
+
     found = report.protocols
     frame = pd.DataFrame(
         [
@@ -114,6 +118,8 @@ def protocols_section(report: CohortReport) -> list[Child]:
 
 def aggregation_section(report: CohortReport) -> list[Child]:
     """Show how the ranking depends on the way to average."""
+    import pandas as pd
+
     found = report.aggregation
     frame = pd.DataFrame(
         [
@@ -166,6 +172,8 @@ def aggregation_section(report: CohortReport) -> list[Child]:
 
 
 def _groups(report: CohortReport) -> Html:
+    import pandas as pd
+
     found, teams = report.aggregation, all_teams(report)
     by_team = {t: found.aggregates[t, Unit.GROUP, ClassMean.PRESENT].values for t in found.teams}
     groups = sorted({group for values in by_team.values() for group in values})
@@ -280,6 +288,8 @@ def _folded_curve(report: CohortReport, varied: Varied, slug: str) -> Html:
 
 
 def _varied_table(report: CohortReport, varied: Varied, slug: str, caption: str) -> Html:
+    import pandas as pd
+
     found = varied.found
     frame = pd.DataFrame(
         [
@@ -347,6 +357,8 @@ def write_ranking_tables(report: CohortReport, folder: Path) -> list[Path]:
 
 
 def _protocols_frame(report: CohortReport) -> pd.DataFrame:
+    import pandas as pd
+
     table = report.protocols
     rows = [
         {
@@ -364,6 +376,8 @@ def _protocols_frame(report: CohortReport) -> pd.DataFrame:
 
 
 def _averages_frame(report: CohortReport) -> pd.DataFrame:
+    import pandas as pd
+
     table = report.aggregation
     rows = []
     for team in table.teams:
@@ -377,6 +391,8 @@ def _averages_frame(report: CohortReport) -> pd.DataFrame:
 
 
 def _statistics_frame(report: CohortReport) -> pd.DataFrame:
+    import pandas as pd
+
     rows = []
     for metric, found in report.statistics.items():
         comparison = found.comparison

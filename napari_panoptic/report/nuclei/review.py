@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.report.columns import (
@@ -31,6 +30,9 @@ from napari_panoptic.review.plan.tables import (
     verdicts_frame,
 )
 from napari_panoptic.review.plan.units import Units
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ESTIMATES_TABLE, ESTIMATES_RECORD = "estimates.csv", "estimates.json"
 
@@ -182,6 +184,8 @@ def _design(review: ReviewedPlan) -> dict[str, Child]:
 
 
 def _strata(review: ReviewedPlan) -> Child:
+    import pandas as pd
+
     strata = stratified(review.units, review.plan.level)
     drawn = review.plan.drawn(strata)
     frame = pd.DataFrame(
@@ -198,6 +202,8 @@ def _strata(review: ReviewedPlan) -> Child:
 
 
 def _ranks(estimates: Estimates, teams: Sequence[str]) -> list[Child]:
+    import pandas as pd
+
     rows = [
         {
             "quantity": str(quantity),

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
@@ -29,6 +28,9 @@ from napari_panoptic.report.text import (
     signed,
 )
 from napari_panoptic.report.writing import provenance, write_set
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCORES_RECORD = "scores.json"
 BEST_FIGURES = ("pq", "detection_f1")
@@ -124,6 +126,8 @@ def average_table(scores: CohortScores, iou: float) -> pd.DataFrame:
 
 def curves_table(scores: CohortScores, iou: float) -> pd.DataFrame:
     """Return interpolated precision over recall, per class and for all classes as one."""
+    import pandas as pd
+
     frames = []
     for name in ("", *scores.class_names):
         precision, score = scores.precision_recall(iou, name).at_recalls()
@@ -134,6 +138,8 @@ def curves_table(scores: CohortScores, iou: float) -> pd.DataFrame:
 
 def reliability_table(found: Reliability | None) -> pd.DataFrame:
     """Return one row per bin of scores; none if scores are not probabilities."""
+    import pandas as pd
+
     if found is None:
         return RELIABILITY.frame([])
     return pd.DataFrame(
@@ -152,6 +158,8 @@ def reliability_table(found: Reliability | None) -> pd.DataFrame:
 
 def thresholds_table(scores: CohortScores) -> pd.DataFrame:
     """Return figures over thresholds; empty if they are not available."""
+    import pandas as pd
+
     curve = scores.curve
     if curve is None:
         return THRESHOLDS.frame([])
@@ -165,6 +173,8 @@ def thresholds_table(scores: CohortScores) -> pd.DataFrame:
 
 def chosen_table(scores: CohortScores) -> pd.DataFrame:
     """Return the threshold chosen without each patient, and the patient's figures at it."""
+    import pandas as pd
+
     frames = [
         pd.DataFrame(
             {

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.explain import slices as engine
@@ -27,6 +25,9 @@ from napari_panoptic.report.columns import (
 )
 from napari_panoptic.report.text import counted, ratio
 from napari_panoptic.report.writing import provenance, write_set
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SLICES_RECORD = "slices.json"
 NOTHING = "nothing stands out"

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from napari_panoptic.nuclei.explain.sweep import FLIP_COLUMNS, CohortSweep, SweepStep
 from napari_panoptic.nuclei.explain.sweep_design import value_text
@@ -39,8 +38,6 @@ from napari_panoptic.report.page import (
     paragraph,
     write_page,
 )
-from napari_panoptic.report.plots.embed import plot_figure
-from napari_panoptic.report.plots.sweeps import sweep_causes, sweep_figure
 from napari_panoptic.report.sections import (
     DATA_SLUG,
     findings_section,
@@ -60,6 +57,9 @@ from napari_panoptic.report.text import (
 from napari_panoptic.report.writing import provenance, write_set
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from napari_panoptic.statistics.teams import bootstrap_record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SWEEP_RECORD = "sweep.json"
 SWEEP_PAGE = "sweep.html"
@@ -192,6 +192,8 @@ def _step_row(sweep: CohortSweep, step: SweepStep) -> dict[str, Any]:
 
 
 def _patients_table(sweep: CohortSweep) -> pd.DataFrame:
+    import pandas as pd
+
     teams, choice = sweep.design.teams, sweep.choice
     frame = pd.DataFrame(
         {
@@ -334,6 +336,9 @@ def _choice_section(sweep: CohortSweep) -> list[Child]:
 
 
 def _figures_section(sweep: CohortSweep) -> list[Child]:
+    from napari_panoptic.report.plots.embed import plot_figure
+    from napari_panoptic.report.plots.sweeps import sweep_figure
+
     frame = _settings_table(sweep)
     columns = [
         name_column("team", "setting"),
@@ -359,6 +364,11 @@ def _parameter_column(name: str) -> Column:
 
 
 def _causes_section(sweep: CohortSweep) -> list[Child]:
+    import pandas as pd
+
+    from napari_panoptic.report.plots.embed import plot_figure
+    from napari_panoptic.report.plots.sweeps import sweep_causes
+
     used = [key for key in sweep.causes[0] if any(own[key] for own in sweep.causes)]
     frame = pd.DataFrame(
         [
@@ -387,6 +397,8 @@ def _step_title(sweep: CohortSweep, step: SweepStep) -> str:
 
 
 def _steps_section(sweep: CohortSweep) -> list[Child]:
+    import pandas as pd
+
     if not sweep.steps:
         return [paragraph("No two settings are equal in all parameters but one.")]
     frame = pd.DataFrame([_step_row(sweep, step) for step in sweep.steps])

@@ -6,9 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from glob import escape
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.averages import summed
@@ -48,6 +46,9 @@ from napari_panoptic.statistics.teams import (
     bootstrap_record,
     statistics_record,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _REGION_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
 
@@ -191,6 +192,8 @@ def patients_table(evaluation: CohortEvaluation) -> pd.DataFrame:
 
 def patients_by_class_table(evaluation: CohortEvaluation) -> pd.DataFrame:
     """Return one row per team, patient and class of the scheme."""
+    import pandas as pd
+
     frames = []
     for team, summary in evaluation.summaries.items():
         for patient, counts in summary.patients.items():

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import summed
@@ -62,6 +60,9 @@ from napari_panoptic.report.text import (
     ratio,
     signed,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _OVERLAP_FIGURES = ("objects", "tp", "fp", "fn", "pq")
 _OVERLAPS_USED: Mapping[Overlaps, str] = {
@@ -146,6 +147,8 @@ def patients_section(report: CohortReport) -> list[Child]:
 
 def classes_section(report: CohortReport) -> list[Child]:
     """Show the figures of every class."""
+    import pandas as pd
+
     teams, classes = all_teams(report), report.cohort.scheme.names
     frames = []
     for key, summary in report.evaluation.summaries.items():
@@ -230,6 +233,8 @@ def overlaps_table(kept: CohortEvaluation) -> pd.DataFrame:
         (predicted, those that count), ``tp``, ``fp``, ``fn`` (summed over classes) and
         ``pq`` (mean over patients).
     """
+    import pandas as pd
+
     flat = kept.without_overlaps
     rows = []
     for team in kept.team_names:
@@ -304,6 +309,8 @@ def _both_ways(name: str) -> Column:
 
 def scores_section(report: CohortReport) -> list[Child]:
     """Show precision, calibration and thresholds of each team with scores."""
+    import pandas as pd
+
     teams, iou = all_teams(report), report.request.detailed.iou_threshold
     parts: list[Child] = []
     averages, failures = [], []

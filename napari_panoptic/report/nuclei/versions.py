@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.explain.quality_change import QualityChange
@@ -39,6 +37,9 @@ from napari_panoptic.statistics.differences import (
 )
 from napari_panoptic.statistics.sign_flip import DRAWS, EXACT_UP_TO, LEAST_PATIENTS
 from napari_panoptic.statistics.teams import bootstrap_record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COMPARE_RECORD = "compare.json"
 """The record beside the table of objects."""
@@ -222,6 +223,8 @@ def versions_section(comparison: VersionComparison, teams: Sequence[str]) -> lis
 def _differences(
     slug: str, key: str, found: Sequence[PairedDifference], names: Mapping[str, str]
 ) -> Html:
+    import pandas as pd
+
     frame = pd.DataFrame([{key: names.get(one.name, one.name), **_shown(one)} for one in found])
     columns = [
         name_column(key),
@@ -251,6 +254,8 @@ def _shown(difference: PairedDifference) -> dict[str, Any]:
 
 
 def _changes(comparison: VersionComparison) -> Html:
+    import pandas as pd
+
     parts = comparison.change.grouped(comparison.diff.rows["change"])
     rows = [
         {
@@ -278,6 +283,8 @@ def _matrix(diff: VersionDiff, side: Side) -> Html:
 
 
 def _parts(comparison: VersionComparison) -> Html:
+    import pandas as pd
+
     change = comparison.change
     groups = {
         "quality": {"outlines (SQ)": change.sq, "detection (DQ)": change.dq},
@@ -329,6 +336,8 @@ def transitions(comparison: VersionComparison) -> list[tuple[str, int, float]]:
 
     The most frequent come first.
     """
+    import pandas as pd
+
     rows = comparison.diff.rows
     before, after = (outcome_names(rows, when) for when in ("before", "after"))
     moved = (before != after).to_numpy()

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
-
-import pandas as pd
 
 from napari_panoptic.raters.evaluate import RatedEvaluation
 from napari_panoptic.report.statistics import friedman_sentence
@@ -25,6 +23,9 @@ from napari_panoptic.statistics.teams import (
     statistics_record,
     team_statistics,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALL_STRUCTURES = "(all)"
 """Stands for the mean over the structures of a case."""
@@ -74,6 +75,8 @@ def ranking_table(evaluation: RatedEvaluation) -> pd.DataFrame:
     ``rank`` is the rank by score; ``shared_rank`` is 1 + the number of teams
     that are significantly better; ``mean_rank`` is the mean over cases.
     """
+    import pandas as pd
+
     table = evaluation.ranking.copy()
     found = rater_statistics(evaluation).get(ALL_STRUCTURES)
     ranks: dict[str, tuple[float, int | None]] = dict.fromkeys(table["team"], (math.nan, None))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.raters.cohort import RatedCohort
@@ -34,6 +32,9 @@ from napari_panoptic.report.raters.statistics import (
 from napari_panoptic.report.statistics import pairs_frame, tests_frame
 from napari_panoptic.report.text import UNDEFINED
 from napari_panoptic.report.writing import RECORD, provenance, write_set
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _STANDING_WORDS = {
     Standing.BELOW: "below all raters",
@@ -238,6 +239,8 @@ def levels_table(evaluation: RatedEvaluation) -> pd.DataFrame:
 
 def slices_table(evaluation: RatedEvaluation) -> pd.DataFrame:
     """Return a row per slice (from 0) of each volume: Dice at each level, and its average."""
+    import pandas as pd
+
     levels = [f"dice_at_{level:g}" for level in evaluation.settings.levels]
     rows = []
     for team, result in _each(evaluation):

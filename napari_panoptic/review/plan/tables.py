@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -33,6 +32,9 @@ from napari_panoptic.review.plan.units import (
     key_of,
     tile_name,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PLAN_COLUMNS = (
     "item",
@@ -59,6 +61,8 @@ _Row = tuple[int, Mapping[str, str]]
 
 def plan_frame(plan: Plan) -> pd.DataFrame:
     """Return a plan with the columns `PLAN_COLUMNS`; tiles have no id."""
+    import pandas as pd
+
     units = plan.units
     return pd.DataFrame(
         {
@@ -79,6 +83,8 @@ def plan_frame(plan: Plan) -> pd.DataFrame:
 
 def verdicts_frame(answers: Sequence[Answer]) -> pd.DataFrame:
     """Return verdicts with the columns `VERDICT_COLUMNS`; only tiles have a count."""
+    import pandas as pd
+
     counts = np.array([-1 if a.count is None else a.count for a in answers], np.int64)
     return pd.DataFrame(
         {
@@ -92,6 +98,8 @@ def verdicts_frame(answers: Sequence[Answer]) -> pd.DataFrame:
 
 def estimates_frame(estimates: Estimates) -> pd.DataFrame:
     """Return estimates with the columns `ESTIMATE_COLUMNS`; NaN where undefined."""
+    import pandas as pd
+
     rows = [
         (str(r.quantity), r.team, r.class_name, r.estimate, r.low, r.high, r.items, r.as_annotated)
         for r in estimates.rows

@@ -7,6 +7,7 @@ and tool buttons. The titles of its docks are 25 px high whatever their font siz
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from napari.settings import get_settings
 from qtpy.QtWidgets import QDockWidget
@@ -22,6 +23,8 @@ _LARGEST_TITLE_PT = 13
 class DockFonts:
     """Applies napari's font size to docks, until it is released.
 
+    Styling a dock styles all that is in it, which takes long: a hidden one waits until it is shown.
+
     Parameters
     ----------
     docks
@@ -32,15 +35,24 @@ class DockFonts:
         self._docks = list(docks)
         self._changed = get_settings().appearance.events.font_size
         self._changed.connect(self._apply)
+        self._applied: dict[QDockWidget, int] = {}
+        for dock in self._docks:
+            dock.visibilityChanged.connect(partial(self._on_seen, dock))
         self._apply()
 
     def release(self) -> None:
         """Stop following the settings."""
         self._changed.disconnect(self._apply)
-        self._docks = []
+        self._docks, self._applied = [], {}
 
     def _apply(self, _event: object = None) -> None:
-        size = int(get_settings().appearance.font_size)
-        title = min(size + 1, _LARGEST_TITLE_PT)  # as napari enlarges labels
         for dock in self._docks:
-            dock.setStyleSheet(_STYLE.format(size=size, title=title))
+            self._on_seen(dock, not dock.isHidden())
+
+    def _on_seen(self, dock: QDockWidget, seen: bool) -> None:
+        size = int(get_settings().appearance.font_size)
+        if not seen or dock not in self._docks or self._applied.get(dock) == size:
+            return
+        self._applied[dock] = size
+        title = min(size + 1, _LARGEST_TITLE_PT)  # as napari enlarges labels
+        dock.setStyleSheet(_STYLE.format(size=size, title=title))

@@ -16,7 +16,7 @@ from napari_panoptic.viewer.kit.widgets import is_in_sight
 
 
 class Keyboard(QObject):
-    """Gives the focus to the image when the widget that has it is hidden.
+    """Moves the focus to the image when the widget that has it is hidden.
 
     Qt gives it to the next widget, such as a menu, which takes letters as its own; and a widget
     behind a tab keeps it.
@@ -46,7 +46,7 @@ class Keyboard(QObject):
             dock.visibilityChanged.connect(self._on_seen)
 
     def check(self) -> None:
-        """Give the focus to the image, unless a widget in sight has it, once docks are laid out."""
+        """Move the focus to the image, unless a widget in sight has it, once docks are laid out."""
         self._later.start()
 
     def release(self) -> None:

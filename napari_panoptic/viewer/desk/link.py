@@ -11,7 +11,6 @@ import numpy as np
 from napari.components import ViewerModel
 from numpy.typing import NDArray
 from psygnal import Signal, SignalInstance
-from qtpy.QtCore import QTimer
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
@@ -31,7 +30,6 @@ from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.values.cohort import Source
 from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
 from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
@@ -66,15 +64,8 @@ SLIDER_REST_MS = 250
 """How long a setting rests before the whole cohort is evaluated with it."""
 IDLE_MS = 500
 """How long after loading layers out of sight are filled."""
-PREPARING = "Preparing (first start) …"
-"""Shown while kernels are compiled: nothing else takes long before the first region."""
 READING = "Loading the region. Its metrics and objects follow in a moment."
 """What the empty panels say before the first region."""
-FIRST_START = (
-    "First start: compiling, up to a minute on a slow machine. The region opens when it is done."
-)
-PREPARING_MS = 500
-"""How long after the start it is looked whether that is so."""
 AHEAD_MS = 30
 """How long after loading the neighbours of a region are read."""
 FOLLOW_EDIT_MS = 33
@@ -151,9 +142,6 @@ class Link:
         self._edited_snapshot: RegionSnapshot | None = None
         self._idle = single_shot(IDLE_MS, self._catch_up)
         self._ahead = single_shot(AHEAD_MS, self._look_ahead)
-        self._preparing = QTimer()
-        self._preparing.setInterval(PREPARING_MS)
-        self._preparing.timeout.connect(self._tell_preparing)
         self.scene = Scene(viewer)
         self.slides = SlideView(viewer, self.scene)
         self._steady = SteadyView(viewer, self.scene, self._keep_in_sight)
@@ -181,7 +169,6 @@ class Link:
         if self.loader.is_busy:
             self._panels.title.show_message(READING)
             self._say_when_empty(READING)
-            self._preparing.start()
 
     @property
     def is_settled(self) -> bool:
@@ -309,7 +296,7 @@ class Link:
         self.summary.stop()
         self.summary.hold(False)  # it may wait for the loader, which tells nothing any more
         self._release_keys()
-        stop_timers(self._at_rest, self._edited_since, self._idle, self._ahead, self._preparing)
+        stop_timers(self._at_rest, self._edited_since, self._idle, self._ahead)
         self._hide_teams(False)
         self.slides.leave(restore=False)
         self.scene.release()
@@ -349,7 +336,6 @@ class Link:
             (session.threshold_changed, self._show_threshold),
             (self.loader.busy_changed, self._show_busy),
             (self.loader.failed, self._on_failure),
-            (self.loader.picture_read, self._show_picture),
             (self.loader.progressed, self._show_progress),
             (self.slides.scale_changed, self._show_scale),
             (self.summary.progressed, panels.navigator.show_progress),
@@ -511,11 +497,6 @@ class Link:
         panels.settings.show_settings(session.settings, session.protocol, session.source)
         panels.legend.show_look(self.scene.look)
         self._show_figures()
-
-    def _show_picture(self, picture: RegionSnapshot) -> None:
-        """Show the pixels of the first region while its objects are still to come."""
-        if self._session.snapshot is None:
-            self.scene.show(picture, self._session.cohort.scheme, self._session.team)
 
     def _show_region(self, snapshot: RegionSnapshot) -> None:
         session, panels = self._session, self._panels
@@ -760,15 +741,6 @@ class Link:
         if self._table:  # not closed meanwhile
             steps = (self._neighbour(1), self._neighbour(-1))
             self.loader.look_ahead([name for name in steps if name is not None])
-
-    def _tell_preparing(self) -> None:
-        """Show the progress of a first start until the first region is loaded."""
-        is_over = not self._table or self._session.snapshot is not None
-        if is_over or not self.loader.is_busy:
-            self._preparing.stop()
-        elif WARM_UP.is_first_start:
-            self._panels.title.show_title([self._session.cohort.name, PREPARING], None)
-            self._say_when_empty(FIRST_START)
 
     def _on_failure(self, error: PanopticError) -> None:
         # The region asked for stays asked for: the next one is the one after it.

@@ -40,7 +40,6 @@ from napari_panoptic.viewer.panels.part import PanelPart, Presenter, presenter_o
 from napari_panoptic.viewer.panels.settings import SettingsPanel
 from napari_panoptic.viewer.panels.strips import NOTHING_OPEN, LegendStrip, TitleStrip
 from napari_panoptic.viewer.state.preferences import PREFERENCES
-from napari_panoptic.viewer.warm import warm_up
 
 T = TypeVar("T")
 INSPECTOR = "Panoptic Inspector (Panoptic)"
@@ -165,7 +164,6 @@ class Desk(DeskShell):
         self.tour: Tour | None = None
         self._withdraw: Callable[[], None] = lambda: None
         self.closed.connect(self._remove_helpers)
-        warm_up()
 
     @property
     def is_settled(self) -> bool:

@@ -242,8 +242,6 @@ class DeskShell(ABC):
                 action.triggered.connect(partial(self._on_menu, title))
         for title in self.extras:
             movable[title].visibilityChanged.connect(self._show_extras)
-        # The legend's letters stay small, or it would make the columns beside the image narrow.
-        self._fonts = DockFonts([*movable.values(), *([] if own is None else [own])])
         self._arranger = Arranger(window, movable, found[legend], self._size)
         self._keyboard = Keyboard(self._viewer, window, movable.values())
         self._bind_keys()
@@ -252,6 +250,8 @@ class DeskShell(ABC):
         else:
             self._arrange(self.empty)
             self._bar.offer_workspaces(False)
+        # The legend's letters stay small, or it would make the columns beside the image narrow.
+        self._fonts = DockFonts([*movable.values(), *([] if own is None else [own])])
 
     def show_last_workspace(self) -> None:
         """Show the workspace of the last window."""

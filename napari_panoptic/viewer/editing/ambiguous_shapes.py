@@ -12,7 +12,6 @@ from napari.layers import Shapes
 from numpy.typing import NDArray
 from psygnal import Signal
 
-from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.polygons.imagescope import traced_outlines
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
@@ -22,8 +21,6 @@ from napari_panoptic.nuclei.values.cohort import ClassScheme
 from napari_panoptic.nuclei.values.labels import LabelImage
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.editing.shapes_history import ShapesHistory
-from napari_panoptic.viewer.editing.shapes_ready import are_shapes_ready, prepare_shapes
-from napari_panoptic.viewer.jobs.jobs import Latest, show_failure
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.napari_private import is_being_drawn
 from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot
@@ -69,7 +66,6 @@ class AmbiguousShapes:
         self._layer: Shapes | None = None
         self._history: ShapesHistory | None = None
         self._region = ""
-        self._preparing: Latest[None] = Latest(self._on_prepared, failed=self._on_unprepared)
         self._timer = single_shot(FOLLOW_MS, self.follow)
         self._own = OwnedLayers(self._viewer, Owner.AREAS, Slot)
         self._own.remove(SHAPES)  # of a cohort that was shown before
@@ -81,14 +77,9 @@ class AmbiguousShapes:
         return self._layer is not None
 
     @property
-    def is_preparing(self) -> bool:
-        """Whether the shapes will be shown as soon as they can be drawn without a delay."""
-        return self._preparing.is_busy
-
-    @property
     def is_busy(self) -> bool:
-        """Whether shapes are still to be shown, or figures to follow."""
-        return self.is_preparing or self._timer.isActive()
+        """Whether figures have yet to follow the shapes."""
+        return self._timer.isActive()
 
     @property
     def layer(self) -> Shapes | None:
@@ -99,21 +90,16 @@ class AmbiguousShapes:
         """Let go of the shapes; they stay in the viewer as a plain layer."""
         self._disconnect()
         self._layer = None
-        self._preparing.close()
         stop_timers(self._timer)
         self._viewer.layers.events.removed.disconnect(self._on_removed)
 
     def set_on(self, is_on: bool) -> None:
         """Show the areas as shapes, or hatched again."""
         snapshot = self._session.snapshot
-        self._preparing.drop()
         if is_on == self.is_on or (is_on and (snapshot is None or not snapshot.evaluations)):
             self.changed.emit()
             return
-        if is_on and not are_shapes_ready():
-            # The window stays responsive meanwhile.
-            self._preparing.start(prepare_shapes)
-        elif is_on:
+        if is_on:
             self._make()
         else:
             if self._timer.isActive():
@@ -160,13 +146,6 @@ class AmbiguousShapes:
         if not _equal(drawn, self._present()):
             self._edits.set_ambiguous(drawn)
         self._timer.setInterval(max(FOLLOW_MS, round(2000 * (time.perf_counter() - began))))
-
-    def _on_prepared(self, _nothing: None) -> None:
-        self.set_on(True)
-
-    def _on_unprepared(self, error: PanopticError) -> None:
-        show_failure(error)
-        self.changed.emit()
 
     def _make(self) -> None:
         snapshot = self._session.snapshot

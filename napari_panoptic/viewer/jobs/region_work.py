@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from threading import Event
 
@@ -14,9 +13,8 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.display.object_rows import ObjectRows, WorstFirst
 from napari_panoptic.nuclei.live.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
 from napari_panoptic.nuclei.live.session import Request, Session
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_in_steps, picture_first
+from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_in_steps
 from napari_panoptic.nuclei.live.summary import RegionSummary, evaluate_cohort_summary
-from napari_panoptic.nuclei.warm_up import WARM_UP
 from napari_panoptic.viewer.jobs.jobs import Job, Stream
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.state.preferences import PREFERENCES
@@ -31,13 +29,6 @@ MOST_ABANDONED = 3
 """Maximum number of abandoned workers."""
 LONGEST_HOLD_S = 5.0
 """How long the background pauses at most for work that the user waits for."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Picture:
-    """A region whose objects are still to come."""
-
-    snapshot: RegionSnapshot
 
 
 class RegionLoader:
@@ -59,7 +50,6 @@ class RegionLoader:
 
     busy_changed = Signal(bool)
     failed = Signal(PanopticError)
-    picture_read = Signal(RegionSnapshot)  # the pixels only: the objects take longer
     progressed = Signal(float, str)  # how far a slide is, from 0 to 1, and in words
 
     def __init__(
@@ -72,7 +62,7 @@ class RegionLoader:
         self._stopped: Request | None = None
         self._under_way: Request | None = None
         self.ahead = ReadAhead(session.cohort) if ahead is None else ahead
-        self._job: Job[RegionSnapshot | _Picture] | None = None
+        self._job: Job[RegionSnapshot] | None = None
         self._waiting: Request | None = None
         self._is_drawn = Event()
         self._is_closed = False
@@ -129,9 +119,9 @@ class RegionLoader:
         request: Request,
         previous: RegionSnapshot | None,
         is_drawn: Event,
-        job: Job[RegionSnapshot | _Picture],
-    ) -> Iterator[RegionSnapshot | _Picture]:
-        """Load a region in steps, in the other thread; on a first start, its image comes first.
+        job: Job[RegionSnapshot],
+    ) -> Iterator[RegionSnapshot]:
+        """Load a region in steps, in the other thread.
 
         The other teams wait until the first one is drawn. Until then the interpreter
         belongs to the window, and a hand on a slider may ask for more meanwhile.
@@ -141,10 +131,6 @@ class RegionLoader:
         def is_wanted() -> bool:
             return not self._is_closed and session.is_current(request)
 
-        if previous is None and WARM_UP.is_compiling:
-            picture = picture_first(session.cohort, request.region, request.settings)
-            if picture is not None:
-                yield _Picture(picture)
         stamps: Stamps = ()
         if previous is None or previous.region.name != request.region:
             read = self.ahead.take(request.region)
@@ -167,31 +153,25 @@ class RegionLoader:
                 ObjectRows.prepared(evaluation.outcomes, WorstFirst(PREFERENCES.order))
             if stamps and not snapshot.is_slide:
                 self.ahead.keep(snapshot, stamps)
-            WARM_UP.wait()
             yield snapshot
             for evaluation in snapshot.slides.values():
                 ObjectRows.prepared(evaluation.outcomes).make_ready_to_sort()
             if snapshot.pending and is_wanted():
                 is_drawn.wait(LONGEST_DRAWING_S)
 
-    def _is_shown(self, job: Job[RegionSnapshot | _Picture]) -> bool:
+    def _is_shown(self, job: Job[RegionSnapshot]) -> bool:
         """Return whether answers of a job are shown; those of an abandoned one are outdated."""
         request = self._under_way
         is_open = job is self._job and not self._is_closed and self._is_open()
         return is_open and request is not None and self._session.is_current(request)
 
-    def _deliver(
-        self, job: Job[RegionSnapshot | _Picture], answer: RegionSnapshot | _Picture
-    ) -> None:
+    def _deliver(self, job: Job[RegionSnapshot], answer: RegionSnapshot) -> None:
         if self._under_way is not None and self._is_shown(job):
-            if isinstance(answer, _Picture):
-                self.picture_read.emit(answer.snapshot)
-            else:
-                self._session.deliver(self._under_way, answer)
+            self._session.deliver(self._under_way, answer)
         # Painting comes before timers that are due later.
         QTimer.singleShot(DRAWING_MS, self._is_drawn.set)
 
-    def _on_progress(self, job: Job[RegionSnapshot | _Picture], share: float, saying: str) -> None:
+    def _on_progress(self, job: Job[RegionSnapshot], share: float, saying: str) -> None:
         if job is self._job and not self._is_closed:
             self.progressed.emit(share, saying)
 
@@ -207,8 +187,7 @@ class RegionLoader:
             self._waiting = None
             self._start(waiting)
 
-    def _on_ended(self, job: Job[RegionSnapshot | _Picture], error: PanopticError | None) -> None:
-        WARM_UP.go_on()
+    def _on_ended(self, job: Job[RegionSnapshot], error: PanopticError | None) -> None:
         if job is not self._job:
             # One that was abandoned has come back.
             _threads().reserveThread()

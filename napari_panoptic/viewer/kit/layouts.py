@@ -225,7 +225,7 @@ class ShrinkingPanel(QScrollArea):
         return self._least().boundedTo(self._limit).boundedTo(QSize(QWIDGETSIZE_MAX, self._most_px))
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
-        """Give the panel the room that is there."""
+        """Fit the panel into the room that is there."""
         super().resizeEvent(event)
         self._fit()
 

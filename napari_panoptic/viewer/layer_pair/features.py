@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import pandas as pd
 from napari.layers import Layer, Shapes
 
 from napari_panoptic.nuclei.values.vocabulary import Side
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RESULTS = {
     "status": "status",
@@ -45,6 +47,8 @@ def write_features(layer: Any, objects: pd.DataFrame, side: Side) -> None:
     side
         On which side the layer's objects are.
     """
+    import pandas as pd
+
     users = own_columns(layer)
     features = layer.features[users]
     names = {name: _free_name(name, users) for name in RESULTS}
@@ -73,6 +77,8 @@ def _free_name(name: str, users: Sequence[str]) -> str:
 
 def _with_a_row_each(features: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
     """Append a row for each id of a labels layer that has none, and for the background."""
+    import pandas as pd
+
     if "index" not in features:
         features = features.reset_index(drop=True).assign(index=np.arange(len(features)))
     wanted = np.union1d([0], ids.to_numpy(np.int64))

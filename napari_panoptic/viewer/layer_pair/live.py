@@ -18,7 +18,6 @@ from typing import Any
 
 import napari
 import numpy as np
-import pandas as pd
 from napari.layers import Labels, Layer, Points
 from numpy.typing import NDArray
 
@@ -682,6 +681,8 @@ def _differences(
 
 def _windows(ids: NDArray[np.int64], corner_yx: tuple[int, int]) -> Iterator[IdWindow]:
     """Yield windows of few enough ids that together cover an array of ids."""
+    import pandas as pd
+
     numbers, unique = pd.factorize(ids.ravel())  # by hashing: far faster than sorting
     if len(unique) > _MOST_IDS and len(ids) > 1:
         half = len(ids) // 2

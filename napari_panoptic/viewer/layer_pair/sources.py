@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from napari.layers import Image, Labels, Layer, Points, Shapes
 from numpy.typing import NDArray
 
@@ -211,6 +210,8 @@ def _drawn(layer: Any, at: tuple[int, ...], shape: tuple[int, int]) -> NDArray[n
 
 def classes_of(layer: Layer, choice: Choice) -> Mapping[int, str] | str:
     """Return the classes that are stated for a layer's objects, or the one class of all."""
+    import pandas as pd
+
     if choice.table is not None:
         return choice.table
     column, features = choice.class_column, layer.features
@@ -222,6 +223,8 @@ def classes_of(layer: Layer, choice: Choice) -> Mapping[int, str] | str:
 
 def scores_of(layer: Layer) -> Mapping[int, float]:
     """Return the scores of a layer's objects, from the first column with a well-known name."""
+    import pandas as pd
+
     columns = list(layer.features)
     if (at := score_column([str(name) for name in columns], None)) is None:
         return {}
@@ -232,6 +235,8 @@ def scores_of(layer: Layer) -> Mapping[int, float]:
 
 def _ids_of(layer: Layer) -> Any:
     """Return the object that each row of a layer's features is about."""
+    import pandas as pd
+
     features = layer.features
     if "index" in features:
         return features["index"]
@@ -313,6 +318,8 @@ def _points_comparison(choice: Choice, viewer: Any) -> arrays.PointsComparison:
 
 def _points_of(layer: Any, viewer: Any) -> NDArray[np.float64]:
     """Return x, y and, where a column states it, the confidence of the points that are shown."""
+    import pandas as pd
+
     data = np.asarray(layer.data, float)
     is_here = (np.round(data[:, :-2]) == np.array(slice_of(layer, viewer))).all(axis=1)
     points: NDArray[np.float64] = data[is_here][:, :-3:-1]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from napari.layers import Layer, Points
 from numpy.typing import NDArray
 
@@ -395,6 +394,8 @@ class PointScene:
 
         If the user deleted it, it is filled with the known points again.
         """
+        import pandas as pd
+
         layer = self._own.layer(NAMES[side])
         is_new = layer is None
         if layer is None:
@@ -422,6 +423,8 @@ class PointScene:
     def _fill_points(self, side: Side, layer: Points, points: PointValues) -> None:
         # Before it is filled: napari does not follow the data of hidden layers, and would look
         # for points that are no more. Only where it is hidden: the tool changes with it.
+        import pandas as pd
+
         if not layer.visible:
             layer.visible = True
         layer.selected_data = set()
@@ -435,6 +438,8 @@ class PointScene:
 
     def _set_defaults(self, side: Side, layer: Points, points: PointValues) -> None:
         """Set the id and the confidence of the next added point."""
+        import pandas as pd
+
         following = float(points.ids.max(initial=0) + 1)
         sure = np.nan
         if side is Side.PREDICTION and points.all_have_confidence:

@@ -1,6 +1,5 @@
 """Folders of detections: which frames and teams there are."""
 
-import numpy as np
 import pytest
 
 from napari_panoptic.common.errors import CohortError
@@ -8,8 +7,6 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.values.cohort import Task
-from napari_panoptic.samples import detections as detection_sample_module
-from napari_panoptic.samples.detections import write_detection_sample
 
 TOML = """task = "detections"
 {extra}
@@ -145,22 +142,3 @@ def test_names_are_unique_and_similar_ones_are_named(described):
         cohort.region("A1_9")
     with pytest.raises(CohortError, match="did you mean"):
         cohort.checked_team("onne")
-
-
-def test_the_sample_is_always_the_same(tmp_path, detection_sample):
-    name = detection_sample_module._FRAMES[1]
-    seed = detection_sample_module.DETECTION_SAMPLE_SEED
-    scene = detection_sample_module._draw(name, np.random.default_rng([seed, 1]))
-    detection_sample_module._write_frame(tmp_path / "again", scene, seed, 1)
-    written = [path for path in (tmp_path / "again").rglob("*") if path.is_file()]
-    assert len(written) == 2 + 4  # image, annotation, four teams
-    for path in written:
-        before = detection_sample / path.relative_to(tmp_path / "again")
-        assert before.read_bytes() == path.read_bytes(), path.name
-
-
-def test_a_sample_that_is_there_is_left_as_it_is(tmp_path, detection_sample):
-    assert write_detection_sample(detection_sample) == detection_sample
-    (tmp_path / "a.txt").touch()
-    with pytest.raises(CohortError, match="new or empty folder"):
-        write_detection_sample(tmp_path)

@@ -1,6 +1,5 @@
-"""Cohorts of several raters: QUBIQ's folders, patterns, and the sample."""
+"""Cohorts of several raters: QUBIQ's folders, and patterns."""
 
-import numpy as np
 import pytest
 
 from napari_panoptic.common.errors import CohortError
@@ -9,7 +8,6 @@ from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.values.cohort import Source, Task
 from napari_panoptic.raters.cohort import AtLevel, BothEmpty
-from napari_panoptic.samples.raters import SAMPLE_TEAMS, write_raters_sample
 
 
 def _touch(root, *names):
@@ -168,22 +166,3 @@ def test_mistakes_in_a_description_are_said(tmp_path, text, message):
     with pytest.raises(CohortError, match=message) as caught:
         open_raters(tmp_path)
     assert caught.value.path == tmp_path / "cohort.toml"
-
-
-def test_the_sample_is_the_same_for_the_same_seed(tmp_path):
-    first, second = (write_raters_sample(tmp_path / name) for name in ("a", "b"))
-    files = sorted(p.relative_to(first) for p in first.rglob("*") if p.is_file())
-    assert files == sorted(p.relative_to(second) for p in second.rglob("*") if p.is_file())
-    import nibabel
-
-    for name in files[:6]:
-        if name.name.endswith(".nii.gz"):
-            values = [np.asarray(nibabel.load(f / name).dataobj) for f in (first, second)]
-            np.testing.assert_array_equal(*values)
-    assert write_raters_sample(first) == first  # left as it is
-    cohort = open_raters(first)
-    assert cohort.teams == SAMPLE_TEAMS
-    (tmp_path / "full").mkdir()
-    _touch(tmp_path, "full/x")
-    with pytest.raises(CohortError, match="new or empty folder"):
-        write_raters_sample(tmp_path / "full")

@@ -11,7 +11,7 @@ from napari_panoptic.nuclei.display.title import threshold_text, title_parts, wh
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.live.summary import evaluate_cohort_summary
-from napari_panoptic.samples.nuclei import write_sample_cohort
+from napari_panoptic.samples.write import write_sample_cohort
 
 TEAM = "careful"
 

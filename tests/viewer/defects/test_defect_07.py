@@ -4,7 +4,7 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QLabel
 
-from napari_panoptic.samples.raters import write_raters_sample
+from napari_panoptic.samples.write import write_raters_sample
 from napari_panoptic.viewer.opening import open_in
 from tests.viewer.defects.in_a_process import run_in_process
 

@@ -1,21 +1,14 @@
-"""Undo painted ambiguous areas white; the first shapes stopped the window for seconds."""
-
-import sys
-from threading import Event
-from unittest.mock import patch
+"""Undo painted ambiguous areas white; the first shapes kept the user waiting."""
 
 import numpy as np
 import pytest
 from napari.layers import Shapes
-from numba.core.dispatcher import Dispatcher
 from qtpy.QtCore import QEvent, QPointF, Qt
 from qtpy.QtGui import QMouseEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
-from napari_panoptic.viewer.editing import ambiguous_shapes
 from napari_panoptic.viewer.editing.shapes_history import ShapesHistory
-from napari_panoptic.viewer.editing.shapes_ready import prepare_shapes
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.viewer.finding import on_canvas
 
@@ -65,44 +58,17 @@ def canvas(desk):
     return desk._viewer.window._qt_viewer.canvas.native
 
 
-def compiled_by_napari():
-    """List what numba has compiled for napari so far."""
-    modules = [module for name, module in sys.modules.items() if name.startswith("napari.")]
-    kernels = {
-        id(kernel): kernel
-        for module in modules
-        for kernel in list(vars(module).values())
-        if isinstance(kernel, Dispatcher)
-    }
-    return {(k.py_func.__name__, str(s)) for k in kernels.values() for s in k.signatures}
+def test_defect_12_the_first_shapes_are_there_at_once(part):
+    part.panel.shapes.click()
+    assert part.shapes.layer.nshapes == 2
+    assert part.panel.shapes.isChecked()
 
 
 @pytest.mark.long
-def test_defect_12_the_window_stays_alive_while_shapes_are_prepared(desk, part, canvas, wait_until):
-    go_on = Event()
-    with (
-        patch.object(ambiguous_shapes, "are_shapes_ready", go_on.is_set),
-        patch.object(ambiguous_shapes, "prepare_shapes", go_on.wait),
-    ):
-        part.panel.shapes.click()
-        assert part.shapes.layer is None
-        assert part.panel.shapes.isChecked()
-        assert "Preparing" in part.panel.state.text()
-        QTest.mouseClick(canvas, LEFT, NONE, on_canvas(desk._viewer, 200, 200))
-        go_on.set()
-        wait_until(lambda: part.shapes.is_on and desk.is_settled)
-    assert part.shapes.layer.nshapes == 2  # no click has begun another one
-
-
-@pytest.mark.long
-def test_defect_12_drawing_and_undo_compile_nothing_and_paint_nothing_white(
-    desk, part, canvas, wait_until
-):
-    prepare_shapes()
+def test_defect_12_drawing_and_undo_paint_nothing_white(desk, part, canvas, wait_until):
     viewer = desk._viewer
     part.shapes.set_on(True)
     wait_until(lambda: desk.is_settled)
-    before = compiled_by_napari()
     picture = viewer.screenshot(flash=False)
     layer = part.shapes.layer
     places = [on_canvas(viewer, y, x) for y, x in ((50, 50), (55, 60), (60, 70))]
@@ -125,7 +91,6 @@ def test_defect_12_drawing_and_undo_compile_nothing_and_paint_nothing_white(
     assert layer.nshapes == 3
     QTest.keyClick(canvas, Qt.Key.Key_Z, CTRL)
     wait_until(lambda: desk.is_settled and layer.nshapes == 2)
-    assert compiled_by_napari() == before
     layer.mode = "select"
     after = viewer.screenshot(flash=False)
     assert (np.abs(after.astype(int) - picture.astype(int)).max(axis=2) > 60).mean() < 0.01

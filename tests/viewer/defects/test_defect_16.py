@@ -5,7 +5,7 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget
 
-from napari_panoptic.samples.raters import write_raters_sample
+from napari_panoptic.samples.write import write_raters_sample
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter

@@ -21,8 +21,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.samples.detections import write_detection_sample
-from napari_panoptic.samples.raters import write_raters_sample
+from napari_panoptic.samples.write import write_detection_sample, write_raters_sample
 from napari_panoptic.viewer.desk.nuclei import Desk
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, dock_of, is_in_sight
 from napari_panoptic.viewer.opening import open_in
@@ -162,6 +161,21 @@ def cut_titles(desk):
         if is_in_sight(label) and label.text()
     ]
     return [label.text() for label in labels if label.height() < label.fontMetrics().height()]
+
+
+def test_a_hidden_panel_is_styled_when_it_is_shown(desk, wait_until):
+    wait_until(lambda: desk.is_arranged and desk.is_settled)
+    workspace = desk.workspace.name
+    # A start does not pay for their style.
+    unstyled = [title for title in desk.docked() if not desk.dock(title).styleSheet()]
+    assert not any(is_in_sight(desk.docked()[title]) for title in unstyled)
+    assert unstyled or len(desk.workspaces) == 1
+    for title in unstyled[:1]:
+        desk.reveal(title)
+        wait_until(lambda: desk.is_arranged and desk.is_settled)
+        assert desk.dock(title).styleSheet()
+        assert small_letters(desk.docked()[title]) == []
+    desk.show_workspace(workspace)
 
 
 def test_letters_are_as_large_as_chosen(desk, wait_until):

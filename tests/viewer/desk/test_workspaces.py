@@ -26,6 +26,7 @@ NAMES = [workspace.name for workspace in WORKSPACES]
 @pytest.fixture
 def desk(open_desk, wait_until):
     """Show the first region in the first workspace, nothing selected."""
+    open_desk.state.team_view = ViewMode.GRID
     open_desk.reset_workspace("Inspect")
     open_desk.link.go_to(FIRST, team="careful")
     wait_until(lambda: open_desk.is_settled and open_desk.is_arranged)
@@ -165,6 +166,7 @@ def test_the_next_workspace_leaves_a_zoomed_view_as_it_is(desk, wait_until):
 def test_an_object_at_the_border_is_shown_without_empty_border_after_the_teams(desk, wait_until):
     viewer, scene = desk.viewer, desk.link.scene
     rows = desk.session.evaluation.outcomes.reference
+    scene.fit()
     desk.session.select_row(Side.REFERENCE, int(rows.centroid_yx_px[:, 0].argmax()))
     viewer.scene.camera.zoom *= 4
     scene.show_object(desk.session.selection)

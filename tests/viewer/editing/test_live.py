@@ -22,7 +22,6 @@ from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.editing import live_edits
 from napari_panoptic.viewer.editing.ambiguous_shapes import filled, outlines
-from napari_panoptic.viewer.editing.shapes_ready import prepare_shapes
 from napari_panoptic.viewer.kit.napari_private import exchange_colours
 from napari_panoptic.viewer.layers.watch import LayerValues
 from napari_panoptic.viewer.panels.edits import files as edits_files
@@ -47,7 +46,6 @@ def shown_parts():
 @pytest.fixture
 def desk(open_desk, wait_until):
     """Give the desk with nothing edited, and editing switched on."""
-    prepare_shapes()
     desk, session = open_desk, open_desk.session
     desk.state.look = Look()
     session.set_team("careful")

@@ -8,7 +8,7 @@ import pytest
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.detections.evaluate import load_frame
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
-from napari_panoptic.samples.detections import write_detection_sample
+from napari_panoptic.samples.write import write_detection_sample
 from napari_panoptic.viewer.jobs import detection_work as work
 from napari_panoptic.viewer.jobs.detection_work import FrameReader, StandingsFinder
 

@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from napari_panoptic.io.cohorts.raters import open_raters
-from napari_panoptic.samples.raters import write_raters_sample
+from napari_panoptic.samples.write import write_raters_sample
 from napari_panoptic.viewer.jobs import rater_work as work
 from napari_panoptic.viewer.jobs.rater_work import CaseLoader, CohortScores, Wanted
 

@@ -12,8 +12,8 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.polygons.collect import object_findings
 from napari_panoptic.io.formats.polygons.outline_rules import FAR_APART_MANY, FAR_APART_TWO
 from napari_panoptic.kernels.counts import AREA, X0, X1, Y0, Y1, blank_rows, count_window
-from napari_panoptic.kernels.jit import bands_of
 from napari_panoptic.kernels.restore import counted_components
+from napari_panoptic.kernels.threads import bands_of
 from napari_panoptic.nuclei.values.cohort import Objects
 from napari_panoptic.nuclei.values.labels import LabelImage
 

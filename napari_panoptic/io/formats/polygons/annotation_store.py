@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
-import shapely
 
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import FindingKind
@@ -27,6 +26,9 @@ from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, Polygo
 from napari_panoptic.io.formats.polygons.trace import Part, as_contours
 from napari_panoptic.io.formats.scores import ScoreNames, score_or_none
 from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules
+
+if TYPE_CHECKING:
+    import shapely
 
 WHAT = "a TIAToolbox annotation store (SQLite with a table 'annotations')"
 MAGIC = b"SQLite format 3\0"
@@ -208,6 +210,8 @@ class _Rows:
 
     def add(self, rows: list[tuple[Any, Any]], *, is_packed: bool) -> None:
         """Add rows: geometry and properties."""
+        import shapely
+
         for geometry, properties in rows:
             number = len(self) + 1
             try:
@@ -233,6 +237,8 @@ class _Rows:
         number: int,
         score: float,
     ) -> None:
+        import shapely
+
         parts = [shape] if isinstance(shape, shapely.Polygon) else list(shape.geoms)
         rings, is_hole = [], []
         for part in parts:
@@ -265,6 +271,8 @@ class _Rows:
 
 def _shape(geometry: Any, *, is_packed: bool) -> Any:
     """Return the shape in well-known binary; None for a point, which stands in other columns."""
+    import shapely
+
     if geometry is None:
         return None
     if not isinstance(geometry, bytes):
@@ -313,6 +321,8 @@ def _class_value(table: dict[str, Any]) -> Any:
 
 def _write(connection: sqlite3.Connection, objects: Iterable[GeoObject]) -> int:
     """Fill an empty database; return the number of objects."""
+    import shapely
+
     count = 0
     # An unfinished database is discarded: no journal is needed.
     connection.execute("PRAGMA journal_mode = OFF")
@@ -359,6 +369,8 @@ def _write(connection: sqlite3.Connection, objects: Iterable[GeoObject]) -> int:
 
 def _shape_of(parts: tuple[Part, ...]) -> shapely.Polygon | shapely.MultiPolygon:
     """Return the shape of an object in the frame in which pixel 0 has its centre at 0."""
+    import shapely
+
     shapes = [
         shapely.Polygon(part.exterior - 0.5, [hole - 0.5 for hole in part.holes]) for part in parts
     ]

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
-import shapely
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
@@ -270,6 +269,8 @@ def _contain(
 
     The centre of the box counts. One of nearly the same size is the same nucleus outlined twice.
     """
+    import shapely
+
     boxes = bounds(polygons.flat)
     inside, size = boxes[inner], (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
     inside = inside[np.argsort(inside[:, 1] + inside[:, 3])]

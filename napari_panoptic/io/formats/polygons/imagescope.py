@@ -9,7 +9,6 @@ from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from lxml import etree
@@ -392,6 +391,8 @@ def _mpp(text: str | None, path: Path) -> tuple[float | None, list[Finding]]:
 
 
 def _document(outlines: Iterable[Outlined], mpp: float | None) -> Iterator[str]:
+    from xml.sax.saxutils import quoteattr
+
     yield '<?xml version="1.0" encoding="UTF-8" standalone="no"?>'
     scale = f' MicronsPerPixel="{vertex_text(mpp)}"' if mpp is not None else ""
     yield f"<Annotations{scale}>"

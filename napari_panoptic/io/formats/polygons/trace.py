@@ -15,7 +15,6 @@ from napari_panoptic.kernels.trace import (
     cut_loops,
     name_line_pixels,
     walk_borders,
-    without_straight,
 )
 from napari_panoptic.nuclei.values.labels import LabelImage
 
@@ -140,11 +139,39 @@ def imagescope_vertices(index: NDArray[np.int32], n: int) -> list[NDArray[np.int
 def border_rings(index: NDArray[np.int32], n: int) -> list[list[NDArray[np.int32]]]:
     """Return the rings of each object that run through its border pixels, not yet joined."""
     vertices, start, label, _ = walk_borders(np.pad(index, 1), True, True)
-    vertices, start = without_straight(vertices, start, index.shape[0], index.shape[1])
+    vertices, start = _without_straight(vertices, start)
     order = np.argsort(label, kind="stable")
     first = np.searchsorted(label[order], np.arange(1, n + 2))
     rings = [vertices[start[ring] : start[ring + 1]] for ring in order]
     return [rings[first[row] : first[row + 1]] for row in range(n)]
+
+
+def _without_straight(
+    vertices: NDArray[np.int32], start: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Leave out pixels in the middle of straight stretches that are walked once.
+
+    A pixel that is walked twice stays a vertex: the two lines over it cancel
+    out in the fill, and only vertices are always covered.
+    """
+    after = _next_in_ring(start)
+    steps = vertices[after] - vertices
+    before = np.empty_like(after)
+    before[after] = np.arange(len(after))
+    is_straight = (steps == steps[before]).all(axis=1) & (after != np.arange(len(after)))
+    _, pixel, visits = np.unique(
+        vertices.astype(np.int64) @ [1, 1 << 32], return_inverse=True, return_counts=True
+    )
+    kept = ~is_straight | (visits[pixel] > 1)
+    return vertices[kept], np.concatenate([[0], np.cumsum(kept)])[start]
+
+
+def _next_in_ring(start: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each vertex the number of the next one of its ring."""
+    after = np.arange(1, start[-1] + 1)
+    has_vertex = np.diff(start) > 0
+    after[start[1:][has_vertex] - 1] = start[:-1][has_vertex]
+    return after
 
 
 def connected_areas(mask: NDArray[np.bool_], name: str) -> LabelImage:
@@ -170,9 +197,7 @@ def as_contours(polygons: Polygons) -> Polygons:
         With whole-number vertices. Not changed.
     """
     xy = polygons.vertices_xy.astype(np.int32)
-    after = np.arange(1, len(xy) + 1)
-    has_vertex = np.diff(polygons.ring_starts) > 0
-    after[polygons.ring_starts[1:][has_vertex] - 1] = polygons.ring_starts[:-1][has_vertex]
+    after = _next_in_ring(polygons.ring_starts)
     dx, dy = np.abs(xy[after] - xy).T
     steps = np.maximum(1, np.gcd(dx, dy)).astype(np.int64)
     vertices, starts = name_line_pixels(xy, polygons.ring_starts, steps)

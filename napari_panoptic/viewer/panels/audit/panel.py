@@ -6,10 +6,9 @@ import html
 import math
 from collections.abc import Hashable, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from psygnal import Signal
 from qtpy.QtCore import QSignalBlocker
 from qtpy.QtWidgets import (
@@ -35,6 +34,9 @@ from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.panels.audit.audited import Audited, object_columns, spill_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EMPTY = (
     "Nothing to audit. Without a cohort: open one. Otherwise this region has no annotation, or "

@@ -23,7 +23,7 @@ from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.edits.files import EditsFiles
 from napari_panoptic.viewer.panels.edits.left import LeftEdits
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
-from napari_panoptic.viewer.panels.edits.texts import PREPARING, state_text
+from napari_panoptic.viewer.panels.edits.texts import state_text
 from napari_panoptic.viewer.panels.part import Connections, Presenter
 
 FOLLOW_MS = 60
@@ -144,7 +144,7 @@ class EditsPresenter(Presenter[EditsPanel]):
         panel, is_there = self.panel, self.session.evaluation is not None
         with QSignalBlocker(panel.edit), QSignalBlocker(panel.shapes):
             panel.edit.setChecked(self.edits.is_on)
-            panel.shapes.setChecked(self.shapes.is_on or self.shapes.is_preparing)
+            panel.shapes.setChecked(self.shapes.is_on)
         for field in (panel.edit, panel.shapes, panel.side):
             field.setEnabled(is_there)
         panel.new_object.setEnabled(self.edits.is_on)
@@ -182,14 +182,15 @@ class EditsPresenter(Presenter[EditsPanel]):
         for button in (panel.save, panel.open):
             button.setEnabled(session.evaluation is not None)
         panel.discard.setEnabled(bool(copies))
-        text = state_text(
-            session,
-            copies,
-            self.edits.unsaved,
-            is_on=self.edits.is_on,
-            draws_areas=self._draws_areas(),
+        panel.state.setText(
+            state_text(
+                session,
+                copies,
+                self.edits.unsaved,
+                is_on=self.edits.is_on,
+                draws_areas=self._draws_areas(),
+            )
         )
-        panel.state.setText(PREPARING if self.shapes.is_preparing else text)
         panel.show_difference(self._before() if copies else None, session.evaluation)
 
     def _before(self) -> Evaluation | None:
@@ -267,7 +268,7 @@ class EditsPresenter(Presenter[EditsPanel]):
 
     def _on_shapes(self, on: bool) -> None:
         self.shapes.set_on(on)
-        if self.shapes.is_on or self.shapes.is_preparing:
+        if self.shapes.is_on:
             _raise_layer_controls(self.panel.window())
         elif self.edits.is_on:
             self.edits.activate(self.panel.chosen_side())  # the brush works again

@@ -31,7 +31,6 @@ DRAW_AREAS = (
     "ellipse (E). Select one (S) to move it, or to delete it (Delete). Undo (Ctrl+Z) takes back "
     "what was done last to them."
 )
-PREPARING = "Preparing shapes. The first time this takes some seconds…"
 WILL_FLATTEN = (
     "Objects of this region share pixels: as soon as one is edited, all are flattened, and so are "
     "the figures."

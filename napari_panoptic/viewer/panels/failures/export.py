@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -17,6 +17,9 @@ from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.nuclei.display.crop_reader import CropReader, CropSize
 from napari_panoptic.nuclei.display.crops import Crop
 from napari_panoptic.nuclei.explain.cohort_failures import CohortFailures
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TABLE, PICTURES = "failures.csv", "crops"
 """Names of the file and of the folder that an export makes."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display import styles
@@ -25,6 +25,9 @@ from napari_panoptic.nuclei.values.vocabulary import Status
 from napari_panoptic.statistics.differences import PairedDifference
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.panels.versions.words import interval_text, p_text, part_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BEFORE = "before"
 """Key of the columns about the old version."""

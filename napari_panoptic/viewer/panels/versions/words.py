@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display.styles import count_text, ratio_text, signed_text
@@ -24,6 +24,9 @@ from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.report.text import counted
 from napari_panoptic.statistics.differences import PairedDifference
 from napari_panoptic.statistics.sign_flip import LEAST_PATIENTS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FAILS = (str(Status.MISCLASSIFIED), str(Status.FN), str(Status.FP))
 _ORDER = (str(Status.TP), *_FAILS, str(Status.IGNORED), NO_OBJECT)
@@ -155,6 +158,8 @@ def failure_names(diff: VersionDiff, rows: Sequence[int]) -> list[FailureName]:
 
 def part_rows(comparison: VersionComparison) -> pd.DataFrame:
     """Return every split of ΔPQ: columns ``by``, ``part``, ``delta_pq``."""
+    import pandas as pd
+
     change = comparison.change
     groups = {
         "quality": {"outlines (SQ)": change.sq, "detection (DQ)": change.dq},

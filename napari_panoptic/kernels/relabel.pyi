@@ -1,0 +1,23 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+def look_up(
+    lookup: NDArray[np.int32], values: NDArray[np.int32], result: NDArray[np.int32]
+) -> NDArray[np.int32]: ...
+def present_labels(values: NDArray[np.int32], highest: int) -> NDArray[np.bool_]: ...
+def list_labels(values: NDArray[np.int32], limit: int) -> tuple[int, NDArray[np.bool_]]: ...
+def lay_over(flat: NDArray[np.int32], index: NDArray[np.int32], offset: int) -> int: ...
+def look_up_ids(
+    window: NDArray[np.unsignedinteger[Any]],
+    places: NDArray[np.int32],
+    numbers: NDArray[np.int32],
+) -> bool: ...
+def search_ids(
+    window: NDArray[np.unsignedinteger[Any]],
+    ids: NDArray[np.int64],
+    id_numbers: NDArray[np.int32],
+    numbers: NDArray[np.int32],
+) -> bool: ...
+def run_values(window: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]: ...
