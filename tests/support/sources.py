@@ -44,7 +44,9 @@ def _below(tree: ast.Module) -> list[ast.AST]:
     while to_do:
         node = to_do.pop()
         found.append(node)
-        for value in vars(node).values():
+        # Not all of `vars`: tools that write tracebacks give operators, of which Python has one
+        # each, a parent in their own trees.
+        for value in [getattr(node, field, None) for field in node._fields]:
             if isinstance(value, ast.AST):
                 if not isinstance(value, left_out):
                     to_do.append(value)
