@@ -125,10 +125,7 @@ def free_textures_in_own_context(viewer: Any) -> None:
     viewer
         A viewer with a window.
     """
-    canvas = type(_canvas(viewer))
-    flush = getattr(canvas, _FREE_TEXTURES, None)
-    if flush is not None and not hasattr(flush, "__wrapped__"):
-        setattr(canvas, _FREE_TEXTURES, _in_own_context(flush))
+    _correct_once(viewer, _FREE_TEXTURES, _in_own_context)
 
 
 def release_old_cells(viewer: Any) -> None:
@@ -143,10 +140,15 @@ def release_old_cells(viewer: Any) -> None:
     viewer
         A viewer with a window.
     """
+    _correct_once(viewer, _UPDATE_GRID, _releasing_old_cells)
+
+
+def _correct_once(viewer: Any, name: str, correct: Callable[[Any], Any]) -> None:
+    """Replace a method of all canvases by its correction, unless that was done before."""
     canvas = type(_canvas(viewer))
-    update = getattr(canvas, _UPDATE_GRID, None)
-    if update is not None and not hasattr(update, "__wrapped__"):
-        setattr(canvas, _UPDATE_GRID, _releasing_old_cells(update))
+    method = getattr(canvas, name, None)
+    if method is not None and not hasattr(method, "__wrapped__"):
+        setattr(canvas, name, correct(method))
 
 
 def _canvas(viewer: Any) -> Any | None:
