@@ -29,17 +29,6 @@ def test_a_window_is_closed_with_teams_side_by_side_and_an_object_selected(
     assert desk.link is None
 
 
-def test_a_desk_that_is_closed_leaves_no_model_to_garbage_collection(desk, close_desk, qapp):
-    views = [each for each in qapp.allWidgets() if isinstance(each, QAbstractItemView)]
-    models = [view.model() for view in views]
-    own = [model for model in models if type(model).__module__.startswith("napari_panoptic")]
-    assert desk.panels.objects.model in own
-    assert len(own) > 10
-    assert all(isalive(model) for model in own)
-    close_desk(desk)
-    assert not any(isalive(model) for model in own)
-
-
 @pytest.mark.long
 def test_a_window_closed_in_the_middle_of_work_leaks_nothing(
     make_napari_viewer, cohort, wait_until
@@ -54,3 +43,15 @@ def test_a_window_closed_in_the_middle_of_work_leaks_nothing(
     wait_until(lambda: desk.link is None)
     assert session.snapshot is None
     assert len(session.region_changed) == 0
+
+
+# Last: the window that its desk stands in stays open until the module ends.
+def test_a_desk_that_is_closed_leaves_no_model_to_garbage_collection(desk, close_desk, qapp):
+    views = [each for each in qapp.allWidgets() if isinstance(each, QAbstractItemView)]
+    models = [view.model() for view in views]
+    own = [model for model in models if type(model).__module__.startswith("napari_panoptic")]
+    assert desk.panels.objects.model in own
+    assert len(own) > 10
+    assert all(isalive(model) for model in own)
+    close_desk(desk)
+    assert not any(isalive(model) for model in own)
