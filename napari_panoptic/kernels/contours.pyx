@@ -202,7 +202,8 @@ def contour_distances(
         In px; NaN if a contour is empty, -1 if the two are too long or too far apart for this
         kernel.
     """
-    expect(pairs.shape[1] == 2 and 0 <= percent <= 100, "these are no pairs, or no percentile")
+    expect(pairs.shape[1] == 2, "a pair has two contours")
+    expect(0 <= percent <= 100, "a percentile is from 0 to 100")
     cdef Py_ssize_t longest = max(
         longest_asked(reference_start, reference_yx, pairs, 0),
         longest_asked(prediction_start, prediction_yx, pairs, 1),
@@ -236,7 +237,7 @@ cdef Py_ssize_t longest_asked(
 ) except -1:
     """Check the places of the contours asked for; return the length of the longest."""
     cdef Py_ssize_t k, longest = 0, contour
-    expect(yx.shape[1] == 2, "these are no coordinates")
+    expect(yx.shape[1] == 2, "a pixel has two coordinates")
     for k in range(pairs.shape[0]):
         contour = pairs[k, side]
         expect(0 <= contour < start.shape[0] - 2, "a pair has a contour that is not there")

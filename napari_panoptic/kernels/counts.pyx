@@ -248,7 +248,8 @@ def sum_runs(int32_t[:, ::1] runs not None, Py_ssize_t n_reference, Py_ssize_t n
         Numbers of rows.
     """
     cdef Py_ssize_t n = runs.shape[0], result
-    expect(runs.shape[1] == 4 and n_reference >= 0 and n_prediction >= 0, "these are no runs")
+    expect(runs.shape[1] == 4, "a run has four columns")
+    expect(n_reference >= 0 and n_prediction >= 0, "a number of rows is negative")
     keys, shared, void_shared = np.empty(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     cdef int32_t[:, ::1] half_sorted = np.empty((n, 4), np.int32)
     cdef int64_t[::1] place = np.empty(max(n_reference, n_prediction) + 1, np.int64)

@@ -322,7 +322,8 @@ def paint_ellipses(
         uint8 (y, x), changed in place.
     """
     expect(boxes.shape[0] == codes.shape[0], "there is not one code for each box")
-    expect(boxes.shape[1] == 4 and factor >= 1, "these are no boxes, or the factor is below 1")
+    expect(boxes.shape[1] == 4, "a box has four columns")
+    expect(factor >= 1, "the factor is below 1")
     cdef Py_ssize_t k
     with nogil:
         for k in range(boxes.shape[0]):

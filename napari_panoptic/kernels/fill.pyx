@@ -354,10 +354,11 @@ cdef class Spans:
         expect(
             -FARTHEST_PX <= self.window.y0 <= self.window.y1 <= FARTHEST_PX
             and -FARTHEST_PX <= self.window.x0 <= self.window.x1 <= FARTHEST_PX,
-            "the window is none",
+            "the window ends before it begins, or lies too far out",
         )
         expect(
-            self.is_hole.shape[0] >= self.ring_starts.shape[0] - 1, "a ring is no outline or hole"
+            self.is_hole.shape[0] >= self.ring_starts.shape[0] - 1,
+            "whether a ring is an outline or hole is not given",
         )
         for place in range(chosen.shape[0]):
             row = chosen[place]

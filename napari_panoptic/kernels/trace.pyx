@@ -132,7 +132,8 @@ def walk_borders(const int32_t[:, ::1] padded not None, bint joining, bint by_pi
 cdef int expect_rings(const int32_t[:, ::1] vertices, const int64_t[::1] start) except -1:
     """Check that rings begin with the first vertex and lie one after the other."""
     cdef Py_ssize_t k
-    expect(vertices.shape[1] == 2 and start.shape[0] > 0, "these are no rings")
+    expect(vertices.shape[1] == 2, "a vertex has two coordinates")
+    expect(start.shape[0] > 0, "the starts of rings are missing")
     expect(start[0] == 0 and start[start.shape[0] - 1] <= vertices.shape[0], "a ring lies outside")
     for k in range(start.shape[0] - 1):
         expect(start[k] <= start[k + 1], "a ring ends before it begins")
@@ -167,7 +168,7 @@ def cut_loops(
     expect_rings(vertices, start)
     expect(earlier.shape[0] == n, "there is not one number for each vertex")
     for i in range(n):
-        expect(-1 <= earlier[i] < i, "an equal vertex is none before it")
+        expect(-1 <= earlier[i] < i, "a vertex refers to one that does not come before it")
     most = n_rings + np.count_nonzero(np.asarray(earlier) >= 0)
     result, new_start = np.empty((n, 2), np.int32), np.zeros(most + 1, np.int64)
     sources = np.empty(most, np.int64)

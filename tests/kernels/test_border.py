@@ -225,7 +225,7 @@ def test_rings_that_do_not_fit() -> None:
             trace.cut_loops(xy, np.array(start), np.full(3, -1))
         with pytest.raises(ValueError, match="ring"):
             trace.name_line_pixels(xy, np.array(start), np.ones(3, np.int64))
-    with pytest.raises(ValueError, match="none before it"):
+    with pytest.raises(ValueError, match="does not come before it"):
         trace.cut_loops(xy, np.array([0, 3]), np.array([-1, 2, -1]))
     # 2^62 pixels four times are none in 64 bits.
     for steps in (0, 2**62):
