@@ -1,11 +1,11 @@
-"""Compile the kernels; everything else about the package is in pyproject.toml."""
+"""List the packages and compile the kernels; everything else is in pyproject.toml."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.errors import CCompilerError
@@ -83,6 +83,8 @@ def kernels(name: str, source: Path) -> Extension:
 
 
 setup(
+    # The manifest stands at the top of the repository; pyproject.toml maps it into a package.
+    packages=[*find_packages(include=["napari_panoptic*"]), "napari_panoptic_manifest"],
     ext_modules=[
         *(
             kernels(f"napari_panoptic.kernels.{path.stem}", path)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from skimage.segmentation import find_boundaries
 
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
 
 Labels = NDArray[np.int32]
 

@@ -43,10 +43,10 @@ from napari_panoptic.nuclei.matching import Matches, match
 from napari_panoptic.nuclei.metrics import Counts, class_figures, count, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes, outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching, Restoration
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.settings import EvaluationSettings, Matching, Restoration
+from napari_panoptic.values.vocabulary import Side
 
 Pairs = NDArray[np.int64]
 Distances = NDArray[np.float64]

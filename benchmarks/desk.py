@@ -19,7 +19,7 @@ from napari_panoptic.nuclei.display.behind import behind_cell
 from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status
+from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 
 OBJECTS = 100_000

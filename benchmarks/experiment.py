@@ -31,7 +31,7 @@ from napari_panoptic.nuclei.regions.conditions import (
 )
 from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
 from napari_panoptic.nuclei.regions.run import PROCESSES, THREADS, run_regions
-from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.values.cohort import Cohort
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "cases" / "monusac"
 LIMIT_S = 15.0

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from benchmarks.cases import CLASSES, LARGE, MEDIUM, Labels, Size, label_pair
 from napari_panoptic.nuclei.edits import EditedPair
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 
 STROKES = 200
 RADIUS_PX = 11

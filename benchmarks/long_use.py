@@ -37,9 +37,9 @@ from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.samples.write import write_sample_cohort
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import Desk
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 

@@ -11,8 +11,8 @@ from scipy import ndimage
 from scipy.stats import rankdata
 
 from napari_panoptic.nuclei.explain.suspects import Suspect, SuspectKind
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 
 KINDS = (SuspectKind.OVERLOOKED, SuspectKind.BADLY_LOCATED, SuspectKind.WRONG_CLASS)
 

@@ -23,12 +23,12 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.explain.suspects import SuspectKind, find_suspects
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.settings import Restoration
 from napari_panoptic.review.plan.corrected import QUANTITIES
 from napari_panoptic.review.plan.design import draw, rows_of
 from napari_panoptic.review.plan.suspects import with_suspects
 from napari_panoptic.review.plan.units import Kind, Units, joined, tile_name, units_of
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.settings import Restoration
 
 PREDICTION, NEITHER = 1, 2  # positions in DECIDED
 

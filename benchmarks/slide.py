@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from benchmarks.cases import CLASSES, paint_ellipses
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.windowed_labels import TiledPair
 
 TILE_PX = 512
 SIDES = ("reference", "prediction")

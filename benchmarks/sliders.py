@@ -19,7 +19,7 @@ from benchmarks.cases import LARGE, MEDIUM, Size, label_pair
 from benchmarks.strokes import write_cohort
 from benchmarks.windows import answer_ms, opened, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.viewer.desk.nuclei import Desk
 
 TEAMS = 4

@@ -26,9 +26,9 @@ from napari_panoptic.nuclei.explain.suspects import (
     find_suspects,
 )
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_region
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import EvaluationSettings, Restoration
 
 PEER = Path(__file__).with_name("peers_cleanlab.py")
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import napari
 from qtpy.QtWidgets import QApplication
 
-from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 
 PATIENCE_S = 300

@@ -39,7 +39,7 @@ from napari_panoptic.io.images.volumes import (
     read_probabilities,
     read_volume,
 )
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 
 ARRAY_FILES = ("masks.npy", "ambiguous.npy", "regions.csv", "types.npy", "patch_info.csv")
 COCO_FILES = ("panoptic.json", "panoptic/r.png", "panoptic/s.png")

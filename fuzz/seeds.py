@@ -15,7 +15,7 @@ import tifffile
 from numpy.typing import NDArray
 from PIL import Image
 
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CASES = REPOSITORY.parent / "shared" / "cases"

@@ -9,8 +9,8 @@ import numpy as np
 from fuzz.judge import check_findings
 from napari_panoptic.io.formats.format import LoadedMasks, TiledMasks
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, LARGEST_COORDINATE, PolygonFile
-from napari_panoptic.nuclei.values.cohort import ClassScheme
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.labels import LabelImage
 
 
 def check_labels(labels: LabelImage) -> None:

@@ -13,7 +13,7 @@ from fuzz import documents as doc
 from fuzz.judge import Judge, Read
 from fuzz.sound import check_masks, check_tiles
 from napari_panoptic.io.formats.registry import load_masks, open_masks, reference_shape
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
 
 SHAPE = (12, 16)
 ONE_CLASS = ClassScheme(("Nucleus",), ((255, 0, 0),))

@@ -29,10 +29,10 @@ from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.io.tables.challenge_dump import read_dump, read_organs
 from napari_panoptic.io.tables.metadata import read_metadata
 from napari_panoptic.nuclei.regions.result_store import PartStore
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
-from napari_panoptic.nuclei.values.settings import Restoration
 from napari_panoptic.review.export import VERDICT_COLUMNS, verdict_rows, write_csv
 from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.settings import Restoration
 
 # --- polygons -----------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from napari_panoptic.notebook import compare, evaluate_pair, open_cohort, view
     from napari_panoptic.nuclei.evaluate import Evaluation
-    from napari_panoptic.nuclei.values.settings import EvaluationSettings
+    from napari_panoptic.values.settings import EvaluationSettings
 
 __all__ = [
     "Evaluation",
@@ -26,7 +26,7 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "Evaluation": "napari_panoptic.nuclei.evaluate",
-    "EvaluationSettings": "napari_panoptic.nuclei.values.settings",
+    "EvaluationSettings": "napari_panoptic.values.settings",
     **dict.fromkeys(
         ("compare", "evaluate_pair", "open_cohort", "view"), "napari_panoptic.notebook"
     ),

@@ -24,14 +24,14 @@ from napari_panoptic.nuclei import evaluate as engine
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.scores.objects import scored_region
 from napari_panoptic.nuclei.scores.thresholds import Thresholded, at_threshold
-from napari_panoptic.nuclei.values.cohort import ONLY_CLASS, Cohort, Task
-from napari_panoptic.nuclei.values.labels import (
+from napari_panoptic.values.cohort import ONLY_CLASS, Cohort, Task
+from napari_panoptic.values.labels import (
     Scores,
     checked_array,
     checked_mask,
     plain_array,
 )
-from napari_panoptic.nuclei.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
+from napari_panoptic.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,12 +21,12 @@ from qtpy.QtWidgets import QApplication
 from napari_panoptic.detections.pairing import DetectionSettings
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.raters import open_raters
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.samples.write import (
     write_detection_sample,
     write_raters_sample,
     write_sample_cohort,
 )
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.detections import DetectionDesk
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.desk.raters import show_rated

@@ -19,8 +19,8 @@ from napari_panoptic.common.text import visible
 from napari_panoptic.io.files.file_sets import finish_replacing
 from napari_panoptic.io.files.locking import held_alone
 from napari_panoptic.io.formats.saving import check_not_in_cohort
-from napari_panoptic.nuclei.values.cohort import Cohort
 from napari_panoptic.report.writing import check_replaceable, check_writable, is_own_page
+from napari_panoptic.values.cohort import Cohort
 
 if TYPE_CHECKING:
     from tqdm import tqdm

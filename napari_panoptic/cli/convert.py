@@ -15,7 +15,7 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import known_forms
 from napari_panoptic.nuclei.regions import conversion
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.settings import EvaluationSettings
 
 ABOUT = (
     "Read every region of a team's predictions, or of the annotation, and write them in another "

@@ -17,11 +17,11 @@ from napari_panoptic.cli.console import (
 from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.detections.atypia import AnswerState
-from napari_panoptic.detections.cohort import DetectionCohort
 from napari_panoptic.detections.evaluate import DetectionEvaluation, evaluate_detections
 from napari_panoptic.detections.pairing import DISTANCE_UM, DetectionSettings
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.report.detections.tables import TABLE_NAMES, write_detection_tables
+from napari_panoptic.values.detections import DetectionCohort
 
 
 def evaluate(options: argparse.Namespace) -> int:

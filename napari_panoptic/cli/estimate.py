@@ -14,8 +14,6 @@ from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.nuclei.review import (
     ESTIMATES_RECORD,
     ESTIMATES_TABLE,
@@ -28,6 +26,8 @@ from napari_panoptic.review.plan.estimates import estimate
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.tables import read_plan, read_verdicts
 from napari_panoptic.review.plan.units import population
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
 
 ABOUT = (
     "Read the verdicts on the items of a plan, and write estimates.csv: the share of wrong "

@@ -18,8 +18,8 @@ from napari_panoptic.io.cohorts.folder_scan import scan_folder
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.inspection.inspect import Inspection, inspect_folder, known_description
 from napari_panoptic.nuclei.inspection.values import Doubt, Fix, count_rows
-from napari_panoptic.nuclei.values.cohort import Task
 from napari_panoptic.report.nuclei.inspection_picture import inspection_picture, save_picture
+from napari_panoptic.values.cohort import Task
 
 ABOUT = (
     "Scan a folder for images, annotations and predictions, report what is recognised, draw one "

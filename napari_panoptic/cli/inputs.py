@@ -13,8 +13,8 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.pair import pair_cohort
 from napari_panoptic.io.tables.metadata import Metadata, metadata_beside, read_metadata
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import (
     EvaluationSettings,
     Restoration,
     Scoring,

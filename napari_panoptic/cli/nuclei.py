@@ -37,10 +37,10 @@ from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.result_store import PartStore
 from napari_panoptic.nuclei.regions.results import ObjectsFile, RegionResult
 from napari_panoptic.nuclei.regions.run import run_regions
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.report.nuclei.tables import TABLE_NAMES, remove_unfinished, write_tables
 from napari_panoptic.report.writing import RECORD
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import Correction, EvaluationSettings, Overlaps, Scoring
 
 if TYPE_CHECKING:
     from napari_panoptic.nuclei.cohort_report import ReportRequest

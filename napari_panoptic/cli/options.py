@@ -12,7 +12,7 @@ from napari_panoptic.cli.parser import add_choice, png, positive
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import DEFAULT_PX, VARIABLE
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.values.settings import (
     DEFAULT_PROTOCOL,
     PROTOCOLS,
     AmbiguousPolicy,

@@ -20,8 +20,6 @@ from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import PanopticError, SettingsError, checked_name
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.package.page import write_package
 from napari_panoptic.review.package.choosing import (
     Question,
@@ -34,6 +32,8 @@ from napari_panoptic.review.package.choosing import (
     worst,
     worst_pairs,
 )
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import EvaluationSettings
 
 ABOUT = (
     "Write the items of a review plan, or the worst failures of a cohort, into one HTML file "

@@ -16,7 +16,6 @@ from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import counted
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.saving import check_not_in_cohort
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.writing import check_writable, write_bytes
 from napari_panoptic.review.plan.corrected import ALL, QUANTITIES
 from napari_panoptic.review.plan.design import Plan, draw, extend, stratified, with_seed
@@ -24,6 +23,7 @@ from napari_panoptic.review.plan.estimates import expected
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.tables import plan_frame, read_plan
 from napari_panoptic.review.plan.units import Units, population
+from napari_panoptic.values.settings import EvaluationSettings
 
 ABOUT = (
     "Draw a stratified sample of the objects of a team, and of tiles of background, and write it "

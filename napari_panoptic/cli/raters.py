@@ -16,10 +16,10 @@ from napari_panoptic.cli.console import (
 from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.cohorts.raters import open_raters
-from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import RatedEvaluation, evaluate_raters
 from napari_panoptic.report.raters.statistics import conclusion, ranking_table
 from napari_panoptic.report.raters.tables import TABLE_NAMES, write_rater_tables
+from napari_panoptic.values.raters import RatedCohort
 
 
 def evaluate(options: argparse.Namespace) -> int:

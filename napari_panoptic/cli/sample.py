@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from napari_panoptic.cli.printing import say
-from napari_panoptic.nuclei.values.cohort import Task
 from napari_panoptic.samples.write import write_sample
+from napari_panoptic.values.cohort import Task
 
 ABOUT = None
 

@@ -18,7 +18,6 @@ from napari_panoptic.io.tables.metadata import METADATA_FILE
 from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
 from napari_panoptic.nuclei.explain.cohort_slices import SliceRequest, cohort_slices
 from napari_panoptic.nuclei.explain.slices import LEAST_PERMUTATIONS, SliceSearch
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.nuclei.slices import (
     NOTHING,
     SLICES_NAMES,
@@ -30,6 +29,7 @@ from napari_panoptic.report.nuclei.slices import (
 )
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
+from napari_panoptic.values.vocabulary import Side
 
 ABOUT = (
     "Search all slices of objects of at most two conditions, such as a class and a size, that "

@@ -26,7 +26,6 @@ from napari_panoptic.nuclei.explain.cohort_suspects import (
     cohort_suspects,
 )
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, SuspectKind
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Restoration
 from napari_panoptic.report.nuclei.suspects import (
     SUSPECTS_NAMES,
     SUSPECTS_RECORD,
@@ -34,6 +33,7 @@ from napari_panoptic.report.nuclei.suspects import (
     write_suspects,
 )
 from napari_panoptic.report.nuclei.tables import input_fingerprints
+from napari_panoptic.values.settings import AmbiguousPolicy, Restoration
 
 ABOUT = (
     "Compare what several teams agree on with the annotation, and write suspects.csv (the most "

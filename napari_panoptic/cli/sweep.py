@@ -35,8 +35,6 @@ from napari_panoptic.nuclei.explain.sweep import CohortSweep, sweep_cohort
 from napari_panoptic.nuclei.explain.sweep_design import parameters_in, sweep_design
 from napari_panoptic.nuclei.explain.version_diff import Change
 from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.vocabulary import Cause, Side
 from napari_panoptic.report.nuclei.sweeps import (
     SWEEP_NAMES,
     SWEEP_RECORD,
@@ -45,6 +43,8 @@ from napari_panoptic.report.nuclei.sweeps import (
     write_sweep,
 )
 from napari_panoptic.report.nuclei.tables import input_fingerprints
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.vocabulary import Cause, Side
 
 ABOUT = (
     "Evaluate teams that are settings of one post-processing, such as prob0.5_nms0.3: a metric "

@@ -12,7 +12,7 @@ from napari_panoptic.cli.printing import warn
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.tasks import task_of
-from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.values.cohort import Task
 
 _ONE_MACHINE = "they are evaluated on this machine, in threads of this process"
 _NOTHING_KEPT = "an interrupted run keeps nothing, and each run starts from the beginning"

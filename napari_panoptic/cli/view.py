@@ -12,7 +12,7 @@ from napari_panoptic.cli.options import add_cohort, add_screenshot, check_cohort
 from napari_panoptic.common.errors import PanopticError, SettingsError
 
 if TYPE_CHECKING:
-    from napari_panoptic.nuclei.values.cohort import Cohort
+    from napari_panoptic.values.cohort import Cohort
 
 ABOUT = None
 

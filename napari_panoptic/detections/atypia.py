@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.detections.cohort import DetectionCohort, ScoredFrame
 from napari_panoptic.io.formats.points.point_files import AtypiaScore, read_atypia
 from napari_panoptic.statistics.ranks import ranked_teams
+from napari_panoptic.values.detections import DetectionCohort, ScoredFrame
 
 NO_SCORE = AtypiaScore(None)
 SCORES = (1, 2, 3)

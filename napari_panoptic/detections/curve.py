@@ -11,13 +11,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.detections.cohort import Points
 from napari_panoptic.detections.pairing import (
     DISTANCE_UM,
     DetectionCounts,
     DetectionSettings,
     near_pairs,
 )
+from napari_panoptic.values.detections import Points
 
 
 def adds_a_pair(

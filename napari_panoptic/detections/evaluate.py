@@ -10,7 +10,6 @@ from functools import cached_property
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.detections.atypia import AtypiaEvaluation, evaluate_atypia
-from napari_panoptic.detections.cohort import DetectionCohort, Frame, Points
 from napari_panoptic.detections.curve import (
     ConfidenceCounts,
     PrecisionRecall,
@@ -28,6 +27,7 @@ from napari_panoptic.io.images.slides import probe_image
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
 from napari_panoptic.statistics.friedman import TeamComparison, TeamFigures, compare_teams
 from napari_panoptic.statistics.ranks import ranked_teams
+from napari_panoptic.values.detections import DetectionCohort, Frame, Points
 
 JUDGING_ERRORS = (ValueError, MemoryError)
 """Errors of SciPy's solvers for points that cannot be paired."""

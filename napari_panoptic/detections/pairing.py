@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.detections.cohort import Points
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.statistics.means import quotient
+from napari_panoptic.values.detections import Points
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 
 DISTANCE_UM = 8.0
 """Largest distance of a detection from a mitosis in MITOS-ATYPIA-14."""

@@ -10,7 +10,6 @@ from psygnal import Signal
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.detections.atypia import AtypiaEvaluation
-from napari_panoptic.detections.cohort import DetectionCohort, Points
 from napari_panoptic.detections.curve import (
     ConfidenceCounts,
     PrecisionRecall,
@@ -29,7 +28,8 @@ from napari_panoptic.detections.pairing import (
     JudgedPoints,
     judge_points,
 )
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.detections import DetectionCohort, Points
+from napari_panoptic.values.vocabulary import Side
 
 Place = tuple[str, str | None]
 """Name of a frame, and of a team or None for the annotation."""

@@ -12,7 +12,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 
 from napari_panoptic.kernels._border cimport expect
 
-# Positions in `napari_panoptic.nuclei.values.vocabulary.CAUSES`.
+# Positions in `napari_panoptic.values.vocabulary.CAUSES`.
 cdef enum:
     none, ambiguous_spill, split, merged, fragment, merger, duplicate
     too_small, too_large, displaced, missed, spurious

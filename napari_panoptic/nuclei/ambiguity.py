@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
+from napari_panoptic.values.settings import AmbiguousPolicy
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from napari_panoptic.kernels import causes as kernels
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, JudgedSide
 from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.vocabulary import STATUS_CODE, Status
+from napari_panoptic.values.windowed_labels import TiledPair
 
 _Codes = NDArray[np.int8]
 

@@ -14,10 +14,10 @@ import numpy as np
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, class_compacts, region_ids
-from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
 from napari_panoptic.statistics.means import spread
+from napari_panoptic.values.labels import LabelImage, LabelPair, class_compacts, region_ids
+from napari_panoptic.values.settings import Correction, EvaluationSettings
+from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 
 @dataclass(frozen=True, eq=False)

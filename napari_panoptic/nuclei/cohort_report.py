@@ -56,10 +56,10 @@ from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.nuclei.scores.cohort_scores import CohortScores, cohort_scores
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.statistics.teams import TeamStatistics
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings, Overlaps, Scoring
+from napari_panoptic.values.vocabulary import Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,8 +19,8 @@ from napari_panoptic.kernels.threads import in_threads
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.matching import Matches
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import DISTANCE_PERCENTILE, Outlines
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import DISTANCE_PERCENTILE, Outlines
 
 # Above this product of contour lengths a search tree beats comparing all pixels.
 _TREE_FROM = 2_000_000

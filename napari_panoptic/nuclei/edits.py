@@ -20,9 +20,9 @@ from napari_panoptic.kernels.counts import AREA, FAR, FIRST, X1, Y0
 from napari_panoptic.nuclei.distances import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable, SideTable, overlap_table
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, Scores
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage, LabelPair, Scores
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 
 Box = tuple[slice, slice]
 Labels = NDArray[np.int32]

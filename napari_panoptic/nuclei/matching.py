@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.statistics.graphs import pairs_by_component
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.settings import EvaluationSettings, Matching
+from napari_panoptic.values.windowed_labels import TiledPair
 
 NO_PARTNER = -1
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
+from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,9 +13,9 @@ from napari_panoptic.nuclei.causes import Decisions, decide
 from napari_panoptic.nuclei.distances import PairDistances
 from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
 from napari_panoptic.nuclei.overlap import OverlapTable
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.values.windowed_labels import TiledPair
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -30,7 +30,7 @@ from napari_panoptic.kernels.counts import (
     sum_runs,
 )
 from napari_panoptic.kernels.threads import bands_of, in_threads
-from napari_panoptic.nuclei.values.labels import LabelPair
+from napari_panoptic.values.labels import LabelPair
 
 # Each thread needs rows of its own; below this mean object size one thread is faster.
 _THREADS_FROM_PX_PER_OBJECT = 32

@@ -21,13 +21,13 @@ from napari_panoptic.nuclei.challenge import (
     team_score,
 )
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.statistics.means import quotient
+from napari_panoptic.statistics.ranks import competition_ranks
+from napari_panoptic.values.settings import (
     DEFAULT_PROTOCOL,
     Correction,
     challenge_protocol_name,
 )
-from napari_panoptic.statistics.means import quotient
-from napari_panoptic.statistics.ranks import competition_ranks
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,8 @@ from napari_panoptic.nuclei.distances import (
 )
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching
-from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels, TiledPair
+from napari_panoptic.values.settings import EvaluationSettings, Matching
+from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, TiledPair
 
 WINDOW_PX = 1024
 """About the edge of a window: its work outweighs its overhead, and several fit in memory."""

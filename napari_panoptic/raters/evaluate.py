@@ -29,9 +29,6 @@ from napari_panoptic.io.images.volumes import (
     same_place,
     shape_text,
 )
-from napari_panoptic.nuclei.values.cohort import MaskFiles
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.raters.cohort import RatedCase, RatedCohort, RaterFile, RatersSettings
 from napari_panoptic.raters.levels import (
     Comparison,
     RaterAgreement,
@@ -43,6 +40,9 @@ from napari_panoptic.raters.levels import (
 )
 from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
 from napari_panoptic.raters.ranking import CASE_COLUMNS, by_structure, by_team
+from napari_panoptic.values.cohort import MaskFiles
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.raters import RatedCase, RatedCohort, RaterFile, RatersSettings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError
-from napari_panoptic.raters.cohort import AtLevel, BothEmpty, RatersSettings
 from napari_panoptic.statistics.means import mean_defined
+from napari_panoptic.values.raters import AtLevel, BothEmpty, RatersSettings
 
 RELIABILITY_BINS = 10
 """Number of equal bins between 0 and 1 for the calibration."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.metrics import class_quality
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, EvaluationSettings
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.raters.cohort import RatersSettings
 from napari_panoptic.raters.levels import levels_reached, levels_reached_by_votes
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.raters import RatersSettings
 
 FAINT = 0.45
 """How opaque levels are that are not the chosen one."""

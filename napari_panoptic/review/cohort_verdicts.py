@@ -16,11 +16,11 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 from napari_panoptic.review.identity import Fingerprint, Place, Subject, matched, place_of
 from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Judgement, ReviewRecord
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 
 Records = Mapping[tuple[Side, int], ReviewRecord]
 """Side and id of an object -> the verdict on it."""

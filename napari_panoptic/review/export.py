@@ -13,10 +13,10 @@ from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.judged import NO_VERDICT, VERDICTS, Judged, Object, Subjects
 from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
+from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 
 VERDICT_COLUMNS = (
     "reviewer",

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 
 # Centroids of one object under two settings lie closer together than this share of its radius;
 # those of two objects, which share no pixel, do not (but for rings and crescents).

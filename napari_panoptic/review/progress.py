@@ -12,9 +12,9 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.review.judged import Judged
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
 
 FIGURES = ("pq", "sq", "dq", "detection_f1")
 """The figures that are shown before and after."""

@@ -14,7 +14,6 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.file import (
     REVIEW_FILE,
     ReviewError,
@@ -32,6 +31,7 @@ from napari_panoptic.review.verdicts import (
     ReviewRecord,
 )
 from napari_panoptic.review.watch import Looked, Place, Watch, look_for_file
+from napari_panoptic.values.vocabulary import Side, Verdict
 
 _Found = TypeVar("_Found")
 _Default = TypeVar("_Default")

@@ -13,7 +13,6 @@ from typing import Any, Self, TypedDict
 from uuid import uuid4
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.file import (
     ReviewError,
     explained,
@@ -40,6 +39,7 @@ from napari_panoptic.review.verdicts import (
     Role,
     compared,
 )
+from napari_panoptic.values.vocabulary import Side, Verdict
 
 _COLUMNS = (
     "reviewer, team, region, side, object_id, class_name, centroid_y_px, centroid_x_px, area_px, "

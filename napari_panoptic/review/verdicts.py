@@ -11,9 +11,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.identity import Subject, matched, place_of
 from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
+from napari_panoptic.values.vocabulary import Side, Verdict
 
 
 class Role(StrEnum):

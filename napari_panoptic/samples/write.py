@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 
 from napari_panoptic.common.errors import CohortError, UnreadableFileError
-from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.values.cohort import Task
 
 DATA = Path(__file__).parent / "data"
 """The folder with one archive for each task."""

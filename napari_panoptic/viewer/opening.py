@@ -21,9 +21,9 @@ from napari_panoptic.io.cohorts.pair import pair_of_files
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.nuclei.inspection.inspect import Inspection, inspect_folder
 from napari_panoptic.nuclei.inspection.values import Fix
-from napari_panoptic.nuclei.values.cohort import Task
 from napari_panoptic.report.nuclei.inspection_picture import InspectionPicture, inspection_picture
 from napari_panoptic.samples.write import write_sample
+from napari_panoptic.values.cohort import Task
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.kit.napari_private import unwrapped, window_check, window_of

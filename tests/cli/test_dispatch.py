@@ -6,7 +6,7 @@ import pytest
 
 from napari_panoptic.cli.main import command_parser, main
 from napari_panoptic.cli.tasks import FOR_EVERY_TASK, TASKS
-from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.values.cohort import Task
 
 
 def _about(tmp_path, task):

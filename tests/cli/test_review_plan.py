@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.nuclei.values.vocabulary import Verdict
+from napari_panoptic.values.vocabulary import Verdict
 from tests.support.review_packages import contents_of, saved, write_file
 from tests.support.small_cohort import write_cohort
 

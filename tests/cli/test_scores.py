@@ -18,10 +18,10 @@ from napari_panoptic.notebook import open_cohort as opened
 from napari_panoptic.nuclei.cohort_report import ReportRequest, cohort_report
 from napari_panoptic.nuclei.scores.precision import COCO_IOUS
 from napari_panoptic.nuclei.scores.thresholds import FIGURES
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.nuclei.scores import SCORES_NAMES, TABLES
 from napari_panoptic.report.nuclei.teams import scores_section
 from napari_panoptic.report.page import fragment
+from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.paths import REPOSITORY
 
 PATIENTS = 7

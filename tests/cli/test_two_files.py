@@ -17,7 +17,7 @@ from napari_panoptic import evaluate_pair
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.regions.conversion import Conversion, convert, form_to_write
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 from tests.support.small_cohort import ANNOTATIONS, REGIONS, mask_path, write_cohort
 

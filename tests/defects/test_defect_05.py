@@ -13,8 +13,8 @@ import pytest
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files.autosaves import AutosaveFolder, EditedPart
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 
 PART = EditedPart("region", Side.PREDICTION, "team")
 AREA = EditedPart("region", None)

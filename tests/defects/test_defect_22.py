@@ -20,8 +20,8 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files import guard
 from napari_panoptic.io.formats.format import LoadRequest
 from napari_panoptic.io.formats.labels.label_images import read_labels
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.report.plots import svg_text
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from tests.support.builders import label_files
 
 

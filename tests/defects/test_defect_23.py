@@ -12,9 +12,9 @@ import pytest
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet, write_files
 from napari_panoptic.io.formats.registry import load_masks, open_masks
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
-from napari_panoptic.nuclei.values.settings import Overlaps
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.values.settings import Overlaps
+from napari_panoptic.values.vocabulary import Side
 
 SHAPE = (40, 60)
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous=None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from tests.support.edited_sessions import check, restore, session_in, shown_labels, square
 
 NEW = 9999

@@ -12,9 +12,9 @@ from roifile import ImagejRoi
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.saving import write_objects
-from napari_panoptic.nuclei.values.cohort import ClassScheme
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from tests.defects.outlined_cohort import (
     Ring,
     contours,

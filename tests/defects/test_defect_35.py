@@ -8,7 +8,7 @@ import pytest
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from tests.support.builders import annotation_xml, square
 
 HALO = """<Annotations>

@@ -16,7 +16,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.formats.format import LoadRequest
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
-from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.values.cohort import ClassScheme
 from tests.support.builders import label_files, two_objects, write_tiff
 
 COLOURS = ((255, 0, 0), (0, 255, 0), (0, 0, 255))

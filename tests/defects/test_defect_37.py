@@ -16,9 +16,9 @@ from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.ome_zarr import write_ome_zarr
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from tests.support.builders import annotation_xml, label_files, square, two_objects, write_tiff
 from tests.support.zarr_stores import write_zarr
 

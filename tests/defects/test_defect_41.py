@@ -15,7 +15,7 @@ from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.formats.format import LoadRequest
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
-from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.values.cohort import ClassScheme
 from tests.defects.hung import needs_pipes, not_waited_for, pipe_instead_of
 from tests.support.builders import label_files, noise, two_objects
 from tests.support.zarr_stores import write_zarr

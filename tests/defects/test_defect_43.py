@@ -18,7 +18,7 @@ from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_items
 from napari_panoptic.io.formats.labels.matlab import mat_variables
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from tests.support.builders import annotation_xml, square, write_mat
 
 HUGE = 2**31

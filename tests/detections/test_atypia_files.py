@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.detections.atypia import AnswerState, evaluate_atypia
-from napari_panoptic.detections.cohort import DetectionCohort, Frame, ScoredFrame
+from napari_panoptic.values.detections import DetectionCohort, Frame, ScoredFrame
 
 TRUE = {"p_0": "1", "p_1": "2", "p_2": "3", "p_3": "", "p_4": "what?"}
 ANSWERS = {"one": "1", "two": "2,0.5", "three": "3", "open": "", "odd": "7", "gone": None}

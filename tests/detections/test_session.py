@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.detections.cohort import Points
 from napari_panoptic.detections.evaluate import (
     count_frame,
     count_frame_or_why,
@@ -17,7 +16,8 @@ from napari_panoptic.detections.pairing import (
 )
 from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.detections import Points
+from napari_panoptic.values.vocabulary import Side
 
 
 @pytest.fixture

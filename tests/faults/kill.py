@@ -39,15 +39,15 @@ from napari_panoptic.cli.main import main as command
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.saving import writable_forms, write_objects
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.report.plots import embed
 from napari_panoptic.review.identity import Fingerprint, Subject
 from napari_panoptic.review.plan.design import draw, extend
 from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.units import Kind, population
 from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support.small_cohort import REGIONS, write_cohort
 
 Tell = Callable[[int], None]

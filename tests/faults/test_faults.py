@@ -24,8 +24,8 @@ from napari_panoptic.io.files.locking import InUseError, held_alone
 from napari_panoptic.io.formats.polygons.geojson_writer import UnwritableFileError
 from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.nuclei.cohort_report import ReportRequest, cohort_report
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.nuclei.tables import TABLE_NAMES
+from napari_panoptic.values.settings import EvaluationSettings
 from tests.faults.kill import ENDINGS, contents, version
 from tests.support.paths import REPOSITORY
 from tests.support.small_cohort import REGIONS, TEAMS, mask_path, write_cohort

@@ -46,9 +46,9 @@ from napari_panoptic.io.pixels.label_windows import open_pixels, zarr_areas, zar
 from napari_panoptic.io.tables.metadata import read_metadata
 from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore, _sha256
 from napari_panoptic.nuclei.regions.results import RegionResult
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.review.file import ReviewError, open_review_file
 from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import (
     label_files,
     noise,

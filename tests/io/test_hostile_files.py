@@ -35,7 +35,7 @@ from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels
 from napari_panoptic.io.pixels.label_windows import open_pixels
 from napari_panoptic.io.pixels.zarr_chunks import inflated
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import annotation_xml, submission, two_objects, write_mat
 
 WHAT = "a mask"

@@ -9,7 +9,7 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.images.slides import probe_image, read_image
-from napari_panoptic.nuclei.values.settings import Restoration
+from napari_panoptic.values.settings import Restoration
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 
 

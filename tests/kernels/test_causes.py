@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from napari_panoptic.kernels import causes
-from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, Cause
+from napari_panoptic.values.vocabulary import CAUSE_CODE, Cause
 
 
 def test_each_cause_has_the_code_of_the_vocabulary() -> None:

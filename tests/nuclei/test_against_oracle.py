@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching, Outlines
+from napari_panoptic.values.settings import AmbiguousPolicy, Matching, Outlines
 from tests.support.compare import assert_agrees, evaluate_case, oracle_case
 from tests.support.label_cases import CASES, INTEGER_DTYPES, KINDS, random_pair
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.ambiguity import JudgedSide, judge
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.settings import AmbiguousPolicy
 from tests.support.compare import evaluate_case
 from tests.support.label_cases import random_pair
 

@@ -11,8 +11,8 @@ from napari_panoptic.nuclei.challenge import (
     team_score,
     uncounted,
 )
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import Correction, EvaluationSettings
 
 CLASSES = ("E", "L", "N")
 SETTINGS = EvaluationSettings(distances=False)

@@ -26,9 +26,9 @@ from napari_panoptic.nuclei.cohort_report import (
 from napari_panoptic.nuclei.regions.conditions import LESSONS_NEIGHBOURS, Robustness, star
 from napari_panoptic.nuclei.regions.experiment import Experiment, PatientSums
 from napari_panoptic.nuclei.regions.run import AUTO, PROCESSES, RegionDone
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import Correction, EvaluationSettings
 from napari_panoptic.report.nuclei.page import report_page
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import Correction, EvaluationSettings
 from tests.support.interrupted import stopped_at, write_large_cohort
 from tests.support.one_by_one import robustness_of_results
 from tests.support.reports import report_on, without_plots, without_team_in

@@ -22,8 +22,8 @@ from napari_panoptic.nuclei.distances import (
 )
 from napari_panoptic.nuclei.evaluate import evaluate, evaluate_again
 from napari_panoptic.nuclei.overlap import overlap_table
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching, Outlines
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import AmbiguousPolicy, Matching, Outlines
 from tests.nuclei.test_edits import assert_same, pair_of
 from tests.support.label_cases import random_pair
 

@@ -16,8 +16,8 @@ from napari_panoptic.common.errors import LabelError
 from napari_panoptic.nuclei.edits import EditedPair, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, Scores
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage, LabelPair, Scores
+from napari_panoptic.values.vocabulary import Side
 from tests.support.label_cases import CLASS_NAMES, LabelCase, random_pair
 
 

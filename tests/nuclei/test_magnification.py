@@ -14,8 +14,8 @@ from napari_panoptic.common.progress import UNWATCHED
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.polygons.hovernet import read_hovernet
 from napari_panoptic.nuclei.regions.reading import load_prediction, load_reference, open_side
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, Cohort
+from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.builders import noise, write_svs
 from tests.support.overlapping_cohort import DESCRIPTION, TEAM
 

@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.overlap import (
     SideTable,
     overlap_table,
 )
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.labels import LabelImage, LabelPair
 
 Labels = NDArray[np.int32]
 Mask = NDArray[np.bool_]

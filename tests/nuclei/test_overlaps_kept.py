@@ -18,9 +18,9 @@ from napari_panoptic.io.formats.polygons import rasterize as rasterizing
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
 from napari_panoptic.nuclei.regions.shifts import shifted
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import (
     AmbiguousPolicy,
     EvaluationSettings,
     Matching,

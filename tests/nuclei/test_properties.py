@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.values.vocabulary import Cause
+from napari_panoptic.values.vocabulary import Cause
 from tests.support.compare import evaluate_case
 from tests.support.label_cases import LabelCase, random_pair
 

@@ -18,8 +18,8 @@ from napari_panoptic.nuclei.protocols import (
     differences,
     protocol_table,
 )
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import (
     CORRECTED_PROTOCOL,
     Correction,
     challenge_protocol_name,

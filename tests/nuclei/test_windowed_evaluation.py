@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate, evaluate_again
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.windowed_labels import (
+from napari_panoptic.nuclei.windowed_evaluation import (
+    evaluate_tiles,
+    evaluate_tiles_again,
+)
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.windowed_labels import (
     Box,
     TiledArea,
     TiledLabels,
     TiledPair,
-)
-from napari_panoptic.nuclei.windowed_evaluation import (
-    evaluate_tiles,
-    evaluate_tiles_again,
 )
 from tests.support.compare import evaluate_case
 from tests.support.label_cases import random_pair

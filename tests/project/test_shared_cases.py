@@ -29,8 +29,6 @@ from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
 from napari_panoptic.nuclei.regions.conditions import Condition, lessons_conditions
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.results import placed
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.settings import Correction, Scoring, protocol
 from napari_panoptic.report.nuclei.tables import (
     patients_by_class_table,
     patients_table,
@@ -38,6 +36,8 @@ from napari_panoptic.report.nuclei.tables import (
     teams_table,
 )
 from napari_panoptic.statistics.means import spread
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.settings import Correction, Scoring, protocol
 from tests.support.paths import REPOSITORY, SHARED_CASES, needs_shared_cases
 
 pytestmark = needs_shared_cases

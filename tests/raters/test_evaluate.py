@@ -16,7 +16,6 @@ from PIL import Image
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.nuclei.evaluate import evaluate_pair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.raters.evaluate import (
     UNREADABLE,
     evaluate_raters,
@@ -26,6 +25,7 @@ from napari_panoptic.raters.evaluate import (
 from napari_panoptic.raters.slice_outlines import outline_segments
 from napari_panoptic.report.raters.tables import slices_table
 from napari_panoptic.samples.write import write_raters_sample
+from napari_panoptic.values.settings import EvaluationSettings
 from tests.support import raters_oracle as oracle
 
 

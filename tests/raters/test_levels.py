@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import LabelError, SettingsError
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.raters.cohort import AtLevel, BothEmpty, RatersSettings
 from napari_panoptic.raters.levels import (
     Reference,
     Reliability,
@@ -23,6 +21,8 @@ from napari_panoptic.raters.levels import (
 )
 from napari_panoptic.raters.objects import object_agreement
 from napari_panoptic.raters.ranking import CASE_COLUMNS, by_structure, by_team
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.raters import AtLevel, BothEmpty, RatersSettings
 from tests.support import raters_oracle as oracle
 
 SETTINGS = [RatersSettings(at_level=a, both_empty=b) for a in AtLevel for b in BothEmpty]

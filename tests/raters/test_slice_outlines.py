@@ -6,7 +6,6 @@ from concurrent.futures import wait
 import numpy as np
 import pytest
 
-from napari_panoptic.raters.cohort import RatersSettings
 from napari_panoptic.raters.slice_outlines import (
     PREDICTION_COLOURS,
     RATER_COLOURS,
@@ -20,6 +19,7 @@ from napari_panoptic.raters.slice_outlines import (
     level_colours,
     outline_segments,
 )
+from napari_panoptic.values.raters import RatersSettings
 from tests.support.vision import VISIONS, difference
 
 SETTINGS = RatersSettings(levels=(0.3, 0.5))

@@ -29,17 +29,6 @@ from napari_panoptic.nuclei.cohort_report import (
     cohort_report,
     n_passes,
 )
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort
-from napari_panoptic.nuclei.values.settings import (
-    AmbiguousPolicy,
-    Correction,
-    EvaluationSettings,
-    Matching,
-    Outlines,
-    Restoration,
-    Scoring,
-    protocol,
-)
 from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
 from napari_panoptic.report.nuclei.page import methods_values, report_page, write_report
@@ -53,6 +42,17 @@ from napari_panoptic.report.page import element, escaped
 from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.sections import REFERENCES, methods
 from napari_panoptic.report.text import p_value, ratio, signed
+from napari_panoptic.values.cohort import ClassScheme, Cohort
+from napari_panoptic.values.settings import (
+    AmbiguousPolicy,
+    Correction,
+    EvaluationSettings,
+    Matching,
+    Outlines,
+    Restoration,
+    Scoring,
+    protocol,
+)
 from tests.support.reports import (
     HOSTILE_PATIENTS,
     HOSTILE_TEAMS,

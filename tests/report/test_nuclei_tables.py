@@ -22,8 +22,6 @@ from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import evaluate_conditions
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS, ObjectsFile, RegionResult, placed
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.settings import PROTOCOLS, EvaluationSettings
 from napari_panoptic.report.nuclei.tables import (
     input_fingerprints,
     patients_by_class_table,
@@ -33,6 +31,8 @@ from napari_panoptic.report.nuclei.tables import (
     teams_table,
     write_tables,
 )
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import PROTOCOLS, EvaluationSettings
 from tests.support.small_cohort import ANNOTATIONS, REGIONS, TEAMS, write_cohort
 
 FIRST = REGIONS[0]

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from napari_panoptic.nuclei.values.vocabulary import Verdict
+from napari_panoptic.values.vocabulary import Verdict
 from tests.review.test_reviewing import EACH, closing_review, keep_giving, missed_row, see_all
 
 

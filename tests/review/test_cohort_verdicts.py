@@ -10,10 +10,10 @@ from napari_panoptic.nuclei.explain.cohort_failures import SIDES, FailureName
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.live.summary import RegionSummary, evaluate_cohort_summary
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 
 VERDICTS = list(Verdict)
 TEAM, OTHER_TEAM = "careful", "merger"

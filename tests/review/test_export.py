@@ -6,7 +6,6 @@ import math
 import pytest
 
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side, Verdict
 from napari_panoptic.review.export import (
     AGREEMENT_COLUMNS,
     VERDICT_COLUMNS,
@@ -17,6 +16,7 @@ from napari_panoptic.review.export import (
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.judged import Subjects
 from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side, Verdict
 from tests.support.review_cases import subject
 from tests.support.small_pairs import four_fates
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.identity import Fingerprint, Subject, matched, place_of
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.vocabulary import Side
 from tests.support.review_cases import CLASSES, subject, subjects_of
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.judged import Judged, Subjects, judged_as_one
 from napari_panoptic.review.reviewing import read_verdicts
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import ReviewRecord
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support.review_cases import subjects_of
 from tests.support.small_pairs import empty_pair, four_fates
 

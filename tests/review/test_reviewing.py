@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from napari_panoptic.nuclei.evaluate import evaluate_pair
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.judged import Subjects
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support.paths import REPOSITORY
 from tests.support.small_pairs import SCHEME, four_fates
 

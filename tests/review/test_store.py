@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review import file as review_file
 from napari_panoptic.review.file import ReviewError, suggested_path
 from napari_panoptic.review.identity import Fingerprint, Subject
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Judgement, ReviewRecord, Role, paired
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support.review_cases import CLASSES, subject, subjects_of, verdicts_on
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="folders are closed otherwise here")

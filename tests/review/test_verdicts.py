@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.verdicts import Adjudication, ReviewRecord, Role, Share, compared
+from napari_panoptic.values.vocabulary import Verdict
 from tests.support.review_cases import subject
 
 

@@ -15,11 +15,11 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.io.images.slides import read_image
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import Restoration
-from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
 from napari_panoptic.samples.write import write_sample_cohort
+from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import Restoration
+from napari_panoptic.values.vocabulary import Cause, Side, Status
 
 SAMPLE_MPP = 0.2525
 """As in scans at 40x."""

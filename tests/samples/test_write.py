@@ -11,9 +11,9 @@ import pytest
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.io.cohorts.raters import open_raters
-from napari_panoptic.nuclei.values.cohort import Task
 from napari_panoptic.samples import write
 from napari_panoptic.samples.write import write_sample
+from napari_panoptic.values.cohort import Task
 
 DIGESTS = {
     Task.NUCLEI: "eac6b252b85b19eb163d30a08417580a2fa8f0557e47ce8aa0b306846e09d89e",

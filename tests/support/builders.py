@@ -11,7 +11,7 @@ import scipy.io
 import tifffile
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 
 BORDER = (139, 69, 19)
 COLOURS = dict(zip(MONUSAC_CLASSES.names, MONUSAC_CLASSES.colours, strict=True))

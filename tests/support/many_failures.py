@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from napari_panoptic.nuclei.explain.cohort_failures import Block, CohortFailures, RegionFailures
-from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
+from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
 
 
 def many_failures(n: int, *, regions: int = 1) -> CohortFailures:

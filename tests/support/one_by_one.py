@@ -19,9 +19,9 @@ from napari_panoptic.nuclei.regions.reading import (
     unreadable,
 )
 from napari_panoptic.nuclei.regions.results import RegionResult, unreadable_region, with_figures
-from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Scoring
+from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.settings import EvaluationSettings, Scoring
 
 
 def evaluate_alone(

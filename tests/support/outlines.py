@@ -15,7 +15,7 @@ from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, PolygonFile, Polygons
 from napari_panoptic.io.formats.registry import known_forms
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
+from napari_panoptic.values.cohort import ClassScheme, Source
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,10 +19,10 @@ from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.io.images.slides import read_image
 from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 from tests.defects.outlined_cohort import simplified, traced
 from tests.support.builders import write_svs
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from napari_panoptic.nuclei.cohort_report import CohortReport, ReportRequest, cohort_report
-from napari_panoptic.nuclei.values.cohort import Cohort, Team
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.plots import embed
+from napari_panoptic.values.cohort import Cohort, Team
+from napari_panoptic.values.settings import EvaluationSettings
 
 HOSTILE_TEAMS = (
     "<img src=x onerror=alert(1)>",

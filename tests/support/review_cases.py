@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.identity import Fingerprint, Subject, matched, place_of
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import ReviewRecord
+from napari_panoptic.values.vocabulary import Side
 
 CLASSES = ("Epithelial", "Lymphocyte")
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.report.package.page import write_package
 from napari_panoptic.review.package.choosing import Reading, failures_of, numbered, worst
 from napari_panoptic.review.package.contents import Contents, package_id, seal, unseal
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Verdict
 
 READING = Reading(EvaluationSettings().replaced(distances=False), None)
 AT = "2026-03-01T10:00:{:02d}.125Z"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from napari_panoptic.nuclei.evaluate import evaluate_pair
-from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.values.cohort import ClassScheme
 
 SCHEME = ClassScheme(names=("Round", "Long"), colours=((255, 0, 0), (0, 0, 255)))
 REFERENCE_CLASSES = {11: "Round", 12: "Round", 13: "Long", 14: "Long"}

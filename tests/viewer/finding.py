@@ -8,7 +8,7 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractItemView, QWidget
 
-from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
+from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause
 from napari_panoptic.viewer.kit.layouts import Curtain
 from napari_panoptic.viewer.kit.widgets import dock_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from napari_panoptic.io.images.slides import SLIDE_ENDINGS
-from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.values.cohort import Task
 from napari_panoptic.viewer import hooks, opening
 from napari_panoptic.viewer.desk.detections import detection_desk_in
 from napari_panoptic.viewer.desk.nuclei import desk_in, desk_of

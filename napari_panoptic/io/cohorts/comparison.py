@@ -20,8 +20,8 @@ from napari_panoptic.io.cohorts.pair import PAIR, scheme_of
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX
 from napari_panoptic.io.formats.labels.label_tiff import write_labels
 from napari_panoptic.io.formats.scores import SCORE_NAMES
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme
-from napari_panoptic.nuclei.values.labels import check_mpp
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme
+from napari_panoptic.values.labels import check_mpp
 
 Classes = Mapping[int, str] | str
 """Id -> name of its class, or one class for every object."""

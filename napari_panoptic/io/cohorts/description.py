@@ -18,7 +18,7 @@ from napari_panoptic.io.cohorts.patterns import Listing, Pattern
 from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.formats.format import Format, PerClass
 from napari_panoptic.io.formats.registry import known_forms
-from napari_panoptic.nuclei.values.cohort import (
+from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
     Axes,
     ClassScheme,

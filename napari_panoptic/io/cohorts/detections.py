@@ -12,7 +12,6 @@ from typing import Any
 from napari_panoptic.common.errors import CohortError, PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.detections.cohort import DetectionCohort, Frame, InFile, ScoredFrame
 from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
     TASK_KEY,
@@ -46,7 +45,8 @@ from napari_panoptic.io.cohorts.patterns import (
 )
 from napari_panoptic.io.formats.points import boxes
 from napari_panoptic.io.formats.points.grand_challenge import is_point_list
-from napari_panoptic.nuclei.values.cohort import Team
+from napari_panoptic.values.cohort import Team
+from napari_panoptic.values.detections import DetectionCohort, Frame, InFile, ScoredFrame
 
 LARGEST_MPP = 1e6
 """Micrometres per pixel: a metre. Whole numbers may be larger than any float."""

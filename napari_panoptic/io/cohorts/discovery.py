@@ -22,7 +22,7 @@ from napari_panoptic.io.cohorts.patterns import (
     natural_key,
     outside_findings,
 )
-from napari_panoptic.nuclei.values.cohort import SlidePatch
+from napari_panoptic.values.cohort import SlidePatch
 
 
 @contextmanager

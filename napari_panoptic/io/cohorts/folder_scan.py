@@ -22,7 +22,7 @@ from napari_panoptic.io.cohorts.pair import (
 )
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern, check_listing
 from napari_panoptic.io.images.slides import IMAGE_ENDINGS, are_one_slide, probe_image
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
 
 IMAGE = "image"
 """Kind of a group of files that are images; other kinds are formats of objects."""

@@ -13,7 +13,7 @@ from napari_panoptic.io.formats.format import PerClass
 from napari_panoptic.io.formats.labels.coco_panoptic import panoptic_scheme
 from napari_panoptic.io.formats.registry import BUILT_IN, known_forms
 from napari_panoptic.io.images.slides import IMAGE_ENDINGS
-from napari_panoptic.nuclei.values.cohort import (
+from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
     ClassScheme,
     OutlineRules,

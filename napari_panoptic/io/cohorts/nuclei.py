@@ -60,7 +60,7 @@ from napari_panoptic.io.formats.labels.label_images import (
 )
 from napari_panoptic.io.formats.registry import known_forms, plugin_findings
 from napari_panoptic.io.images.arrays import holds_many_images
-from napari_panoptic.nuclei.values.cohort import (
+from napari_panoptic.values.cohort import (
     UNSTATED,
     Cohort,
     MaskFiles,

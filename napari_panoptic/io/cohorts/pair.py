@@ -27,7 +27,7 @@ from napari_panoptic.io.formats.registry import form_of, known_forms
 from napari_panoptic.io.images.slides import probe_image
 from napari_panoptic.io.pixels.decode import pixel_shape, read_pixels
 from napari_panoptic.io.pixels.label_windows import has_labels, is_zarr
-from napari_panoptic.nuclei.values.cohort import (
+from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
     ONLY_CLASS,
     ClassScheme,

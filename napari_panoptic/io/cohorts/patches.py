@@ -10,7 +10,7 @@ from typing import Any
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.tables.small_tables import table_rows
-from napari_panoptic.nuclei.values.cohort import SlidePatch
+from napari_panoptic.values.cohort import SlidePatch
 
 LARGEST_PX = 2.0**29
 LARGEST_SCALE = 64.0

@@ -22,8 +22,8 @@ from napari_panoptic.io.cohorts.raters_layout import (
     read_raters_description,
 )
 from napari_panoptic.io.formats.labels.label_images import sidecars_beside
-from napari_panoptic.nuclei.values.cohort import MaskFiles, Source
-from napari_panoptic.raters.cohort import RatedCase, RatedCohort, RaterFile
+from napari_panoptic.values.cohort import MaskFiles, Source
+from napari_panoptic.values.raters import RatedCase, RatedCohort, RaterFile
 
 _ALL_CLASSES = ""
 _EXPECTED = (

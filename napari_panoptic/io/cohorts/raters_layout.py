@@ -21,8 +21,8 @@ from napari_panoptic.io.cohorts.description import (
 )
 from napari_panoptic.io.cohorts.layouts import ANNOTATIONS
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
-from napari_panoptic.raters.cohort import AtLevel, BothEmpty, RatersSettings
+from napari_panoptic.values.cohort import ClassScheme, Source
+from napari_panoptic.values.raters import AtLevel, BothEmpty, RatersSettings
 
 SPLITS = ("training", "validation", "testing", "test", "train", "val")
 """Folder names that are neither a data set nor a case (train/test splits)."""

@@ -9,7 +9,7 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import DESCRIPTION, TASK_KEY, read_toml
 from napari_panoptic.io.cohorts.detections import known_layout
 from napari_panoptic.io.cohorts.raters_layout import looks_like_qubiq
-from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.values.cohort import Task
 
 
 def task_of(folder: str | Path) -> Task:

@@ -24,8 +24,8 @@ from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.files.locking import InUseError, held_alone
 from napari_panoptic.io.files.replacing import replaced_when_complete
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 
 _FORMAT = 1
 _LOCK = "lock"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from napari_panoptic.common.errors import SettingsError, UnreadableFileError
-from napari_panoptic.nuclei.values.cohort import MaskFiles
+from napari_panoptic.values.cohort import MaskFiles
 
 VARIABLE = "NAPARI_PANOPTIC_MAX_PIXELS"
 DEFAULT_PX = 2**28

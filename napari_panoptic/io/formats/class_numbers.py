@@ -9,7 +9,7 @@ from typing import Any
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_length
 from napari_panoptic.io.formats.polygons.model import UNKNOWN, class_number
-from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.values.cohort import ClassScheme
 
 TYPE_INFO = "type_info.json"
 """Names of the numbers, as HoVer-Net takes them: ``{"1": ["neopla", [255, 0, 0]]}``."""

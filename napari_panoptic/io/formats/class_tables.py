@@ -19,8 +19,8 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.formats.scores import no_such_score, score_column, score_value
-from napari_panoptic.nuclei.values.cohort import ClassScheme
-from napari_panoptic.nuclei.values.labels import Scores
+from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.labels import Scores
 
 WHAT_TABLE = "a table of classes (id,class)"
 

@@ -17,11 +17,11 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.polygons.model import PolygonFile
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, OutlineRules, Source
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import Restoration
-from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.nuclei.values.windowed_labels import TiledArea, TiledLabels
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, OutlineRules, Source
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.settings import Restoration
+from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.windowed_labels import TiledArea, TiledLabels
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +217,7 @@ class Item:
     name
         The name of the region.
     key
-        The reader finds the region by it; see `napari_panoptic.nuclei.values.cohort.MaskFiles`.
+        The reader finds the region by it; see `napari_panoptic.values.cohort.MaskFiles`.
     patient
         The patient, if the file states it.
     paths
@@ -351,7 +351,7 @@ class Format:
 
     @property
     def source(self) -> Source:
-        """The name as `napari_panoptic.nuclei.values.cohort.MaskFiles` store it."""
+        """The name as `napari_panoptic.values.cohort.MaskFiles` store it."""
         return Source(self.name)
 
 

@@ -15,8 +15,8 @@ from napari_panoptic.io.formats.labels.masks import LazyMasks
 from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.kernels.relabel import present_labels
-from napari_panoptic.nuclei.values.cohort import MaskFiles, OutlineRules
-from napari_panoptic.nuclei.values.labels import LabelImage, Vanished, size_text
+from napari_panoptic.values.cohort import MaskFiles, OutlineRules
+from napari_panoptic.values.labels import LabelImage, Vanished, size_text
 
 _Shape = tuple[int, int]
 _Take = Callable[[NDArray[Any]], NDArray[Any]]

@@ -14,7 +14,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.io.pixels.label_windows import open_pixels
-from napari_panoptic.nuclei.values.labels import LabelImage, Scores
+from napari_panoptic.values.labels import LabelImage, Scores
 
 WHAT = "a probability map (one channel: numbers, or whole numbers of which the largest means 1)"
 _HIGHEST = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}

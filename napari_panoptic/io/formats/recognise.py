@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from napari_panoptic.io.formats.dicom_files import ANNOTATIONS, SEGMENTATIONS, SLIDE, dicom_class
-from napari_panoptic.nuclei.values.cohort import Source
+from napari_panoptic.values.cohort import Source
 
 _SNIFFED_BYTES = 1 << 16
 _JSON_MARKS: tuple[tuple[tuple[bytes, ...], Source], ...] = (

@@ -62,9 +62,9 @@ from napari_panoptic.io.formats.polygons.polygon_format import outline_format, p
 from napari_panoptic.io.formats.probability_maps import maps_need_whole_regions, with_map_scores
 from napari_panoptic.io.formats.recognise import foreign_tool, source_of
 from napari_panoptic.io.images.slides import probe_image
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Objects, Source, Vertices
-from napari_panoptic.nuclei.values.labels import size_text
-from napari_panoptic.nuclei.values.settings import Restoration
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Objects, Source, Vertices
+from napari_panoptic.values.labels import size_text
+from napari_panoptic.values.settings import Restoration
 
 ENTRY_POINTS = "napari_panoptic.formats"
 """The group of entry points by which plugins add formats: each names a `Format`."""

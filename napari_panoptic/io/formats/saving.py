@@ -12,8 +12,8 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import encodable, english_list
 from napari_panoptic.io.formats.format import Format, LoadedMasks, Objects
 from napari_panoptic.io.formats.registry import known_forms, load_masks
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort, MaskFiles, Source
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import ClassScheme, Cohort, MaskFiles, Source
+from napari_panoptic.values.labels import LabelImage
 
 
 def write_objects(path: Path, objects: Objects) -> tuple[Path, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from napari_panoptic.io.pixels.decode import DECODING_ERRORS, undecodable
-from napari_panoptic.nuclei.values.windowed_labels import Box
+from napari_panoptic.values.windowed_labels import Box
 
 CHUNK_PX = 512
 """Tile edge that lazy levels announce; viewers fetch in such steps."""

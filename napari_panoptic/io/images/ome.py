@@ -35,7 +35,7 @@ from napari_panoptic.io.pixels.decode import (
 )
 from napari_panoptic.io.pixels.label_windows import is_zarr, opened_zarr, zarr_attributes
 from napari_panoptic.io.pixels.tiff_windows import KEPT_BYTES, PageWindows
-from napari_panoptic.nuclei.values.windowed_labels import Box
+from napari_panoptic.values.windowed_labels import Box
 
 Rgb = tuple[int, int, int]
 Planes = Callable[[Box], NDArray[Any]]

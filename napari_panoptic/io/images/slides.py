@@ -30,8 +30,8 @@ from napari_panoptic.io.pixels.decode import (
     undecodable,
 )
 from napari_panoptic.io.pixels.tiff_windows import VENDORS, PageWindows, level_windows
-from napari_panoptic.nuclei.values.labels import size_text
-from napari_panoptic.nuclei.values.windowed_labels import Box
+from napari_panoptic.values.labels import size_text
+from napari_panoptic.values.windowed_labels import Box
 
 if TYPE_CHECKING:
     import openslide
@@ -178,7 +178,7 @@ def probe_image(path: Path, item: str | None = None) -> ImageInfo:
     path
         The file.
     item
-        Which image of an array that holds many; see `napari_panoptic.nuclei.values.cohort.Region`.
+        Which image of an array that holds many; see `napari_panoptic.values.cohort.Region`.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def read_image(path: Path, item: str | None = None) -> SlideImage:
     path
         The file.
     item
-        Which image of an array that holds many; see `napari_panoptic.nuclei.values.cohort.Region`.
+        Which image of an array that holds many; see `napari_panoptic.values.cohort.Region`.
 
     Raises
     ------

@@ -33,7 +33,7 @@ from napari_panoptic.io.pixels.packed_arrays import (
     npz_shape,
     objects_refused,
 )
-from napari_panoptic.nuclei.values.labels import size_text
+from napari_panoptic.values.labels import size_text
 
 DECODING_ERRORS: tuple[type[Exception], ...] = (
     OSError,

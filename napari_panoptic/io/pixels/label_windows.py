@@ -29,7 +29,7 @@ from napari_panoptic.io.pixels.decode import (
 )
 from napari_panoptic.io.pixels.packed_arrays import holds_objects
 from napari_panoptic.io.pixels.tiff_windows import PageWindows
-from napari_panoptic.nuclei.values.windowed_labels import Box
+from napari_panoptic.values.windowed_labels import Box
 
 ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
 """A Zarr folder has at least one of these files."""

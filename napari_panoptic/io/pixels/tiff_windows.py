@@ -23,7 +23,7 @@ from napari_panoptic.io.pixels.decode import (
     without_warnings,
 )
 from napari_panoptic.kernels.threads import in_threads
-from napari_panoptic.nuclei.values.windowed_labels import Box
+from napari_panoptic.values.windowed_labels import Box
 
 VENDORS = ("aperio", "generic-tiff")
 """Slides whose levels are plain pages of a TIFF file, as OpenSlide calls them."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.io.files.guard import check_file, check_length
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 
 if TYPE_CHECKING:
     import pandas as pd

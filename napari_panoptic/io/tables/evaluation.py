@@ -14,7 +14,7 @@ from napari_panoptic.common.spreadsheets import plain
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.files.guard import TABLE_BYTES, check_file, check_length
-from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
+from napari_panoptic.values.vocabulary import Cause, Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from napari_panoptic.nuclei.display.glossary import NO_ANNOTATION, NO_ANNOTATION
 from napari_panoptic.nuclei.display.styles import UNDEFINED
 from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
-from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.values.cohort import Cohort
 
 Summaries = Mapping[tuple[str, str], RegionSummary]
 MISSING, UNREADABLE = "missing", "unreadable"

@@ -13,8 +13,8 @@ from napari_panoptic.nuclei.display.crops import Crop, CropSource, cut
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.regions.reading import read_picture
 from napari_panoptic.nuclei.regions.region import HeldRegion, held_region
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
 
 KEPT_PX = 2**24
 """Pixels of the regions that are kept; the one used last is kept whatever its size."""

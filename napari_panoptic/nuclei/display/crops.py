@@ -13,8 +13,8 @@ from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.display.palette import status_colour_table
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 
 SMALLEST_FIELD_PX, LARGEST_FIELD_PX = 32, 512
 """Bounds of the width of a crop in the image."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels
+from napari_panoptic.values.windowed_labels import Box, TiledLabels
 
 DECODED_BYTES = 64 << 20
 """Memory for windows of one side that were read already."""

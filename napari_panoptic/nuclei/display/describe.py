@@ -14,9 +14,9 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
-from napari_panoptic.nuclei.values.windowed_labels import TiledLabels, TiledPair
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
+from napari_panoptic.values.windowed_labels import TiledLabels, TiledPair
 
 
 @dataclass(frozen=True)

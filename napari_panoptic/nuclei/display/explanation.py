@@ -12,7 +12,7 @@ from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.display.styles import count_text, length_text, ratio_text
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
-from napari_panoptic.nuclei.values.vocabulary import (
+from napari_panoptic.values.vocabulary import (
     CAUSE_MEANINGS,
     CAUSES,
     STATUS_CODE,
@@ -21,7 +21,7 @@ from napari_panoptic.nuclei.values.vocabulary import (
     Side,
     Status,
 )
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.values.windowed_labels import TiledPair
 
 MOST_NAMED = 6
 """Objects that a sentence names at most; more are counted."""

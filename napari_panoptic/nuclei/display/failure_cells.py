@@ -17,8 +17,8 @@ from napari_panoptic.common.text import counted
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.palette import hex_colour, rgba_table
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 
 SMALLEST_CELL_PX = 64
 """Edge of the smallest square in which failures are counted."""

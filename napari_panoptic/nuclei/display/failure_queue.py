@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.explain.cohort_failures import SIDES
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 
 UNKNOWN = -1
 """Side of a stop that is a region whose failures are not known yet."""

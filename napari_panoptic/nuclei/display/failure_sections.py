@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.object_rows import NONE_WORD, ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.explain.cohort_failures import SIDES, CohortFailures
-from napari_panoptic.nuclei.values.vocabulary import (
+from napari_panoptic.values.vocabulary import (
     CAUSE_CODE,
     CAUSES,
     STATUSES,

@@ -13,14 +13,14 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.detections.atypia import POINTS_RULE, AnswerState
 from napari_panoptic.nuclei.explain.failure_groups import GroupKind
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.values.settings import (
     AmbiguousPolicy,
     Matching,
     Outlines,
     Overlaps,
     Restoration,
 )
-from napari_panoptic.nuclei.values.vocabulary import Status, Verdict
+from napari_panoptic.values.vocabulary import Status, Verdict
 
 NO_ANNOTATION = "no annotation"
 """In the place of a figure, where a region or frame has none."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from napari_panoptic.nuclei.display.object_rows import ObjectRows
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 
 DIMMED_ALPHA = 0.25
 """How opaque objects that are not listed are drawn where they are dimmed."""

@@ -20,8 +20,8 @@ from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 
 MARK_COLOURS: tuple[tuple[float, float, float, float], ...] = (
     (0.0, 0.0, 0.0, 0.0),

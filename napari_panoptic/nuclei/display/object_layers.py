@@ -15,8 +15,8 @@ from napari_panoptic.kernels.drawing import HATCH_SPACING_PX, MAX_OBJECTS, outli
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.styles import ColourBy
 from napari_panoptic.nuclei.outcomes import SideOutcomes
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Placement
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import ClassScheme, Placement
+from napari_panoptic.values.labels import LabelImage
 
 HATCH_RIM_PX = 2
 """Width of the outline of ambiguous areas."""

@@ -16,7 +16,7 @@ from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.glossary import OBJECT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.nuclei.values.vocabulary import (
+from napari_panoptic.values.vocabulary import (
     CAUSE_CODE,
     CAUSES,
     STATUS_CODE,

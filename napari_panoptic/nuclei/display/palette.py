@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import STATUSES, Status
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.vocabulary import STATUSES, Status
 
 STATUS_COLOURS: Mapping[Status, Rgb] = {
     Status.TP: (0, 107, 218),

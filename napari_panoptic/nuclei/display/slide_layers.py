@@ -27,10 +27,10 @@ from napari_panoptic.nuclei.display.palette import class_colours, rgba_table, st
 from napari_panoptic.nuclei.display.styles import ColourBy
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
-from napari_panoptic.nuclei.values.cohort import ClassScheme
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Status
-from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels
+from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Status
+from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels
 
 CHUNK_PX = 512
 """Edge of the parts in which a viewer is to ask for a level."""

@@ -19,9 +19,9 @@ from napari_panoptic.nuclei.display.palette import class_colours as class_colour
 from napari_panoptic.nuclei.display.palette import hex_colour as hex_colour
 from napari_panoptic.nuclei.display.palette import rgba_table
 from napari_panoptic.nuclei.display.palette import status_colour_table as status_colour_table
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import CAUSE_MEANINGS as CAUSE_MEANINGS
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.vocabulary import CAUSE_MEANINGS as CAUSE_MEANINGS
+from napari_panoptic.values.vocabulary import Side, Status
 
 LUT_LENGTH = (1 << 16) - 1
 """Rows of a colour table: one per uint16 label, so that no label wraps onto another's colour.

@@ -15,9 +15,9 @@ from napari_panoptic.nuclei.display import object_layers as drawing
 from napari_panoptic.nuclei.display.styles import ColourBy, Look
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.consensus import Consensus, FpPlace, consensus
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.vocabulary import Side, Status
 
 FILLED_WIDTH = 2
 """Outline width of the reference where predictions are filled."""

@@ -16,8 +16,8 @@ from napari_panoptic.nuclei.display.listed import Listed
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Matching, Overlaps
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.settings import EvaluationSettings, Matching, Overlaps
+from napari_panoptic.values.vocabulary import Side
 
 Edited = Sequence[tuple[Side, str | None]]
 """Sides, and their teams, that are working copies."""

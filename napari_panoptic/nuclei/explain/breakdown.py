@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, Cause, Side, Status
+from napari_panoptic.values.vocabulary import CAUSES, Cause, Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd

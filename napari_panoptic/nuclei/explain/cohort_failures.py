@@ -19,9 +19,9 @@ from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import held_regions
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd

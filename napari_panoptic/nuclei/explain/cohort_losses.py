@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.explain.failure_groups import CohortLoss, lost_over
 from napari_panoptic.nuclei.regions.region import held_region
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,11 +28,11 @@ from napari_panoptic.nuclei.explain.covariates import (
 from napari_panoptic.nuclei.explain.slices import SliceSearch, search_slices
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
 from napari_panoptic.nuclei.regions.region import held_regions
-from napari_panoptic.nuclei.values import vocabulary
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side, Status
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
+from napari_panoptic.values import vocabulary
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,10 +15,10 @@ from napari_panoptic.nuclei.explain.cohort_objects import (
 )
 from napari_panoptic.nuclei.explain.slices import Slice, SliceSearch
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,8 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.explain.suspects import Agreement, Suspect, agreement, find_suspects
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import held_region
-from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
+from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.settings import EvaluationSettings, Restoration
 
 SUSPECT_SETTINGS = EvaluationSettings(restoration=Restoration.BORDER_DILATED)
 """The default settings. They restore the borders that teams draw over objects: outlines count."""

@@ -16,10 +16,10 @@ from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.overlap import overlap_table
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
 from napari_panoptic.statistics.graphs import connected_components
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 SAME_PLACE_IOU = 0.1
 BoolArray = NDArray[np.bool_]

@@ -17,7 +17,7 @@ from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.io.tables.covariates import KEY_COLUMNS
 from napari_panoptic.nuclei.distances import contours
 from napari_panoptic.nuclei.outcomes import SideOutcomes
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.labels import LabelImage
 
 ENTRY_POINTS = "napari_panoptic.covariates"
 """The group of entry points by which plugins add covariates: each names a `CovariateFunction`."""

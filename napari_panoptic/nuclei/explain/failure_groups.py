@@ -20,10 +20,10 @@ from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, Matching
-from napari_panoptic.nuclei.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
 from napari_panoptic.statistics.graphs import connected_components
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import AmbiguousPolicy, Matching
+from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]

@@ -13,8 +13,9 @@ from napari_panoptic.nuclei.evaluate import Evaluation, evaluate_again
 from napari_panoptic.nuclei.explain.what_if import tally, tally_all
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from napari_panoptic.nuclei.values.vocabulary import (
+from napari_panoptic.statistics.graphs import connected_components
+from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.vocabulary import (
     CAUSE_CODE,
     CAUSES,
     STATUS_CODE,
@@ -23,7 +24,6 @@ from napari_panoptic.nuclei.values.vocabulary import (
     Side,
     Status,
 )
-from napari_panoptic.statistics.graphs import connected_components
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.explain.version_diff import VersionDiff
-from napari_panoptic.nuclei.values.vocabulary import Status
+from napari_panoptic.values.vocabulary import Status
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.text import LONGEST_WORD, shortened
 from napari_panoptic.nuclei.explain.covariates import TEXTS, CovariateText
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.statistics.bootstrap import rate_bands
+from napari_panoptic.values.vocabulary import Side
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]

@@ -22,9 +22,9 @@ from napari_panoptic.nuclei.explain.consensus import (
     team_overlap,
 )
 from napari_panoptic.nuclei.outcomes import SideOutcomes
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.statistics.graphs import connected_components
+from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.vocabulary import Side
 
 AGREEMENT_IOU = 0.5
 """Predictions of two teams are the same object if their IoU exceeds this."""

@@ -16,9 +16,9 @@ from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import match
 from napari_panoptic.nuclei.overlap import overlap_table
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy, EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -41,8 +41,6 @@ from napari_panoptic.nuclei.regions.results import (
     with_figures,
 )
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
-from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Scoring
 from napari_panoptic.statistics.differences import (
     Decision,
     PairedDifference,
@@ -50,6 +48,8 @@ from napari_panoptic.statistics.differences import (
     decide,
     paired_differences,
 )
+from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.settings import EvaluationSettings, Scoring
 
 if TYPE_CHECKING:
     import pandas as pd

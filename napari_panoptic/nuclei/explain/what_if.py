@@ -17,7 +17,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
+from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]

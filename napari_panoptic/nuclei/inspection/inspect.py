@@ -37,7 +37,7 @@ from napari_panoptic.nuclei.inspection.places import (
     vertex_doubt,
 )
 from napari_panoptic.nuclei.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
-from napari_panoptic.nuclei.values.cohort import Cohort
+from napari_panoptic.values.cohort import Cohort
 
 IMAGES = "images"
 """The images, where names of sides and teams are expected."""

@@ -33,7 +33,7 @@ from napari_panoptic.nuclei.regions.reading import (
     prediction_files,
     unreadable,
 )
-from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region
+from napari_panoptic.values.cohort import Cohort, MaskFiles, Region
 
 LOOKED_AT = 6
 """The number of regions of a side whose objects are read, spread over the cohort."""

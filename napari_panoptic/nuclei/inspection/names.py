@@ -14,7 +14,7 @@ from napari_panoptic.io.cohorts.folder_scan import affixes_of
 from napari_panoptic.io.cohorts.layouts import ONLY_TEAM, Layout, Patterns
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
 from napari_panoptic.nuclei.inspection.values import REFERENCE, Doubt, Fix
-from napari_panoptic.nuclei.values.cohort import MOST_CLASSES, ClassScheme, Cohort, Rgb
+from napari_panoptic.values.cohort import MOST_CLASSES, ClassScheme, Cohort, Rgb
 
 ALIKE = 0.6
 """Least similarity at which one name counts as a spelling of the other."""

@@ -25,7 +25,7 @@ from napari_panoptic.kernels.fill import bounds, draw
 from napari_panoptic.nuclei.inspection.looking import SeenRegion, SeenSide, Shape
 from napari_panoptic.nuclei.inspection.values import Doubt, Fix, Target
 from napari_panoptic.nuclei.regions.reading import LEAST_VAST_PX, VAST_SHARE, vast_objects
-from napari_panoptic.nuclei.values.cohort import (
+from napari_panoptic.values.cohort import (
     Axes,
     Crowds,
     Multipolygons,
@@ -33,7 +33,7 @@ from napari_panoptic.nuclei.values.cohort import (
     OutlineRules,
     Vertices,
 )
-from napari_panoptic.nuclei.values.labels import size_text
+from napari_panoptic.values.labels import size_text
 
 SCALES = (2.0, 4.0, 0.5, 0.25)
 """Pixels of the image per pixel of the files, at the usual magnifications."""

@@ -16,8 +16,8 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.labels.label_images import SIDECAR_SUFFIXES
 from napari_panoptic.io.formats.registry import reference_shape
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_in_steps
-from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
+from napari_panoptic.values.settings import EvaluationSettings
 
 MOST_NEIGHBOURS = 2
 """The largest number of cached regions beside the one that is shown."""

@@ -22,16 +22,16 @@ from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.live.working_copies import Area, Originals, WorkingCopies
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.scores.thresholds import evaluation_at_threshold
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.settings import (
     DEFAULT_PROTOCOL,
     EvaluationSettings,
     Overlaps,
     protocol,
 )
-from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.windowed_labels import TiledPair
 
 
 @dataclass(frozen=True, eq=False)

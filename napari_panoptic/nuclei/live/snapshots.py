@@ -25,11 +25,11 @@ from napari_panoptic.nuclei.regions.reading import (
     region_size,
 )
 from napari_panoptic.nuclei.regions.region import Evaluated, HeldRegion, WindowedRegion
-from napari_panoptic.nuclei.values.cohort import Cohort, Placement, Region, Source
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.values.cohort import Cohort, Placement, Region, Source
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.windowed_labels import TiledPair
 
 AT_A_TIME = 2
 """How many teams are restored and evaluated side by side: kernels release the GIL."""

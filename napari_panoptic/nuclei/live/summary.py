@@ -12,10 +12,10 @@ from napari_panoptic.nuclei.explain.cohort_failures import RegionFailures, regio
 from napari_panoptic.nuclei.metrics import Counts, Metrics
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError, unreadable
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.windowed_labels import TiledPair
 
 
 @dataclass(frozen=True, eq=False)

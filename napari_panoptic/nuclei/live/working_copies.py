@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 
 T = TypeVar("T")
 Area = tuple[Any, Any]

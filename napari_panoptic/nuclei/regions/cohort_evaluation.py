@@ -13,10 +13,10 @@ from napari_panoptic.nuclei.averages import TeamSummary, summarise_team
 from napari_panoptic.nuclei.challenge import team_score
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
 from napari_panoptic.nuclei.regions.results import RegionResult
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
 from napari_panoptic.statistics.friedman import TeamFigures
 from napari_panoptic.statistics.teams import TeamStatistics, team_statistics
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import EvaluationSettings, Overlaps, Scoring
 
 LOWER_IS_BETTER = ("mean_hausdorff_px",)
 """Metrics of which lower ones are better."""

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from napari_panoptic.nuclei.averages import summarise_team
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions.shifts import NO_SHIFT, SHIFTS, Shift
-from napari_panoptic.nuclei.values.cohort import Source
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.statistics.ranks import competition_ranks
+from napari_panoptic.values.cohort import Source
+from napari_panoptic.values.settings import (
     CHALLENGE_PROTOCOL,
     DEFAULT_PROTOCOL,
     PROTOCOLS,
@@ -30,7 +31,6 @@ from napari_panoptic.nuclei.values.settings import (
     Matching,
     Restoration,
 )
-from napari_panoptic.statistics.ranks import competition_ranks
 
 RADII = tuple(range(-3, 6))
 """Px by which objects grow, or shrink where negative."""

@@ -23,9 +23,9 @@ from napari_panoptic.nuclei.regions.reading import (
     no_prediction,
     prediction_files,
 )
-from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 
 
 @dataclass(frozen=True)

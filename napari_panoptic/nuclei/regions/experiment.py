@@ -27,8 +27,8 @@ from napari_panoptic.nuclei.regions.results import (
     unreadable_region,
     with_figures,
 )
-from napari_panoptic.nuclei.values.cohort import Cohort, Region
-from napari_panoptic.nuclei.values.settings import Scoring
+from napari_panoptic.values.cohort import Cohort, Region
+from napari_panoptic.values.settings import Scoring
 
 _PATIENCE_S = 0.2
 _MOST_WORKERS = 8

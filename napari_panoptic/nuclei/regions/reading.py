@@ -27,9 +27,9 @@ from napari_panoptic.io.formats.registry import (
 )
 from napari_panoptic.io.images.slides import ImageInfo, SlideImage, probe_image, read_image
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
-from napari_panoptic.nuclei.values.labels import LabelImage, size_text
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Restoration
+from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
+from napari_panoptic.values.labels import LabelImage, size_text
+from napari_panoptic.values.settings import EvaluationSettings, Restoration
 
 Way = tuple[Restoration, int]
 """What decides how masks are restored: restoration and applied radius in px."""

@@ -40,11 +40,11 @@ from napari_panoptic.nuclei.regions.reading import (
     way_of,
 )
 from napari_panoptic.nuclei.regions.shifts import NO_SHIFT, Shift, shifted
-from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps, Scoring
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
 from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles, evaluate_tiles_again
+from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import EvaluationSettings, Overlaps, Scoring
+from napari_panoptic.values.windowed_labels import TiledPair
 
 OPENING = 0.1
 """Share of the work on a slide that is opening its files."""

@@ -23,9 +23,9 @@ from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, count
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes, SideOutcomes
 from napari_panoptic.nuclei.regions.reading import unreadable
-from napari_panoptic.nuclei.values.cohort import Region
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
+from napari_panoptic.values.cohort import Region
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -39,7 +39,7 @@ from napari_panoptic.nuclei.regions.cluster import Cluster
 from napari_panoptic.nuclei.regions.experiment import Experiment, evaluate_slide
 from napari_panoptic.nuclei.regions.reading import TooLargeError, preferred_form
 from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore, RegionResults
-from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source
+from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
 
 THREADS, PROCESSES, AUTO = "threads", "processes", "auto"
 """Ways to do several regions at a time on this machine; any other is a Dask scheduler's address."""

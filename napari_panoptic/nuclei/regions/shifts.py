@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.values.labels import LabelImage, Vanished
-from napari_panoptic.nuclei.values.settings import Overlaps
+from napari_panoptic.values.labels import LabelImage, Vanished
+from napari_panoptic.values.settings import Overlaps
 
 Shift = tuple[int, int]
 NO_SHIFT: Shift = (0, 0)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.scores.objects import ScoredRegion
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
 from napari_panoptic.statistics.bootstrap import rate_bands
+from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 BINS = 10
 

@@ -26,8 +26,8 @@ from napari_panoptic.nuclei.scores.thresholds import (
     best_threshold,
     threshold_curve,
 )
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
 
 if TYPE_CHECKING:
     import pandas as pd

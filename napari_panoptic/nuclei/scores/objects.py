@@ -13,8 +13,8 @@ from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.causes import ignored_if_unmatched
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.nuclei.values.settings import Matching
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.values.settings import Matching
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,10 +17,10 @@ from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.nuclei.scores.objects import ScoredRegion
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Status
 from napari_panoptic.statistics.bootstrap import Interval
 from napari_panoptic.statistics.choice import choose, comparable
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 MOST_THRESHOLDS = 2000
 """Most points of a curve; with more distinct scores, quantiles are used."""

@@ -12,8 +12,8 @@ from PIL import Image, ImageDraw
 from napari_panoptic.detections.evaluate import FrameResult
 from napari_panoptic.nuclei.display.crops import tissue_at
 from napari_panoptic.nuclei.display.palette import STATUS_COLOURS
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.report.pictures import jpeg, readable_image
+from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 
 PICTURE_PX = 336
 """Width of the picture file; pages show it at half of this."""

@@ -9,7 +9,6 @@ from typing import Any
 
 from napari_panoptic.detections.atypia import POINTS_RULE, SCORES, AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.report import pictures as point_pictures
 from napari_panoptic.report.columns import (
     Cell,
@@ -67,6 +66,7 @@ from napari_panoptic.report.sections import (
 )
 from napari_panoptic.report.statistics import friedman_sentence
 from napari_panoptic.report.text import count, counted, ratio
+from napari_panoptic.values.vocabulary import Side, Status
 
 WORST_FRAMES = 3
 FAILURES_PER_FRAME = 6

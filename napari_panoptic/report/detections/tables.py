@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from napari_panoptic.detections.atypia import AnswerState
-from napari_panoptic.detections.cohort import DetectionCohort
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
 from napari_panoptic.report.columns import (
     Cell,
     Column,
@@ -31,6 +29,8 @@ from napari_panoptic.report.text import count, ratio
 from napari_panoptic.report.writing import RECORD, provenance, write_set
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.statistics.teams import bootstrap_record
+from napari_panoptic.values.detections import DetectionCohort
+from napari_panoptic.values.vocabulary import STATUSES, Side
 
 if TYPE_CHECKING:
     import pandas as pd

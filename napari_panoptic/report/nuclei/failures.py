@@ -7,7 +7,6 @@ from itertools import groupby
 
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.explain.slices import SliceSearch
-from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
 from napari_panoptic.report import pictures as failure_pictures
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (
@@ -37,6 +36,7 @@ from napari_panoptic.report.page import (
 )
 from napari_panoptic.report.plots.embed import plot_figure
 from napari_panoptic.report.text import UNDEFINED, area_text, count, one_place, ratio
+from napari_panoptic.values.vocabulary import Cause, Side, Status
 
 _LEGEND = {
     Status.FN: "annotated, not matched (FN)",

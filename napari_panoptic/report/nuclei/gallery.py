@@ -15,10 +15,10 @@ from napari_panoptic.nuclei.display.crops import ROOM, CropSource, bounded_field
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import held_region
 from napari_panoptic.nuclei.regions.results import RegionResult
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, Cause, Side, Status
 from napari_panoptic.report.pictures import jpeg, readable_image
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import CAUSES, Cause, Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd

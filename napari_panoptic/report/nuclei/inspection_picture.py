@@ -16,9 +16,9 @@ from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.nuclei.display.palette import STATUS_COLOURS
 from napari_panoptic.nuclei.inspection.inspect import Inspection
 from napari_panoptic.nuclei.inspection.looking import SeenSide, probed, seen_region
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import Status
 from napari_panoptic.report.pictures import readable_image
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.vocabulary import Status
 
 REFERENCE_COLOUR, PREDICTION_COLOUR = STATUS_COLOURS[Status.FN], STATUS_COLOURS[Status.FP]
 FIELD_PX = 320

@@ -13,17 +13,6 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.explain.versions import VersionComparison
-from napari_panoptic.nuclei.values.settings import (
-    PROTOCOLS,
-    AmbiguousPolicy,
-    Correction,
-    EvaluationSettings,
-    Matching,
-    Outlines,
-    Overlaps,
-    Restoration,
-    Scoring,
-)
 from napari_panoptic.report.columns import bounds, number, table, team_column, whole
 from napari_panoptic.report.nuclei.failures import (
     causes_section,
@@ -72,6 +61,17 @@ from napari_panoptic.report.sections import (
 from napari_panoptic.report.statistics import friedman_sentence, rank_of
 from napari_panoptic.report.text import counted, two_places
 from napari_panoptic.statistics.bootstrap import LEVEL
+from napari_panoptic.values.settings import (
+    PROTOCOLS,
+    AmbiguousPolicy,
+    Correction,
+    EvaluationSettings,
+    Matching,
+    Outlines,
+    Overlaps,
+    Restoration,
+    Scoring,
+)
 
 _AMBIGUOUS: Mapping[AmbiguousPolicy, str] = {
     AmbiguousPolicy.CLIP: "Pixels in areas that the annotation marks as ambiguous were removed "

@@ -12,7 +12,6 @@ from napari_panoptic.nuclei.averages import UNDEFINED_RULES, ClassMean, Unit
 from napari_panoptic.nuclei.cohort_report import CohortReport, Varied
 from napari_panoptic.nuclei.regions.conditions import RADII, THRESHOLDS
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
-from napari_panoptic.nuclei.values.settings import Correction, Scoring, protocol
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (
     Cell,
@@ -44,6 +43,7 @@ from napari_panoptic.report.statistics import StatisticsTables
 from napari_panoptic.report.text import FIGURE_NAMES, count
 from napari_panoptic.report.writing import check_writable, write_bytes
 from napari_panoptic.statistics.friedman import PairedFigures
+from napari_panoptic.values.settings import Correction, Scoring, protocol
 
 if TYPE_CHECKING:
     import pandas as pd

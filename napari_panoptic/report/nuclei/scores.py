@@ -17,7 +17,6 @@ from napari_panoptic.nuclei.scores.calibration import Reliability
 from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
 from napari_panoptic.nuclei.scores.precision import COCO_IOUS, RECALLS, average_precisions
 from napari_panoptic.nuclei.scores.thresholds import FIGURES, BestThreshold
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.columns import TableSpec, bounds, name_column, number, unshown, whole
 from napari_panoptic.report.text import (
     FIGURE_NAMES,
@@ -28,6 +27,7 @@ from napari_panoptic.report.text import (
     signed,
 )
 from napari_panoptic.report.writing import provenance, write_set
+from napari_panoptic.values.settings import EvaluationSettings
 
 if TYPE_CHECKING:
     import pandas as pd

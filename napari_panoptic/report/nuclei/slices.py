@@ -11,8 +11,6 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.explain import slices as engine
 from napari_panoptic.nuclei.explain.slice_conditions import BROAD, EXTREMES, slice_words
 from napari_panoptic.nuclei.explain.slices import Limits, Slice, SliceSearch
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.report.columns import (
     Cell,
     Column,
@@ -25,6 +23,8 @@ from napari_panoptic.report.columns import (
 )
 from napari_panoptic.report.text import counted, ratio
 from napari_panoptic.report.writing import provenance, write_set
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.nuclei.explain.cohort_suspects import CohortSuspects
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report.columns import TableSpec, unshown
 from napari_panoptic.report.writing import provenance, write_set
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import EvaluationSettings
 
 SUSPECTS = TableSpec(
     "suspects.csv",

@@ -14,7 +14,6 @@ from napari_panoptic.nuclei.explain.sweep import FLIP_COLUMNS, CohortSweep, Swee
 from napari_panoptic.nuclei.explain.sweep_design import value_text
 from napari_panoptic.nuclei.explain.version_diff import Change
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
-from napari_panoptic.nuclei.values.vocabulary import Cause, Side
 from napari_panoptic.report.columns import (
     Cell,
     Column,
@@ -57,6 +56,7 @@ from napari_panoptic.report.text import (
 from napari_panoptic.report.writing import provenance, write_set
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from napari_panoptic.statistics.teams import bootstrap_record
+from napari_panoptic.values.vocabulary import Cause, Side
 
 if TYPE_CHECKING:
     import pandas as pd

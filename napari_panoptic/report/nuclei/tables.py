@@ -26,8 +26,6 @@ from napari_panoptic.nuclei.regions.cohort_evaluation import (
     statistics_of,
 )
 from napari_panoptic.nuclei.regions.results import ObjectsFile
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.settings import Overlaps, Scoring
 from napari_panoptic.report.columns import (
     Cell,
     Column,
@@ -46,6 +44,8 @@ from napari_panoptic.statistics.teams import (
     bootstrap_record,
     statistics_record,
 )
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import Overlaps, Scoring
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,6 @@ from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, class_metrics
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
-from napari_panoptic.nuclei.values.settings import Overlaps
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (
     Cell,
@@ -60,6 +59,7 @@ from napari_panoptic.report.text import (
     ratio,
     signed,
 )
+from napari_panoptic.values.settings import Overlaps
 
 if TYPE_CHECKING:
     import pandas as pd

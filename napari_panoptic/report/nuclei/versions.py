@@ -14,7 +14,6 @@ from napari_panoptic.nuclei.explain.version_diff import (
     outcome_names,
 )
 from napari_panoptic.nuclei.explain.versions import VersionComparison
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.columns import (
     Column,
     TableSpec,
@@ -37,6 +36,7 @@ from napari_panoptic.statistics.differences import (
 )
 from napari_panoptic.statistics.sign_flip import DRAWS, EXACT_UP_TO, LEAST_PATIENTS
 from napari_panoptic.statistics.teams import bootstrap_record
+from napari_panoptic.values.vocabulary import Side
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,14 +21,14 @@ from napari_panoptic.nuclei.display.crops import (
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from napari_panoptic.report.pictures import jpeg
 from napari_panoptic.review.judged import Subjects, judged_as_one
 from napari_panoptic.review.package.choosing import Question, Reading
 from napari_panoptic.review.package.contents import Item, Target
 from napari_panoptic.review.plan.units import TILE_PX
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 
 LARGEST_PX = 512
 """Largest width of a picture; wider fields are shown in fewer pixels."""

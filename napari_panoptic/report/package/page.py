@@ -12,8 +12,6 @@ from typing import Any
 from napari_panoptic.common.text import visible
 from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.nuclei.display.palette import STATUS_COLOURS, hex_colour
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status, Verdict
 from napari_panoptic.report.package.drawing import Drawn, drawn
 from napari_panoptic.report.page import TEMPLATES, content_hash, rendered, trusted, write_page
 from napari_panoptic.report.text import ratio
@@ -22,6 +20,8 @@ from napari_panoptic.review.package.answers import FORMAT, MOST_COUNTED, VERSION
 from napari_panoptic.review.package.choosing import Question, Reading
 from napari_panoptic.review.package.contents import Contents, package_id, seal
 from napari_panoptic.review.package.importing import fingerprints_of
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.vocabulary import Cause, Side, Status, Verdict
 
 COLOURS = {
     Side.REFERENCE: hex_colour(STATUS_COLOURS[Status.FN]),

@@ -12,7 +12,6 @@ from matplotlib.colors import LinearSegmentedColormap
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display.palette import team_styles
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.plots.theme import (
     INK,
     NORMAL,
@@ -26,6 +25,7 @@ from napari_panoptic.report.plots.theme import (
     shown_teams,
 )
 from napari_panoptic.report.text import area_text, count, ratio
+from napari_panoptic.values.vocabulary import Side
 
 _SHARES = LinearSegmentedColormap.from_list("shares", ["#ffffff", "#08519c"])
 _DARK = 0.55

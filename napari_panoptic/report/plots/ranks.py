@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from napari_panoptic.nuclei.display.palette import team_styles
 from napari_panoptic.nuclei.protocols import Alignment, ProtocolTable
 from napari_panoptic.nuclei.regions.conditions import Robustness
-from napari_panoptic.nuclei.values.settings import CHALLENGE_PROTOCOL
 from napari_panoptic.report.plots.theme import (
     INK,
     NORMAL,
@@ -26,6 +25,7 @@ from napari_panoptic.report.plots.theme import (
 )
 from napari_panoptic.report.text import FIGURE_NAMES, ratio, signed
 from napari_panoptic.statistics.friedman import CriticalDifference
+from napari_panoptic.values.settings import CHALLENGE_PROTOCOL
 
 _GAINS = LinearSegmentedColormap.from_list("gains", ["#a6611a", "#f7f7f7", "#018571"])
 

@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.display.palette import hex_colour, team_styles
-from napari_panoptic.raters.cohort import RatersSettings
 from napari_panoptic.raters.evaluate import RatedEvaluation
 from napari_panoptic.raters.levels import levels_reached, levels_reached_by_votes
 from napari_panoptic.raters.slice_outlines import (
@@ -25,6 +24,7 @@ from napari_panoptic.raters.slice_outlines import (
 )
 from napari_panoptic.report.plots.theme import PALE, SMALL, Drawing, Plot, Point, label
 from napari_panoptic.report.text import ratio
+from napari_panoptic.values.raters import RatersSettings
 
 _RATER = "#777777"
 

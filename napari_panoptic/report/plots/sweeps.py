@@ -12,7 +12,6 @@ from napari_panoptic.nuclei.display.palette import team_styles
 from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
 from napari_panoptic.nuclei.explain.sweep import CohortSweep
 from napari_panoptic.nuclei.explain.sweep_design import value_text
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.plots.theme import (
     NORMAL,
     PALE,
@@ -25,6 +24,7 @@ from napari_panoptic.report.plots.theme import (
 )
 from napari_panoptic.report.text import FIGURE_NAMES, count, interval, ratio
 from napari_panoptic.statistics.bootstrap import Interval
+from napari_panoptic.values.vocabulary import Side
 
 _MOST_TICKS = 24
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.raters.cohort import AtLevel, BothEmpty
 from napari_panoptic.raters.evaluate import (
     THERE,
     RatedEvaluation,
@@ -69,6 +68,7 @@ from napari_panoptic.report.sections import (
 )
 from napari_panoptic.report.statistics import StatisticsTables
 from napari_panoptic.report.text import counted, ratio
+from napari_panoptic.values.raters import AtLevel, BothEmpty
 
 WORST_PER_TEAM = 3
 """Number of pictures per team."""

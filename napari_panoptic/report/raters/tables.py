@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.raters.cohort import RatedCohort
 from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
 from napari_panoptic.raters.levels import RELIABILITY_BINS, Standing
 from napari_panoptic.report.columns import (
@@ -32,6 +31,7 @@ from napari_panoptic.report.raters.statistics import (
 from napari_panoptic.report.statistics import pairs_frame, tests_frame
 from napari_panoptic.report.text import UNDEFINED
 from napari_panoptic.report.writing import RECORD, provenance, write_set
+from napari_panoptic.values.raters import RatedCohort
 
 if TYPE_CHECKING:
     import pandas as pd

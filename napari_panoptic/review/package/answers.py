@@ -14,8 +14,8 @@ from napari_panoptic.common.records import decoded
 from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_file, check_length
 from napari_panoptic.io.files.json_files import parsed_json
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.package.contents import Contents, Item, package_id, unseal
+from napari_panoptic.values.vocabulary import Verdict
 
 FORMAT = "napari-panoptic verdicts"
 VERSION = 1

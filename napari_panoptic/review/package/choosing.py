@@ -25,10 +25,10 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     region_failures,
 )
 from napari_panoptic.nuclei.regions.region import held_region
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.plan.tables import plan_cells
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 
 _NEEDED = ("item", "team", "region", "side", "id", "y_px", "x_px")
 

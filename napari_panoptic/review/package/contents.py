@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from napari_panoptic.common.records import decoded, encoded
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.identity import Fingerprint, Subject
+from napari_panoptic.values.vocabulary import Side
 
 _ID_LENGTH = 32
 _LARGEST = 2**62

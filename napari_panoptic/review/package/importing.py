@@ -13,9 +13,6 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.export import Row, write_csv
 from napari_panoptic.review.identity import Place, Subject, matched, place_of
 from napari_panoptic.review.judged import Subjects
@@ -24,6 +21,9 @@ from napari_panoptic.review.package.contents import Contents
 from napari_panoptic.review.plan.tables import VERDICT_COLUMNS
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Judgement, Receipt
+from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side, Verdict
 
 SETTINGS = EvaluationSettings().replaced(distances=False)
 """The settings under which objects are looked up; their identity does not depend on them."""

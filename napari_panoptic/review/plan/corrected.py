@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.plan.units import Units
+from napari_panoptic.values.vocabulary import Verdict
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.plan.corrected import ALL, DECIDED, QUANTITIES, Quantity, Sums
 from napari_panoptic.review.plan.design import (
     Plan,
@@ -32,6 +31,7 @@ from napari_panoptic.review.plan.design import (
 )
 from napari_panoptic.review.plan.units import KINDS, BoolArray, IntArray, Kind, Units
 from napari_panoptic.statistics.survey import effective_df, share_interval, variance_factors
+from napari_panoptic.values.vocabulary import Verdict
 
 FloatArray = NDArray[np.float64]
 LEVEL = 0.95

@@ -9,13 +9,13 @@ from typing import Any
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.records import decoded, encoded
-from napari_panoptic.nuclei.values.cohort import Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.review.plan.conclusions import difference
 from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import Plan, draw, least_items
 from napari_panoptic.review.plan.estimates import Estimates, Expected, expected, items_needed
 from napari_panoptic.review.plan.units import Units
+from napari_panoptic.values.cohort import Source
+from napari_panoptic.values.settings import EvaluationSettings
 
 
 @dataclass(frozen=True)

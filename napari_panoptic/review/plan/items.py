@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.plan.design import Plan
 from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, TILE_PX, ItemSide, Kind
+from napari_panoptic.values.vocabulary import Side
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.file import ReviewError, now, stamp
 from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.design import Level, Plan
@@ -23,6 +22,7 @@ from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemSide, Kin
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
+from napari_panoptic.values.vocabulary import Verdict
 
 _ITEM_COLUMNS = (
     "item, team, patient, region, side, object_id, y_px, x_px, kind, detail, reference_class, "

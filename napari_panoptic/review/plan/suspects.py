@@ -10,8 +10,6 @@ import numpy as np
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.nuclei.explain.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, Suspect
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.plan.units import (
     NO_ID,
     SIDES,
@@ -20,6 +18,8 @@ from napari_panoptic.review.plan.units import (
     Units,
     tile_name,
 )
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.vocabulary import Side
 
 _Place = tuple[str, str, str, str]
 """Team, region, side, and id or name of the tile."""

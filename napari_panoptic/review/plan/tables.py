@@ -16,7 +16,6 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.common.text import english_list, no_such
 from napari_panoptic.io.tables.small_tables import table_rows
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.plan.conclusions import RANKED, difference, ranking
 from napari_panoptic.review.plan.design import LEVELS, Plan, Strata, stratified
 from napari_panoptic.review.plan.estimates import Answer, Estimates
@@ -32,6 +31,7 @@ from napari_panoptic.review.plan.units import (
     key_of,
     tile_name,
 )
+from napari_panoptic.values.vocabulary import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,11 +23,11 @@ from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import held_region
-from napari_panoptic.nuclei.values.cohort import Cohort, Region, Source
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, Status
 from napari_panoptic.review.identity import one_spelling
+from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, Status
 
 TILE_PX = 64
 """Height and width of a tile of background, in px."""

@@ -11,12 +11,12 @@ from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.detections.cohort import DetectionCohort, Points
 from napari_panoptic.detections.pairing import DetectionSettings
 from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.io.formats.points.point_files import write_points
 from napari_panoptic.io.images.slides import SlideImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.detections import DetectionCohort, Points
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.shell import DeskShell
 from napari_panoptic.viewer.desk.workspaces import LAYERS, Arrangement, Column, Stack, Workspace

@@ -21,7 +21,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
 )
 from napari_panoptic.nuclei.live.session import Selection, Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import Queue

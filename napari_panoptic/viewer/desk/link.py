@@ -27,9 +27,9 @@ from napari_panoptic.nuclei.live.read_ahead import ReadAhead
 from napari_panoptic.nuclei.live.session import EditedEvaluation, Selection, Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.live.summary import RegionSummary
-from napari_panoptic.nuclei.values.cohort import Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.values.cohort import Source
+from napari_panoptic.values.settings import EvaluationSettings, Overlaps
+from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork

@@ -10,8 +10,8 @@ from qtpy.QtWidgets import QMainWindow, QWidget
 
 from napari_panoptic.nuclei.live.read_ahead import ReadAhead
 from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk import shell
 from napari_panoptic.viewer.desk.link import Link
 from napari_panoptic.viewer.desk.parts import PARTS

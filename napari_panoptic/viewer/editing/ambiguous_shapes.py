@@ -17,8 +17,8 @@ from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, Poly
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.values.cohort import ClassScheme
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.viewer.editing.live_edits import LiveEdits
 from napari_panoptic.viewer.editing.shapes_history import ShapesHistory
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers

@@ -15,7 +15,7 @@ from napari_panoptic.io.files.autosaves import Autosave, AutosaveFolder
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.regions.reading import prediction_files
-from napari_panoptic.nuclei.values.cohort import MaskFiles
+from napari_panoptic.values.cohort import MaskFiles
 from napari_panoptic.viewer.editing.live_edits import Copied, Drawn, LiveEdits
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import show_warning

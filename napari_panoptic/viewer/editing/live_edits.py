@@ -22,10 +22,10 @@ from napari_panoptic.nuclei.display.object_layers import too_many_objects
 from napari_panoptic.nuclei.edits import IdWindow
 from napari_panoptic.nuclei.live.session import EditedEvaluation, Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.values.cohort import MaskFiles
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import Overlaps
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import MaskFiles
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.settings import Overlaps
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning
 from napari_panoptic.viewer.layers.scene import Scene

@@ -11,7 +11,6 @@ from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.detections.atypia import AtypiaEvaluation, evaluate_atypia
-from napari_panoptic.detections.cohort import DetectionCohort, Frame
 from napari_panoptic.detections.evaluate import (
     FrameCounts,
     LoadedFrame,
@@ -19,6 +18,7 @@ from napari_panoptic.detections.evaluate import (
     load_frame,
 )
 from napari_panoptic.io.images.slides import SlideImage, read_image
+from napari_panoptic.values.detections import DetectionCohort, Frame
 from napari_panoptic.viewer.jobs.jobs import (
     FORESEEN,
     Job,

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.raters.cohort import RatedCase, RatedCohort
 from napari_panoptic.raters.evaluate import (
     CaseImages,
     LoadedMap,
@@ -26,6 +25,7 @@ from napari_panoptic.raters.evaluate import (
 from napari_panoptic.raters.levels import Comparison, RaterAgreement, agreement, compare
 from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
 from napari_panoptic.raters.slice_outlines import CasePicture, contrast
+from napari_panoptic.values.raters import RatedCase, RatedCohort
 from napari_panoptic.viewer.jobs.jobs import FORESEEN, Job, Latest, Stream, show_failure
 
 PICTURE_FIRST_VOXELS = 1 << 21

@@ -14,7 +14,7 @@ from qtpy.QtCore import QAbstractTableModel, QEvent, QModelIndex, Qt
 from qtpy.QtGui import QKeyEvent, QResizeEvent
 from qtpy.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.sortable_view import CENTRE_KEYS, SortableView
 from napari_panoptic.viewer.kit.widgets import is_desk_key, outline_icon, viewport_of

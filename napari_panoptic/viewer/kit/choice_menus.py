@@ -13,7 +13,7 @@ from qtpy.QtWidgets import QMenu, QToolButton
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES
-from napari_panoptic.nuclei.values.vocabulary import Cause, Status
+from napari_panoptic.values.vocabulary import Cause, Status
 from napari_panoptic.viewer.kit.widgets import opens_menu
 
 _SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))

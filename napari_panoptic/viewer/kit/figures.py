@@ -30,7 +30,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, shown
 from napari_panoptic.viewer.kit.widgets import is_desk_key, qcolor, swatch_icon, viewport_of
 

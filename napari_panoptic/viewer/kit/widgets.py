@@ -20,7 +20,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 
 TISSUE: Rgb = (214, 178, 205)

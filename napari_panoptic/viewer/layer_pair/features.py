@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from napari.layers import Layer, Shapes
 
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,8 +27,8 @@ from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.io.cohorts import comparison as arrays
 from napari_panoptic.nuclei.edits import IdWindow
 from napari_panoptic.nuclei.live.session import Selection, Session
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Several
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.napari_private import boxes_of, unwrapped

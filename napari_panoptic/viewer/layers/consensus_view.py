@@ -21,7 +21,7 @@ from napari_panoptic.nuclei.display.team_pictures import (
 )
 from napari_panoptic.nuclei.live.session import Selection, Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
 from napari_panoptic.viewer.layers.owned import (
     AMBIGUOUS,

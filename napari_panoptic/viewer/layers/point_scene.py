@@ -9,14 +9,14 @@ import numpy as np
 from napari.layers import Layer, Points
 from numpy.typing import NDArray
 
-from napari_panoptic.detections.cohort import Points as PointValues
-from napari_panoptic.detections.cohort import unique_ids
 from napari_panoptic.detections.pairing import JudgedPoints
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.display.palette import rgba_table
 from napari_panoptic.nuclei.display.styles import NEUTRAL_COLOUR, STATUS_COLOURS
-from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side
+from napari_panoptic.values.detections import Points as PointValues
+from napari_panoptic.values.detections import unique_ids
+from napari_panoptic.values.vocabulary import STATUSES, Side
 from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.layers.camera import fit, is_fitted
 from napari_panoptic.viewer.layers.labels import drawn_once

@@ -15,7 +15,6 @@ from napari.layers import Image, Layer, Vectors
 from napari.utils import Colormap
 from numpy.typing import NDArray
 
-from napari_panoptic.raters.cohort import RatersSettings
 from napari_panoptic.raters.slice_outlines import (
     AheadOfHand,
     CasePicture,
@@ -25,6 +24,7 @@ from napari_panoptic.raters.slice_outlines import (
     SliceOutlines,
     disagreement_colours,
 )
+from napari_panoptic.values.raters import RatersSettings
 from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.napari_private import moved_once, refresh_held
 from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot, set_units

@@ -22,9 +22,9 @@ from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.values.cohort import ClassScheme
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.events import Within
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.layers import camera

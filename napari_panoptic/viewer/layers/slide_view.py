@@ -34,9 +34,9 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.values.cohort import ClassScheme
-from napari_panoptic.nuclei.values.vocabulary import Side
-from napari_panoptic.nuclei.values.windowed_labels import TiledArea, TiledPair
+from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.windowed_labels import TiledArea, TiledPair
 from napari_panoptic.viewer.kit.shown import show_error
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.layers.labels import label_colours

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from napari_panoptic.nuclei.display.styles import Look
 from napari_panoptic.nuclei.live.session import Selection
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 
 
 @dataclass(frozen=True)

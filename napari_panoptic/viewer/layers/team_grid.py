@@ -38,8 +38,8 @@ from napari_panoptic.nuclei.display.team_pictures import CellPictures, grid_shap
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.live.session import Selection, Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.values.cohort import Region, Rgb
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import Region, Rgb
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.shown import show_info, shown
 from napari_panoptic.viewer.layers import camera

@@ -33,8 +33,8 @@ from napari_panoptic.nuclei.display.palette import class_colours
 from napari_panoptic.nuclei.display.styles import count_text, decimal_text, length_text, ratio_text
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS, detection_counts
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
-from napari_panoptic.nuclei.values.windowed_labels import TiledPair
+from napari_panoptic.values.cohort import ClassScheme, Rgb
+from napari_panoptic.values.windowed_labels import TiledPair
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
 from napari_panoptic.viewer.kit.layouts import SPACING_PX, FlowBar, FoldButton, ScrollPanel
 from napari_panoptic.viewer.kit.shown import WrappedLabel

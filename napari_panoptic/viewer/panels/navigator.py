@@ -10,8 +10,8 @@ from qtpy.QtWidgets import QWidget
 from napari_panoptic.nuclei.display.cohort_lines import UNKNOWN, CohortLines, Line, Summaries
 from napari_panoptic.nuclei.display.glossary import FIGURE_MEANINGS, STATUS_MEANINGS
 from napari_panoptic.nuclei.live.summary import RegionSummary
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.vocabulary import Status
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.vocabulary import Status
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.widgets import share_text
 from napari_panoptic.viewer.panels.places import (

@@ -24,7 +24,7 @@ from napari_panoptic.nuclei.display.object_rows import COLUMNS
 from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.layouts import ScrollPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
 from napari_panoptic.viewer.kit.widgets import viewport_of

@@ -20,9 +20,9 @@ from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.scores.thresholds import without_low_scores
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.widgets import dock_of, is_in_sight

@@ -21,8 +21,8 @@ from napari_panoptic.nuclei.display.glossary import (
     SETTING_MEANINGS,
     SETTING_WORDS,
 )
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import (
     AmbiguousPolicy,
     EvaluationSettings,
     Matching,

@@ -27,9 +27,9 @@ from napari_panoptic.nuclei.display.describe import ObjectFacts
 from napari_panoptic.nuclei.display.glossary import FIGURE_MEANINGS
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.values.cohort import ClassScheme, Rgb
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, KEY_LIST

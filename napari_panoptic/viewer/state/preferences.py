@@ -20,8 +20,8 @@ from napari.settings import get_plugin_settings
 from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.display.styles import FILL_OPACITY, ColourBy, Display, Look
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.tags import joined_tags, split_tags
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.state.modes import (
     Tool,
     ToolInHand,

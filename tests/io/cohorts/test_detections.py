@@ -6,7 +6,7 @@ from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.io.cohorts.tasks import task_of
-from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.values.cohort import Task
 
 TOML = """task = "detections"
 {extra}

@@ -23,7 +23,7 @@ from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.labels.label_tiff import write_labels
 from napari_panoptic.io.formats.registry import load_masks, open_masks, reference_shape
 from napari_panoptic.io.tables.metadata import metadata_beside
-from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source
+from napari_panoptic.values.cohort import Cohort, MaskFiles, Source
 from tests.support.builders import two_objects
 
 ANNOTATIONS = "MoNuSAC Testing Data and Annotations"

@@ -15,7 +15,7 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.layouts import MONUSAC_LAYOUT
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
+from napari_panoptic.values.cohort import Cohort, Source
 from tests.support.builders import two_objects, write_svs, write_tiff
 from tests.support.paths import REPOSITORY
 from tests.support.zarr_stores import write_zarr

@@ -13,7 +13,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern, natural_key
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, Source
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, Cohort, Source
 from tests.support.builders import two_objects, write_tiff
 
 DATA = "MoNuSAC Testing Data and Annotations"

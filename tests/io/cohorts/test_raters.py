@@ -6,8 +6,8 @@ from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.io.cohorts.tasks import task_of
-from napari_panoptic.nuclei.values.cohort import Source, Task
-from napari_panoptic.raters.cohort import AtLevel, BothEmpty
+from napari_panoptic.values.cohort import Source, Task
+from napari_panoptic.values.raters import AtLevel, BothEmpty
 
 
 def _touch(root, *names):

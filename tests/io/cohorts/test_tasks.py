@@ -4,7 +4,7 @@ import pytest
 
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.io.cohorts.tasks import task_of
-from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.values.cohort import Task
 
 
 def test_a_folder_without_a_description_is_about_nuclei(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
-from napari_panoptic.nuclei.values.cohort import ClassScheme
+from napari_panoptic.values.cohort import ClassScheme
 
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous="unclear")
 

@@ -34,9 +34,9 @@ from napari_panoptic.io.formats.polygons.geojson_writer import (
 )
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.pixels.label_windows import open_pixels
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from tests.support.builders import label_files
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "formats"

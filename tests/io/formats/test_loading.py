@@ -9,8 +9,8 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
-from napari_panoptic.nuclei.values.settings import Restoration
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.settings import Restoration
 from tests.support.builders import (
     colour_mask,
     label_files,

@@ -16,14 +16,14 @@ from napari_panoptic.io.cohorts.description import read_description
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.placing import placed_masks
 from napari_panoptic.io.formats.registry import load_masks, open_masks
-from napari_panoptic.nuclei.values.cohort import (
+from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
     Axes,
     MaskFiles,
     OutlineRules,
     Source,
 )
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.labels import LabelImage
 from tests.support.builders import colour_mask, write_tiff
 
 SWAPPED = OutlineRules(axes=Axes.SWAPPED)

@@ -20,7 +20,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats import registry as forms
 from napari_panoptic.io.formats.format import Format, LoadedMasks
 from napari_panoptic.io.formats.registry import load_masks, open_masks
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import noise, two_objects, write_svs, write_tiff
 from tests.support.paths import REPOSITORY
 

@@ -17,9 +17,9 @@ from napari_panoptic.io.formats.polygons import hovernet
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.io.formats.saving import files_of, read_objects, readable_forms, write_objects
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from tests.support.small_cohort import write_cohort
 
 SHAPE = (40, 50)

@@ -18,10 +18,10 @@ from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.io.formats.scores import ScoreNames
 from napari_panoptic.notebook import open_cohort as opened
 from napari_panoptic.nuclei.regions.conversion import Conversion, convert, form_to_write
-from napari_panoptic.nuclei.values.cohort import MaskFiles, Source
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import MaskFiles, Source
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 
 SHAPE = (30, 40)
 BOXES = ((2, 2, 8, 9), (12, 5, 20, 11), (22, 22, 28, 30))

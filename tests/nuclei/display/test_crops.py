@@ -19,8 +19,8 @@ from napari_panoptic.nuclei.display.crops import (
 from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
 from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side, Status
 from tests.support.small_cohort import write_cohort
 from tests.support.small_pairs import four_fates
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.nuclei.display.decoded_windows import DecodedWindows
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.windowed_labels import Box, TiledLabels
 from tests.support.slides import random_pair, tiled, wait_for
 
 SHAPE = (700, 1100)

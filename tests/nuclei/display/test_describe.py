@@ -2,7 +2,7 @@ import numpy as np
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.nuclei.display.describe import hover_html, object_facts, whole_area_px
-from napari_panoptic.nuclei.values.vocabulary import Cause, Side, Status
+from napari_panoptic.values.vocabulary import Cause, Side, Status
 from tests.support.small_pairs import four_fates
 
 

@@ -3,8 +3,8 @@ import pytest
 
 from napari_panoptic.nuclei.display.explanation import Named, explain, plain_text
 from napari_panoptic.nuclei.edits import EditedPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
 from tests.support.compare import evaluate_case
 from tests.support.label_cases import CASES, EPITHELIAL, random_pair
 

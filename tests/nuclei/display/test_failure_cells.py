@@ -14,7 +14,7 @@ from napari_panoptic.nuclei.display.failure_cells import (
 )
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from tests.support.slides import random_pair
 
 SHAPE = (700, 1100)

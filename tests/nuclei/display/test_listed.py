@@ -4,7 +4,7 @@ import pytest
 from napari_panoptic.nuclei.display.listed import DIMMED_ALPHA, Listed, Others
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter, ObjectRows
 from napari_panoptic.nuclei.display.styles import status_lut
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from tests.support.small_pairs import four_fates
 
 

@@ -14,8 +14,8 @@ from napari_panoptic.nuclei.explain.cohort_losses import cohort_losses
 from napari_panoptic.nuclei.explain.consensus import consensus
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.panels.seen_part import material
 from tests.support.small_pairs import four_fates
 from tests.support.vision import VISIONS, difference

@@ -6,8 +6,8 @@ from napari_panoptic.nuclei.display import object_layers as layers
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.object_layers import PARTNER, SELECTED, SELECTED_EDGE, PixelSize
 from napari_panoptic.nuclei.display.styles import ColourBy
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Status
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Status
 from tests.support.small_pairs import SCHEME, four_fates
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, ObjectRows
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from tests.support.small_pairs import empty_pair, four_fates
 
 BY_NAME = {column.name: column for column in COLUMNS}

@@ -27,10 +27,10 @@ from napari_panoptic.nuclei.display.slide_layers import (
 from napari_panoptic.nuclei.display.styles import ColourBy
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side, Status
-from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.vocabulary import STATUSES, Side, Status
+from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels
 from tests.support.slides import random_pair, tiled, wait_for
 
 SHAPE = (700, 1100)

@@ -22,9 +22,9 @@ from napari_panoptic.nuclei.explain.failure_groups import (
 from napari_panoptic.nuclei.explain.policy_audit import audit_policies, reasons, spill_table
 from napari_panoptic.nuclei.explain.what_if import without_annotation_errors
 from napari_panoptic.nuclei.scores.thresholds import evaluation_at_threshold
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import Matching
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import Matching
+from napari_panoptic.values.vocabulary import Side
 from tests.support.label_cases import CLASS_NAMES
 
 NAME = CLASS_NAMES[0]

@@ -22,8 +22,8 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
 )
 from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.nuclei.live.summary import RegionSummary, evaluate_cohort_summary
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 from tests.support.small_cohort import write_cohort
 
 SETTINGS = EvaluationSettings()

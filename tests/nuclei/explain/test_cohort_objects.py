@@ -23,9 +23,9 @@ from napari_panoptic.nuclei.explain.cohort_objects import (
 )
 from napari_panoptic.nuclei.explain.covariates import RegionSide, region_covariates
 from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 from tests.support.builders import noise, write_svs
 from tests.support.small_cohort import ANNOTATIONS, REGIONS, write_cohort
 

@@ -12,8 +12,8 @@ from napari_panoptic.nuclei.explain.cohort_failures import Block, FailureName
 from napari_panoptic.nuclei.explain.cohort_objects import cohort_objects, common_slices
 from napari_panoptic.nuclei.explain.cohort_slices import SliceRequest, cohort_slices
 from napari_panoptic.nuclei.live.summary import evaluate_cohort_summary
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 
 TEAM, SETTINGS = "merger", EvaluationSettings()
 

@@ -15,8 +15,8 @@ from napari_panoptic import EvaluationSettings
 from napari_panoptic.common.errors import LabelError, SettingsError
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.explain.consensus import consensus
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.vocabulary import STATUSES
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.vocabulary import STATUSES
 from tests.support.label_cases import CLASS_NAMES, random_pair
 
 policies = st.sampled_from(["clip", "clip-predictions", "majority", "keep"])

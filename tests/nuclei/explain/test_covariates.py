@@ -22,7 +22,7 @@ from napari_panoptic.nuclei.explain.covariates import (
     as_covariate,
     region_covariates,
 )
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.labels import LabelImage, LabelPair
 
 CLASSES = ("Epithelial", "Lymphocyte")
 

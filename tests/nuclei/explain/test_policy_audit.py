@@ -19,8 +19,8 @@ from napari_panoptic.nuclei.explain.policy_audit import (
     reasons,
     spill_table,
 )
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.vocabulary import Side
 from tests.support.compare import evaluate_case
 from tests.support.label_cases import CASES, CLASS_NAMES, LabelCase, random_pair
 

@@ -25,7 +25,7 @@ from napari_panoptic.nuclei.explain.slice_conditions import (
     slice_words,
 )
 from napari_panoptic.nuclei.explain.slices import Limits, search_slices
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 
 Covariates = Mapping[str, NDArray[Any]]
 

@@ -24,9 +24,9 @@ from napari_panoptic.nuclei.explain.suspects import (
     agreement,
     find_suspects,
 )
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import Restoration
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import Restoration
+from napari_panoptic.values.vocabulary import Side
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 
 Box = tuple[int, int, int, int]  # first row, end row, first column, end column

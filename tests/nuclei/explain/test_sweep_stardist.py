@@ -21,7 +21,7 @@ from scipy.optimize import linear_sum_assignment, minimize_scalar
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.explain.sweep import sweep_cohort
 from napari_panoptic.nuclei.explain.sweep_design import parameters_in, sweep_design
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.sweep_cohort import TOML, write_labels
 
 Labels = NDArray[np.uint16]

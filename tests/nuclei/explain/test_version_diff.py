@@ -19,7 +19,7 @@ from napari_panoptic.nuclei.explain.version_diff import (
     pixel_pairs,
     version_diff,
 )
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from tests.support.label_cases import random_pair
 from tests.support.version_rows import two_versions
 

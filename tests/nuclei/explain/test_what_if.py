@@ -18,7 +18,7 @@ from napari_panoptic.nuclei.explain.what_if import (
     without_annotation_errors,
 )
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.labels import LabelImage, LabelPair
 from tests.support.compare import evaluate_case
 from tests.support.label_cases import CASES, random_pair
 

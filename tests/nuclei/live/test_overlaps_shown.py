@@ -20,12 +20,12 @@ from napari_panoptic.nuclei.explain.failure_groups import failure_groups
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_in_steps, load_region
 from napari_panoptic.nuclei.live.summary import evaluate_cohort_summary
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, Overlaps
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.nuclei.teams import overlaps_section, overlaps_table
 from napari_panoptic.report.page import fragment
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import EvaluationSettings, Overlaps
+from napari_panoptic.values.vocabulary import Side
 from tests.support.overlapping_cohort import TEAM, nucleus, write_overlapping
 
 FLAT = EvaluationSettings()

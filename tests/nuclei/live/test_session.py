@@ -16,10 +16,10 @@ from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.live.session import Request, Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_in_steps, load_region
 from napari_panoptic.nuclei.live.summary import RegionSummary
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
 
 NAMES = [region.name for region in REGIONS]

@@ -14,10 +14,10 @@ from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_in_steps, load_region
 from napari_panoptic.nuclei.live.summary import evaluate_cohort_summary
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.labels import LabelPair
-from napari_panoptic.nuclei.values.settings import EvaluationSettings, protocol
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.settings import EvaluationSettings, protocol
+from napari_panoptic.values.vocabulary import Side
 from tests.support.slides import HELD_UP_TO_PX, SHAPES, SLIDE, SMALL, TEAMS, write_slide_cohort
 
 SETTINGS = EvaluationSettings()

@@ -42,9 +42,9 @@ from napari_panoptic.nuclei.regions.experiment import (
 )
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.shifts import SHIFTS, Shift, shifted
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, Cohort, Source
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, Cohort, Source
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.settings import (
     EvaluationSettings,
     Outlines,
     Restoration,

@@ -23,10 +23,10 @@ from napari_panoptic.io.formats.labels.label_tiff import write_label_tiff
 from napari_panoptic.io.formats.labels.ome_zarr import write_ome_zarr
 from napari_panoptic.io.formats.registry import known_forms, load_masks, open_masks
 from napari_panoptic.nuclei.regions.conversion import Conversion, convert, form_to_write
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import ClassScheme, Cohort
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 from tests.support.builders import noise, write_svs
 from tests.support.paths import REPOSITORY
 

@@ -23,8 +23,8 @@ from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import evaluate_conditions
 from napari_panoptic.nuclei.regions.reading import choose_files, load_prediction, load_reference
 from napari_panoptic.nuclei.regions.results import RegionResult
-from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort, MaskFiles, Source
+from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.small_cohort import (
     ANNOTATIONS,
     COLOUR_CODED,

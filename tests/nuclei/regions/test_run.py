@@ -42,8 +42,8 @@ from napari_panoptic.nuclei.regions.run import (
     region_fingerprint,
     run_regions,
 )
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
 from tests.nuclei.regions.test_conditions import assert_same
 from tests.support.dask_cluster import Cluster, cluster_in_one_process
 from tests.support.interrupted import stopped_at, write_large_cohort

@@ -29,8 +29,8 @@ from napari_panoptic.nuclei.regions.reading import load_prediction, load_referen
 from napari_panoptic.nuclei.regions.result_store import PartStore
 from napari_panoptic.nuclei.regions.results import RegionResult, object_frames
 from napari_panoptic.nuclei.regions.run import PROCESSES, THREADS, RegionDone, run_regions
-from napari_panoptic.nuclei.values.cohort import Cohort
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.builders import write_svs
 from tests.support.dask_cluster import Cluster
 from tests.support.label_cases import random_pair
@@ -526,7 +526,7 @@ def test_frames_in_parts_are_the_whole_frame(folder: Path) -> None:
 
 
 def held_outcomes(cohort: Cohort, name: str, settings: EvaluationSettings) -> Any:
-    from napari_panoptic.nuclei.values.labels import LabelPair
+    from napari_panoptic.values.labels import LabelPair
 
     region = cohort.region(name)
     reference = load_reference(cohort, region, settings)

@@ -24,9 +24,9 @@ from napari_panoptic.nuclei.scores.precision import (
     average_precisions,
     precision_recall,
 )
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, Scores
-from napari_panoptic.nuclei.values.settings import Overlaps
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.labels import LabelImage, LabelPair, Scores
+from napari_panoptic.values.settings import Overlaps
 from tests.support.label_cases import CLASS_NAMES, random_pair
 from tests.support.outlines import polygons_of
 

@@ -25,15 +25,15 @@ from napari_panoptic.nuclei.scores.thresholds import (
     threshold_curve,
     without_low_scores,
 )
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.labels import LabelPair, Scores
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.report.nuclei.scores import best_sentence
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.labels import LabelPair, Scores
+from napari_panoptic.values.settings import (
     AmbiguousPolicy,
     EvaluationSettings,
     Matching,
     Overlaps,
 )
-from napari_panoptic.report.nuclei.scores import best_sentence
 from tests.support.label_cases import CLASS_NAMES, LabelCase, random_pair
 from tests.support.outlines import polygons_of
 

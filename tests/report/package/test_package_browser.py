@@ -13,9 +13,9 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.package.answers import Answers, read_answers
 from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.values.vocabulary import Verdict
 from tests.support.browser import CHROMIUM, Page, browser_page
 from tests.support.firefox import FIREFOX, FirefoxPage, firefox_page
 from tests.support.reports import hostile

@@ -11,10 +11,10 @@ from PIL import Image
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.package.drawing import ITEM_BYTES, drawn
 from napari_panoptic.review.package.choosing import Question
 from napari_panoptic.review.plan.units import TILE_PX
+from napari_panoptic.values.vocabulary import Side
 from tests.support.builders import noise, write_svs, write_tiff, write_xml
 from tests.support.review_packages import READING, contents_of, data_of, write_small_package
 from tests.support.small_cohort import REGIONS, TEAMS, write_cohort

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.identity import Fingerprint
 from napari_panoptic.review.package.answers import read_answers
 from napari_panoptic.review.package.contents import Contents, Item, Target, package_id, seal
+from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support.review_packages import saved, signed, write_file
 
 OBJECT = Target(Side.REFERENCE, 3, Fingerprint("E", 5.0, 6.0, 30))

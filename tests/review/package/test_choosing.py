@@ -5,7 +5,6 @@ import pytest
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side, Status
 from napari_panoptic.review.package.choosing import (
     Question,
     failures_of,
@@ -16,6 +15,7 @@ from napari_panoptic.review.package.choosing import (
     worst,
     worst_pairs,
 )
+from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side, Status
 from tests.support.review_packages import READING
 from tests.support.small_cohort import REGIONS, TEAMS, write_cohort
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.identity import Fingerprint
 from napari_panoptic.review.package.contents import (
     Contents,
@@ -17,6 +16,7 @@ from napari_panoptic.review.package.contents import (
     seal,
     unseal,
 )
+from napari_panoptic.values.vocabulary import Side
 
 NAMES = st.text(st.characters(), max_size=12)  # lone surrogates too, as of a file name
 PLACES = st.floats(0, 1e5)

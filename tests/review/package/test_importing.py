@@ -9,10 +9,10 @@ import pytest
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.judged import Subjects, judged_as_one
 from napari_panoptic.review.package.contents import Contents, Item, Target
 from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support.builders import noise, write_svs
 from tests.support.review_packages import (
     READING,

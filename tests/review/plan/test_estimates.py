@@ -16,13 +16,13 @@ from napari_panoptic.nuclei.evaluate import evaluate_pair
 from napari_panoptic.nuclei.explain.what_if import without_annotation_errors
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw, stratified
 from napari_panoptic.review.plan.estimates import Answer, estimate, expected, items_needed
 from napari_panoptic.review.plan.tables import plan_frame
 from napari_panoptic.review.plan.units import SUSPECT, Kind
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side, Verdict
 from tests.support import survey_oracle
 
 DECIDED = (Verdict.ANNOTATION_RIGHT, Verdict.PREDICTION_RIGHT, Verdict.BOTH_WRONG)

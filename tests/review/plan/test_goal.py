@@ -13,9 +13,6 @@ from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.values.cohort import Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.plan.conclusions import difference, difference_sentence
 from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw
@@ -24,6 +21,9 @@ from napari_panoptic.review.plan.goal import Goal, PlanSetup, offer, reached
 from napari_panoptic.review.plan.items import item_at
 from napari_panoptic.review.plan.tables import plan_frame, read_verdicts, verdicts_frame
 from napari_panoptic.review.plan.units import NO_ID, TILE_PX, Kind, population
+from napari_panoptic.values.cohort import Source
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Verdict
 
 GOAL = Goal(Quantity.F1, ("T",), half_width=0.06, minutes=60, seconds_per_item=20)
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.plan.design import draw, extend
 from napari_panoptic.review.plan.estimates import Answer, estimate
@@ -16,6 +15,7 @@ from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.units import Kind
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
+from napari_panoptic.values.vocabulary import Verdict
 from tests.support.review_cases import subject
 
 

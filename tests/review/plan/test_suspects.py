@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, Suspect, SuspectKind
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.plan.design import Level, draw, stratified
 from napari_panoptic.review.plan.suspects import with_suspects
 from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemSide, Kind, Units
+from napari_panoptic.values.vocabulary import Side
 
 LOCATED = Suspect(
     kind=SuspectKind.BADLY_LOCATED,

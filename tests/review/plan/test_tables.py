@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.spreadsheets import inert_cells
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.plan.design import draw
 from napari_panoptic.review.plan.estimates import Answer
 from napari_panoptic.review.plan.tables import (
@@ -20,6 +19,7 @@ from napari_panoptic.review.plan.tables import (
     read_verdicts,
 )
 from napari_panoptic.review.plan.units import KINDS, Kind
+from napari_panoptic.values.vocabulary import Verdict
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from napari_panoptic.nuclei.evaluate import evaluate_pair
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.run import run_regions
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.review.plan.units import (
     EMPTY,
     PARTLY,
@@ -21,6 +20,7 @@ from napari_panoptic.review.plan.units import (
     population,
     units_of,
 )
+from napari_panoptic.values.settings import EvaluationSettings
 from tests.support.small_pairs import all_found, empty_pair, four_fates
 
 

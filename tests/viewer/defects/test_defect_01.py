@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from qtpy.QtCore import Qt
 
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
+from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.state.preferences import Queue
 
 

@@ -14,8 +14,8 @@ from qtpy.QtWidgets import QFileDialog, QMessageBox
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.saving import read_objects
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.editing import autosaving
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
@@ -228,7 +228,7 @@ def test_defect_05_discarding_when_closing_leaves_nothing_to_restore(
 
 
 LEFT_OPEN = """
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.parts import PARTS
 
 desk_module.PARTS = PARTS

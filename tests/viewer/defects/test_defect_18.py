@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from napari_panoptic import evaluate_pair
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.panels.metrics import MetricsPanel
 from napari_panoptic.viewer.panels.navigator import Navigator
 from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip

@@ -10,8 +10,8 @@ from napari_panoptic.nuclei.display.object_layers import object_lut
 from napari_panoptic.nuclei.display.palette import STATUS_COLOURS, class_colours
 from napari_panoptic.nuclei.display.slide_layers import code_colours
 from napari_panoptic.nuclei.display.styles import FAILURES, ColourBy
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.panels.metrics import MetricsPanel
 from napari_panoptic.viewer.panels.strips import class_chips
 from tests.support.small_pairs import SCHEME, four_fates

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 
 

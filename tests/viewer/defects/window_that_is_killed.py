@@ -10,7 +10,7 @@ import numpy as np
 from qtpy.QtCore import QTimer
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 

@@ -17,7 +17,7 @@ from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.display.styles import ColourBy, Look
 from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import region_work as work

@@ -13,13 +13,13 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox, QToolButton
 
 from napari_panoptic.detections.atypia import MISSING_ANSWER
-from napari_panoptic.detections.cohort import Points
 from napari_panoptic.detections.evaluate import count_frame, evaluate_detections
 from napari_panoptic.detections.pairing import DetectionSettings
 from napari_panoptic.io.formats.points.point_files import read_points
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
-from napari_panoptic.nuclei.values.vocabulary import STATUSES, Side, Status
+from napari_panoptic.values.detections import Points
+from napari_panoptic.values.vocabulary import STATUSES, Side, Status
 from napari_panoptic.viewer.desk import detections as desk_module
 from napari_panoptic.viewer.desk.detections import detection_desk_in
 from napari_panoptic.viewer.desk.nuclei import desk_in

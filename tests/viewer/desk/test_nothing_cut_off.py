@@ -20,8 +20,8 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.samples.write import write_detection_sample, write_raters_sample
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import Desk
 from napari_panoptic.viewer.kit.widgets import ElidedLabel, dock_of, is_in_sight
 from napari_panoptic.viewer.opening import open_in

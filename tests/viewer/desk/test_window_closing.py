@@ -4,7 +4,7 @@ import pytest
 from qtpy.compat import isalive
 from qtpy.QtWidgets import QAbstractItemView
 
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.nuclei import desk_of
 
 

@@ -9,7 +9,7 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton, QComboBox, QDockWidget, QMainWindow, QTabBar, QTextEdit
 
 from napari_panoptic.nuclei.display.object_rows import ObjectFilter
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.nuclei import WORKSPACES
 from napari_panoptic.viewer.desk.workspaces import Arrangement, Column, Stack
 from napari_panoptic.viewer.kit.widgets import is_in_sight

@@ -16,10 +16,10 @@ from napari_panoptic.io.formats.saving import read_objects, writable_forms
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.styles import Look
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.values.cohort import MaskFiles, Source
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair
-from napari_panoptic.nuclei.values.settings import Overlaps
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.values.cohort import MaskFiles, Source
+from napari_panoptic.values.labels import LabelImage, LabelPair
+from napari_panoptic.values.settings import Overlaps
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.editing import live_edits
 from napari_panoptic.viewer.editing.ambiguous_shapes import filled, outlines
 from napari_panoptic.viewer.kit.napari_private import exchange_colours

@@ -4,7 +4,7 @@ import pytest
 from qtpy.QtCore import QCoreApplication, QEvent, QObject
 from qtpy.QtTest import QTest
 
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 

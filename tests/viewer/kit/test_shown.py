@@ -20,8 +20,8 @@ from qtpy.QtWidgets import (
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.cohorts.raters import open_raters
-from napari_panoptic.nuclei.values.cohort import Team
 from napari_panoptic.samples.write import write_raters_sample
+from napari_panoptic.values.cohort import Team
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_in, desk_of
 from napari_panoptic.viewer.kit import shown as shown_module

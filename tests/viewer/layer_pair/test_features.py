@@ -5,7 +5,7 @@ import pandas as pd
 from napari.layers import Labels
 
 from napari_panoptic import evaluate_pair
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.layer_pair.features import write_features
 
 

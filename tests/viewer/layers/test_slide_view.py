@@ -14,8 +14,8 @@ from napari_panoptic.nuclei.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.display.slide_layers import CLASSES
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
-from napari_panoptic.nuclei.values.windowed_labels import TiledArea
+from napari_panoptic.values.vocabulary import Side, Status
+from napari_panoptic.values.windowed_labels import TiledArea
 from napari_panoptic.viewer.desk.failure_steps import NONE_LISTED
 from napari_panoptic.viewer.layers import slide_view
 from napari_panoptic.viewer.layers.owned import AMBIGUOUS

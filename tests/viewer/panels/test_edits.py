@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from napari_panoptic import evaluate_pair
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
 from napari_panoptic.viewer.panels.edits.texts import difference_rows, signed

@@ -6,7 +6,7 @@ from qtpy.QtCore import Qt
 
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.object_rows import COLUMNS, GivenVerdicts, ObjectFilter
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.panels.objects.panel import (
     ALL_HIDDEN,
     EMPTY,

@@ -15,14 +15,14 @@ from napari_panoptic.nuclei.display.glossary import FINDING_WORDS
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.explain.consensus import consensus
 from napari_panoptic.nuclei.live.summary import RegionSummary
-from napari_panoptic.nuclei.values.cohort import Cohort, MaskFiles, Region, Source, Team
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source, Team
+from napari_panoptic.values.settings import (
     EvaluationSettings,
     Matching,
     Overlaps,
     Restoration,
 )
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.panels.edits.panel import EditsPanel
 from napari_panoptic.viewer.panels.metrics import MetricsPanel
 from napari_panoptic.viewer.panels.navigator import NO_COHORT, NO_TEAMS, Navigator

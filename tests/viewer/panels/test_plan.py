@@ -12,7 +12,6 @@ from qtpy.QtTest import QTest
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.values.vocabulary import Side, Verdict
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw
@@ -22,6 +21,7 @@ from napari_panoptic.review.plan.items import item_at
 from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import Kind, population
+from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.layouts import Curtain
 from napari_panoptic.viewer.kit.widgets import is_in_sight

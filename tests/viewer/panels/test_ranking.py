@@ -16,8 +16,8 @@ from napari_panoptic.nuclei.display.styles import ratio_text
 from napari_panoptic.nuclei.protocols import Reason, differences, protocol_table
 from napari_panoptic.nuclei.regions.conditions import protocol_conditions
 from napari_panoptic.nuclei.regions.experiment import Experiment, scored_regions
-from napari_panoptic.nuclei.values.settings import CHALLENGE_PROTOCOL, CORRECTED_PROTOCOL, protocol
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.settings import CHALLENGE_PROTOCOL, CORRECTED_PROTOCOL, protocol
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs import cohort_work, jobs
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.ranking import presenter as ranking_presenter

@@ -19,7 +19,12 @@ from qtpy.QtWidgets import QFileDialog, QLabel
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.display.object_rows import SIDES, ObjectFilter
 from napari_panoptic.nuclei.display.styles import UNDEFINED
-from napari_panoptic.nuclei.values.vocabulary import (
+from napari_panoptic.review.file import REVIEW_FILE
+from napari_panoptic.review.judged import Judged, Subjects
+from napari_panoptic.review.reviewing import read_verdicts
+from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.review.watch import Watch
+from napari_panoptic.values.vocabulary import (
     CAUSES,
     STATUS_CODE,
     STATUSES,
@@ -27,11 +32,6 @@ from napari_panoptic.nuclei.values.vocabulary import (
     Status,
     Verdict,
 )
-from napari_panoptic.review.file import REVIEW_FILE
-from napari_panoptic.review.judged import Judged, Subjects
-from napari_panoptic.review.reviewing import read_verdicts
-from napari_panoptic.review.store import ReviewStore
-from napari_panoptic.review.watch import Watch
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.jobs import jobs
 from napari_panoptic.viewer.kit.widgets import is_in_sight

@@ -8,8 +8,8 @@ from qtpy.QtTest import QTest
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.explain.cohort_objects import cohort_objects, common_slices
 from napari_panoptic.nuclei.explain.slice_conditions import slice_words
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.report.nuclei.slices import slice_sentence
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter

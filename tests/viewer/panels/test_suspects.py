@@ -16,11 +16,11 @@ from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureS
 from napari_panoptic.nuclei.explain.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
 from napari_panoptic.nuclei.explain.suspects import LIKELY_SCORE, SuspectKind
 from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 from napari_panoptic.report.nuclei.suspects import SUSPECTS_NAMES
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.store import ReviewStore
+from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.failures.presenter import FailuresPresenter

@@ -17,8 +17,8 @@ from napari_panoptic.nuclei.display.listed import Others
 from napari_panoptic.nuclei.display.object_rows import WorstFirst
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.explain.failure_groups import GroupKind
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from napari_panoptic.nuclei.values.vocabulary import CAUSE_MEANINGS, Cause, Status, Verdict
+from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.vocabulary import CAUSE_MEANINGS, Cause, Status, Verdict
 from napari_panoptic.viewer.desk.parts import PARTS
 from napari_panoptic.viewer.kit import keys
 from napari_panoptic.viewer.kit.keys import DESK_KEYS, Shortcut, key_sections, key_text

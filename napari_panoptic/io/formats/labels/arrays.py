@@ -23,8 +23,8 @@ from napari_panoptic.io.formats.labels.label_images import (
 from napari_panoptic.io.formats.labels.masks import extra_files, vanished_findings, whole_numbers
 from napari_panoptic.io.images.arrays import opened_array, region_of
 from napari_panoptic.io.pixels.decode import check_size, undecodable
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
-from napari_panoptic.nuclei.values.labels import LabelImage, size_text
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.values.labels import LabelImage, size_text
 
 PANNUKE_WHAT = "masks of PanNuke (an NPY array: image, row, column, class)"
 CONIC_WHAT = "labels of CoNIC (an NPY array: image, row, column, ids and classes)"

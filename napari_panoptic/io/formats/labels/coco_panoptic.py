@@ -35,8 +35,8 @@ from napari_panoptic.io.pixels.decode import (
     undecodable,
 )
 from napari_panoptic.kernels.restore import components
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Rgb
-from napari_panoptic.nuclei.values.labels import compact
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Rgb
+from napari_panoptic.values.labels import compact
 
 WHAT = "a COCO panoptic JSON (images, annotations with segments_info, categories)"
 WHAT_PNG = "a COCO panoptic PNG (RGB: the id of a segment is R + 256 G + 65536 B)"

@@ -25,9 +25,9 @@ from napari_panoptic.kernels.restore import (
     half_widths,
     shrink,
 )
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Rgb
-from napari_panoptic.nuclei.values.labels import LabelImage, Vanished, compact
-from napari_panoptic.nuclei.values.settings import Restoration
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Rgb
+from napari_panoptic.values.labels import LabelImage, Vanished, compact
+from napari_panoptic.values.settings import Restoration
 
 WHAT = "a colour-coded mask (an RGB image with one colour per class)"
 KEPT_UP_TO_PX = 1 << 24

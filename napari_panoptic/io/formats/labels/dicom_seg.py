@@ -29,8 +29,8 @@ from napari_panoptic.io.formats.labels.masks import vanished_findings
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
 from napari_panoptic.io.pixels.decode import DECODING_ERRORS, check_size, undecodable
 from napari_panoptic.kernels.restore import components
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.nuclei.values.labels import compact
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles
+from napari_panoptic.values.labels import compact
 
 WHAT = "a DICOM Segmentation"
 _MOST_FRAMES = 2**18

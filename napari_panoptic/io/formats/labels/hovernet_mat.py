@@ -23,8 +23,8 @@ from napari_panoptic.io.formats.labels.masks import (
 from napari_panoptic.io.formats.labels.matlab import mat_value, mat_variables
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
 from napari_panoptic.io.pixels.decode import check_size
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.nuclei.values.labels import checked_array, compact
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles
+from napari_panoptic.values.labels import checked_array, compact
 
 WHAT = "a MATLAB file with an instance map (inst_map), as HoVer-Net and CoNSeP have them"
 INSTANCES, TYPE_MAP = "inst_map", "type_map"

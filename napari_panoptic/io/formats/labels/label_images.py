@@ -34,8 +34,8 @@ from napari_panoptic.io.pixels.label_windows import (
     open_pixels,
     zarr_areas,
 )
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.nuclei.values.labels import LabelImage, Scores, checked_array, compact
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles
+from napari_panoptic.values.labels import LabelImage, Scores, checked_array, compact
 
 WHAT = "a label image (one positive number per object)"
 SIDECAR_SUFFIXES = (".csv", ".json")

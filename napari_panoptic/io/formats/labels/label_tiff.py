@@ -17,7 +17,7 @@ from napari_panoptic.io.files.replacing import replaced_together, replaced_when_
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX
 from napari_panoptic.io.formats.scores import SCORE_NAMES
-from napari_panoptic.nuclei.values.labels import checked_array, compact
+from napari_panoptic.values.labels import checked_array, compact
 
 
 def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:

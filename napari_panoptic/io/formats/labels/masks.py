@@ -13,7 +13,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.kernels.restore import components
-from napari_panoptic.nuclei.values.labels import LabelImage, compact
+from napari_panoptic.values.labels import LabelImage, compact
 
 BINARY_VALUES = (1, 255)
 """Values of objects in binary masks."""

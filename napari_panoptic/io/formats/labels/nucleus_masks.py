@@ -14,8 +14,8 @@ from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
 from napari_panoptic.io.pixels.decode import check_size, pixel_shape, read_pixels
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles
+from napari_panoptic.values.labels import LabelImage
 
 WHAT = "the mask of one nucleus"
 

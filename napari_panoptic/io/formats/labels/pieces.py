@@ -14,8 +14,8 @@ from napari_panoptic.io.formats.polygons.outline_rules import FAR_APART_MANY, FA
 from napari_panoptic.kernels.counts import AREA, X0, X1, Y0, Y1, blank_rows, count_window
 from napari_panoptic.kernels.restore import counted_components
 from napari_panoptic.kernels.threads import bands_of
-from napari_panoptic.nuclei.values.cohort import Objects
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import Objects
+from napari_panoptic.values.labels import LabelImage
 
 MOST_LOOKED_AT = 255
 """Of the objects that may have pieces far apart, the longest are cut into pieces."""

@@ -17,8 +17,8 @@ from napari_panoptic.io.formats.format import NOTHING_STATED, LoadedMasks, LoadR
 from napari_panoptic.io.formats.labels.masks import extra_files, object_mask, vanished_findings
 from napari_panoptic.io.formats.labels.matlab import WHAT, Shape, mat_value, mat_variables
 from napari_panoptic.io.pixels.decode import check_size
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles
+from napari_panoptic.values.labels import LabelImage
 
 KNOWN_NAMES = ("n_ary_mask", "{class}_mask", "{class}", "img", "arr", "name", "item", "uint8")
 """Variable names seen in submissions, best first; compared without regard to case."""

@@ -35,9 +35,9 @@ from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.io.pixels.label_windows import TiledPixels, absent_chunks, open_pixels
 from napari_panoptic.kernels.relabel import look_up_ids, run_values, search_ids
 from napari_panoptic.kernels.restore import components
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.nuclei.values.labels import LabelImage, Vanished, region_ids
-from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels, UnknownIds
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles
+from napari_panoptic.values.labels import LabelImage, Vanished, region_ids
+from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, UnknownIds
 
 _PASS_PX = 1024
 _HIGHEST_ID = np.iinfo(np.int32).max

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.detections.cohort import Points, unique_ids
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.formats.coco_files import CocoContent, coco_refused, read_coco
+from napari_panoptic.values.detections import Points, unique_ids
 
 ENDING = ".json"
 WHAT = "a JSON of boxes (images, annotations with a bbox, categories)"

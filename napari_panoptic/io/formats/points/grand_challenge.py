@@ -14,9 +14,9 @@ import orjson
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.detections.cohort import Points
 from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.formats.points.boxes import CATEGORY, LARGEST_PX
+from napari_panoptic.values.detections import Points
 
 WHAT = 'points of grand-challenge.org ({"type": "Multiple points", "points": …}) in mm'
 _SNIFFED_BYTES = 1 << 12

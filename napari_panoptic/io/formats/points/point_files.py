@@ -12,12 +12,12 @@ import numpy as np
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.detections.cohort import InFile, Points
 from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.points import boxes
 from napari_panoptic.io.formats.points.grand_challenge import is_point_list, read_point_list
-from napari_panoptic.nuclei.values.labels import size_text
+from napari_panoptic.values.detections import InFile, Points
+from napari_panoptic.values.labels import size_text
 
 _LONGEST_SHOWN = 40
 

@@ -25,7 +25,7 @@ from napari_panoptic.io.formats.polygons.geojson_writer import GeoObject, object
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PolygonFile, opened
 from napari_panoptic.io.formats.polygons.trace import Part, as_contours
 from napari_panoptic.io.formats.scores import ScoreNames, score_or_none
-from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules
+from napari_panoptic.values.cohort import UNSTATED, ClassScheme, OutlineRules
 
 if TYPE_CHECKING:
     import shapely

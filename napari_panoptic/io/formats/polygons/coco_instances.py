@@ -28,14 +28,14 @@ from napari_panoptic.io.formats.polygons.model import PolygonFile
 from napari_panoptic.io.formats.polygons.outline_rules import lie_between
 from napari_panoptic.io.formats.polygons.polygon_format import EXCLUDED, Outline, collected
 from napari_panoptic.io.formats.polygons.trace import border_rings, connected_areas, pixel_outlines
-from napari_panoptic.nuclei.values.cohort import (
+from napari_panoptic.values.cohort import (
     UNSTATED,
     ClassScheme,
     Crowds,
     OutlineRules,
     Vertices,
 )
-from napari_panoptic.nuclei.values.labels import LabelImage, size_text
+from napari_panoptic.values.labels import LabelImage, size_text
 
 TITLE = "COCO instances"
 WHAT = "COCO instances (images, annotations with a segmentation, categories), or a list of results"

@@ -25,8 +25,8 @@ from napari_panoptic.io.formats.polygons.model import (
 )
 from napari_panoptic.io.formats.scores import score_value
 from napari_panoptic.kernels.fill import CROSSING, DEGENERATE, odd_shapes
-from napari_panoptic.nuclei.values.cohort import ClassScheme
-from napari_panoptic.nuclei.values.labels import Scores
+from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.labels import Scores
 
 BATCH = 1000
 """Objects that are held as Python objects at a time."""

@@ -36,7 +36,7 @@ from napari_panoptic.io.formats.polygons.model import (
 from napari_panoptic.io.formats.scores import ScoreNames, score_or_none
 from napari_panoptic.kernels.fill import bounds
 from napari_panoptic.kernels.geojson import ARMED, DEPTH, LIST_DEPTH, RING, split_features
-from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, Multipolygons, OutlineRules
+from napari_panoptic.values.cohort import UNSTATED, ClassScheme, Multipolygons, OutlineRules
 
 WHAT = "GeoJSON with a list of features, as QuPath exports it"
 BLOCK_BYTES = 4 * 2**20

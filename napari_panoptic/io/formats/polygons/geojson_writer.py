@@ -20,9 +20,9 @@ from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.trace import Part, connected_areas, pixel_outlines
 from napari_panoptic.io.formats.scores import SCORE_NAMES
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Rgb
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import ClassScheme, Rgb
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 
 OTHER_COLOUR: Rgb = (153, 153, 153)
 """Colour of classes without one in the scheme, such as the ambiguous class."""

@@ -31,8 +31,8 @@ from napari_panoptic.io.formats.polygons.trace import (
     pixel_outlines,
 )
 from napari_panoptic.kernels.restore import components
-from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import UNSTATED, ClassScheme, OutlineRules
+from napari_panoptic.values.labels import LabelImage
 
 WHAT = 'HoVer-Net JSON, {"mag": …, "nuc": {"1": {"contour": [[x, y], …], "type": …}}}'
 LARGEST_HEAD = 1 << 20

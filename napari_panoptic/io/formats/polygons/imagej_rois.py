@@ -29,8 +29,8 @@ from napari_panoptic.io.formats.polygons.model import (
     opened,
 )
 from napari_panoptic.io.formats.polygons.trace import Part, connected_areas, pixel_outlines
-from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules, Vertices
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import UNSTATED, ClassScheme, OutlineRules, Vertices
+from napari_panoptic.values.labels import LabelImage
 
 if TYPE_CHECKING:
     from roifile import ImagejRoi

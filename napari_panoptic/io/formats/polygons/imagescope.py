@@ -24,8 +24,8 @@ from napari_panoptic.io.formats.polygons.collect import UNREADABLE_VERTICES, Col
 from napari_panoptic.io.formats.polygons.model import LARGEST_COORDINATE, PixelRule, PolygonFile
 from napari_panoptic.io.formats.polygons.shapes import ellipse, rectangle
 from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
-from napari_panoptic.nuclei.values.cohort import UNSTATED, ClassScheme, OutlineRules
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import UNSTATED, ClassScheme, OutlineRules
+from napari_panoptic.values.labels import LabelImage
 
 WHAT = "an ImageScope XML annotation"
 BLOCK_BYTES = 4 * 2**20

@@ -24,7 +24,7 @@ from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, Polygons, class
 from napari_panoptic.io.formats.polygons.rasterize import RasterizedAnnotation, rasterize_polygons
 from napari_panoptic.io.formats.polygons.trace import connected_areas, imagescope_vertices
 from napari_panoptic.kernels.fill import draw, draw_where_free
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
+from napari_panoptic.values.cohort import ClassScheme, Source
 
 _MEASURES = ("Length", "Area", "LengthMicrons", "AreaMicrons")
 """Measures of a region, which ImageScope computes again if they are 0."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.kernels.fill import Flat
-from napari_panoptic.nuclei.values.cohort import ClassScheme
-from napari_panoptic.nuclei.values.labels import Scores
+from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.labels import Scores
 
 LARGEST_COORDINATE = 2.0**29
 """Vertices farther out than this, in px, are treated as damage."""

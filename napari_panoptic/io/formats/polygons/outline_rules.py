@@ -17,7 +17,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.polygons.collect import BETWEEN_PIXELS, object_findings
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.trace import as_contours
-from napari_panoptic.nuclei.values.cohort import Crowds, Multipolygons, OutlineRules, Vertices
+from napari_panoptic.values.cohort import Crowds, Multipolygons, OutlineRules, Vertices
 
 LOOKED_AT = 2000
 """Outlines by which the convention of a file is recognised, from its first on."""

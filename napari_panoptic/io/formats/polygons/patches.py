@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.polygons.model import PixelRule, PolygonFile, Polygons
 from napari_panoptic.kernels.fill import bounds, have_pixels
-from napari_panoptic.nuclei.values.cohort import SlidePatch
+from napari_panoptic.values.cohort import SlidePatch
 
 MOST_VERTICES = 1 << 25
 """Of slides that are held for their other regions: half a GiB."""

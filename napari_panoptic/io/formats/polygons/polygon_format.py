@@ -50,7 +50,7 @@ from napari_panoptic.io.formats.polygons.rasterize import (
     rasterize_polygons,
 )
 from napari_panoptic.io.pixels.label_windows import is_zarr
-from napari_panoptic.nuclei.values.cohort import (
+from napari_panoptic.values.cohort import (
     UNSTATED,
     ClassScheme,
     MaskFiles,

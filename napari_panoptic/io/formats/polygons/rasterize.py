@@ -26,9 +26,9 @@ from napari_panoptic.kernels.fill import (
     draw_where_free,
     have_pixels,
 )
-from napari_panoptic.nuclei.values.cohort import ClassScheme
-from napari_panoptic.nuclei.values.labels import LabelImage, Vanished, size_text
-from napari_panoptic.nuclei.values.windowed_labels import Box, TiledArea, TiledLabels
+from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.labels import LabelImage, Vanished, size_text
+from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels
 
 NO_PIXEL = "no inner pixel"
 OUTSIDE = "outside the image"

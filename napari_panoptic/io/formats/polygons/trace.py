@@ -16,7 +16,7 @@ from napari_panoptic.kernels.trace import (
     name_line_pixels,
     walk_borders,
 )
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.labels import LabelImage
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ from napari_panoptic.nuclei.display.styles import count_text, signed_text
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.policy_audit import PolicyAudit, audit_policies, spill_table
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.widgets import share_text
 from napari_panoptic.viewer.panels.seen_part import Material

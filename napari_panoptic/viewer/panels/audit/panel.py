@@ -27,8 +27,8 @@ from napari_panoptic.nuclei.display.styles import (
     signed_text,
 )
 from napari_panoptic.nuclei.live.session import Selection
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ListPanel

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from napari_panoptic.nuclei.display import marks
 from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.live.session import Selection
-from napari_panoptic.nuclei.values.settings import AmbiguousPolicy
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings

@@ -9,7 +9,6 @@ from operator import add
 
 from qtpy.QtWidgets import QWidget
 
-from napari_panoptic.detections.cohort import DetectionCohort
 from napari_panoptic.detections.pairing import DetectionCounts
 from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.nuclei.display.glossary import (
@@ -18,7 +17,8 @@ from napari_panoptic.nuclei.display.glossary import (
     POINT_STATUS_MEANINGS,
 )
 from napari_panoptic.nuclei.display.styles import UNDEFINED
-from napari_panoptic.nuclei.values.vocabulary import Status
+from napari_panoptic.values.detections import DetectionCohort
+from napari_panoptic.values.vocabulary import Status
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.panels.places import (
     PlaceNavigator,

@@ -21,7 +21,6 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.detections.cohort import DetectionCohort
 from napari_panoptic.detections.curve import PrecisionRecall
 from napari_panoptic.detections.pairing import (
     DISTANCE_UM,
@@ -35,8 +34,9 @@ from napari_panoptic.nuclei.display.glossary import (
     POINT_STATUS_MEANINGS,
 )
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, decimal_text, ratio_text
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.detections import DetectionCohort
+from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox

@@ -24,8 +24,8 @@ from napari_panoptic.io.formats.saving import (
     write_objects,
 )
 from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import ClassScheme, Cohort
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.editing.live_edits import Copied, LiveEdits
 from napari_panoptic.viewer.jobs.jobs import Several

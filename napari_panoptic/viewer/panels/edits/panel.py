@@ -13,7 +13,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.figures import FigureTable
 from napari_panoptic.viewer.kit.inputs import ChoiceBox
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel

@@ -9,7 +9,7 @@ from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
+from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.editing.live_edits import Copied
 from napari_panoptic.viewer.kit.figures import Cell
 from napari_panoptic.viewer.panels import slide_texts

@@ -14,8 +14,8 @@ from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.describe import ObjectFacts, hover_html
 from napari_panoptic.nuclei.display.failure_sections import GroupBy, Section
 from napari_panoptic.nuclei.explain.cohort_failures import NO_ID, CohortFailures, FailureName
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.shown import shown
 
 

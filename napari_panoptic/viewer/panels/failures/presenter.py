@@ -40,7 +40,7 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
 from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.live.summary import RegionSummary
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.questions import may_replace

@@ -20,8 +20,8 @@ from napari_panoptic.nuclei.explain.failure_groups import (
 )
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.metrics import Metrics, unit_metrics
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import STATUSES
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.vocabulary import STATUSES
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.widgets import share_text
 from napari_panoptic.viewer.panels.seen_part import Material

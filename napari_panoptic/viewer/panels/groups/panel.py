@@ -21,7 +21,7 @@ from napari_panoptic.nuclei.explain.failure_groups import (
     pq_if_merged,
 )
 from napari_panoptic.nuclei.metrics import unit_metrics
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox

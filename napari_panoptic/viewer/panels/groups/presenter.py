@@ -12,8 +12,8 @@ from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,
 )
 from napari_panoptic.nuclei.live.session import Selection
-from napari_panoptic.nuclei.values.settings import Overlaps
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.settings import Overlaps
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream
 from napari_panoptic.viewer.layers import camera
 from napari_panoptic.viewer.panels import slide_texts

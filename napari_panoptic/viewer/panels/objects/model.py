@@ -17,7 +17,7 @@ from napari_panoptic.nuclei.display.object_rows import (
     ObjectRows,
     WorstFirst,
 )
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.widgets import swatch_icon
 

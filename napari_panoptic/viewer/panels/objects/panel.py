@@ -30,7 +30,7 @@ from napari_panoptic.nuclei.display.object_rows import (
     WorstFirst,
 )
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Side
+from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu, TickMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar
 from napari_panoptic.viewer.kit.shown import PlainLabel, WrappedLabel, shown

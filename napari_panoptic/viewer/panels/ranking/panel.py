@@ -28,12 +28,12 @@ from napari_panoptic.nuclei.display.cohort_lines import CohortLines
 from napari_panoptic.nuclei.display.glossary import FIGURE_MEANINGS
 from napari_panoptic.nuclei.display.styles import count_text, ratio_text
 from napari_panoptic.nuclei.protocols import Difference, ProtocolTable
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.statistics.teams import TeamStatistics
+from napari_panoptic.values.settings import (
     CHALLENGE_PROTOCOL,
     CORRECTED_PROTOCOL,
     DEFAULT_PROTOCOL,
 )
-from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox

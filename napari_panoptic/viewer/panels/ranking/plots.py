@@ -10,12 +10,12 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.protocols import alignments
 from napari_panoptic.nuclei.regions.conditions import radius_conditions, threshold_conditions
 from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.tables import confusion_table, patients_table
 from napari_panoptic.report.plots import Plot
 from napari_panoptic.report.plots.ranks import alignment_curves
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.kit.plot_view import DRAWING
 from napari_panoptic.viewer.panels.ranking.panel import View
 

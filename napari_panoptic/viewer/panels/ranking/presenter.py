@@ -16,14 +16,14 @@ from napari_panoptic.nuclei.cohort_report import CohortReport, ReportRequest
 from napari_panoptic.nuclei.display.cohort_lines import CohortLines
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.protocols import Difference, differences
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import (
     CHALLENGE_PROTOCOL,
     PROTOCOLS,
     EvaluationSettings,
     protocol,
 )
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.cohort_work import CohortWork
 from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers

@@ -24,7 +24,6 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.display.palette import hex_colour
-from napari_panoptic.raters.cohort import RatedCohort, RatersSettings
 from napari_panoptic.raters.levels import Comparison, RaterAgreement, Standing, standing
 from napari_panoptic.raters.objects import ObjectAgreement
 from napari_panoptic.raters.slice_outlines import (
@@ -36,6 +35,7 @@ from napari_panoptic.raters.slice_outlines import (
     rater_colour,
 )
 from napari_panoptic.report.text import UNDEFINED, count, ratio
+from napari_panoptic.values.raters import RatedCohort, RatersSettings
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.figures import Cell, Figure, FigureTable
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox

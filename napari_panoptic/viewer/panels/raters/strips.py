@@ -12,7 +12,7 @@ from qtpy.QtCore import QPointF, QRectF, Qt
 from qtpy.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from qtpy.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from napari_panoptic.nuclei.values.cohort import Rgb
+from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.widgets import qcolor
 

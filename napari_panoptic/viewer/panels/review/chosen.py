@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
-from napari_panoptic.nuclei.values.vocabulary import CAUSES, STATUSES, Cause, Side
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.judged import Object, judged_as_one
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.tags import remembered
 from napari_panoptic.review.verdicts import ReviewRecord
+from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Cause, Side
 from napari_panoptic.viewer.panels.around import Surroundings
 from napari_panoptic.viewer.panels.review.panel import ReviewPanel
 from napari_panoptic.viewer.state.preferences import PREFERENCES

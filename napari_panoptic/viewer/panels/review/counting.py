@@ -8,8 +8,6 @@ from functools import partial
 
 from psygnal import Signal
 
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
 from napari_panoptic.review.judged import Judged, Subjects
 from napari_panoptic.review.progress import (
     RegionLine,
@@ -21,6 +19,8 @@ from napari_panoptic.review.progress import (
 from napari_panoptic.review.reviewing import read_verdicts
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs.jobs import FORESEEN, Job, Stream
 from napari_panoptic.viewer.panels.review.chosen import UnderReview
 from napari_panoptic.viewer.panels.review.panel import BeforeAfter

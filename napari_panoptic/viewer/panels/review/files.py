@@ -13,9 +13,6 @@ from qtpy.QtWidgets import QFileDialog
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects, write_geojson
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.values.cohort import ClassScheme
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.export import (
     AGREEMENT_COLUMNS,
     VERDICT_COLUMNS,
@@ -29,6 +26,9 @@ from napari_panoptic.review.progress import evaluated_region
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import ReviewerAgreement, ReviewRecord
 from napari_panoptic.review.watch import Looked
+from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest, Several, show_failure
 from napari_panoptic.viewer.jobs.timers import stop_timers
 from napari_panoptic.viewer.kit.shown import show_error, show_info

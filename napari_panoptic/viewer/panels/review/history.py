@@ -11,8 +11,8 @@ from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import QAbstractItemView, QTreeWidget, QTreeWidgetItem
 
 from napari_panoptic.nuclei.display.glossary import VERDICT_WORDS
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.verdicts import HistoryEntry, ReviewRecord
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.shown import shown
 from napari_panoptic.viewer.kit.widgets import is_desk_key, swatch_icon
 from napari_panoptic.viewer.panels.review.inputs import VERDICT_COLOURS

@@ -22,10 +22,10 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.nuclei.display.palette import STATUS_COLOURS
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import Status, Verdict
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.tags import STARTING_TAGS, joined_tags, split_tags, toggled
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.vocabulary import Status, Verdict
 from napari_panoptic.viewer.kit.choice_menus import TickMenu
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel, WrappedLabel, shown

@@ -21,9 +21,9 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text, with_sign
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.verdicts import ReviewRecord, Share
+from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar, ScrollPanel, Section, stack

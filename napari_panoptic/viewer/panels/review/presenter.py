@@ -11,10 +11,10 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.display.glossary import VERDICT_WORDS
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.live.session import EditedEvaluation, Selection
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts, Details
 from napari_panoptic.review.reviewing import Reviewing, usual_place
 from napari_panoptic.review.verdicts import ReviewRecord
+from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.kit.shown import show_error, show_info, show_warning

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from napari_panoptic.nuclei.display.object_rows import GivenVerdicts
-from napari_panoptic.nuclei.values.vocabulary import Side
 from napari_panoptic.review.file import may_be_there
 from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.verdicts import ReviewRecord, Role
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.review.chosen import ReviewDetails, UnderReview
 from napari_panoptic.viewer.panels.review.going_on import Adjudicating

@@ -18,9 +18,9 @@ from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.scores.cohort_scores import CohortScores, cohort_scores
 from napari_panoptic.nuclei.scores.thresholds import BestThreshold
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, show_failure
 from napari_panoptic.viewer.kit.inputs import Choice
 from napari_panoptic.viewer.kit.plot_view import DRAWING

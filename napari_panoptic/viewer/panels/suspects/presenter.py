@@ -19,9 +19,9 @@ from napari_panoptic.nuclei.explain.cohort_suspects import (
     cohort_suspects,
 )
 from napari_panoptic.nuclei.explain.suspects import Suspect
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Job, Stream, show_failure
 from napari_panoptic.viewer.kit.questions import may_replace
 from napari_panoptic.viewer.kit.shown import show_info

@@ -21,8 +21,8 @@ from napari_panoptic.nuclei.display.team_pictures import (
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.consensus import Consensus, FpPlace, consensus
 from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import STATUSES
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.vocabulary import STATUSES
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.panels.seen_part import Material
 from napari_panoptic.viewer.state.modes import ViewMode

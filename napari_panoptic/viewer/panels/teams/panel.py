@@ -28,8 +28,8 @@ from napari_panoptic.nuclei.display.team_pictures import (
 )
 from napari_panoptic.nuclei.explain.consensus import FpPlace
 from napari_panoptic.nuclei.live.session import Selection
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.choice_menus import TickMenu
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox

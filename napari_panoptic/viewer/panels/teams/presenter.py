@@ -10,7 +10,7 @@ from napari_panoptic.nuclei.display.palette import class_colours
 from napari_panoptic.nuclei.display.team_pictures import Count
 from napari_panoptic.nuclei.explain.consensus import FpPlace
 from napari_panoptic.nuclei.live.session import Selection
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.keys import Shortcut
 from napari_panoptic.viewer.layers.consensus_view import ConsensusView

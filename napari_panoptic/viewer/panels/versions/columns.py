@@ -20,9 +20,9 @@ from napari_panoptic.nuclei.explain.version_diff import (
 )
 from napari_panoptic.nuclei.explain.versions import VersionComparison
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
-from napari_panoptic.nuclei.values.cohort import Rgb
-from napari_panoptic.nuclei.values.vocabulary import Status
 from napari_panoptic.statistics.differences import PairedDifference
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.vocabulary import Status
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.panels.versions.words import interval_text, p_text, part_rows
 

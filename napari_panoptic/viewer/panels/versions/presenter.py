@@ -17,8 +17,8 @@ from napari_panoptic.nuclei.explain.versions import (
 )
 from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.regions.run import RegionDone
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream
 from napari_panoptic.viewer.panels import slide_texts
 from napari_panoptic.viewer.panels.around import Surroundings

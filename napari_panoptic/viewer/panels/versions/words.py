@@ -20,10 +20,10 @@ from napari_panoptic.nuclei.explain.version_diff import (
 )
 from napari_panoptic.nuclei.explain.versions import VersionComparison
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
-from napari_panoptic.nuclei.values.vocabulary import Side, Status
 from napari_panoptic.report.text import counted
 from napari_panoptic.statistics.differences import PairedDifference
 from napari_panoptic.statistics.sign_flip import LEAST_PATIENTS
+from napari_panoptic.values.vocabulary import Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd

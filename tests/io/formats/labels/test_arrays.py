@@ -21,9 +21,9 @@ from napari_panoptic.io.images.slides import probe_image, read_image
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.run import region_fingerprint
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Cohort, MaskFiles, Source
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
+from napari_panoptic.values.cohort import ClassScheme, Cohort, MaskFiles, Source
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.settings import EvaluationSettings
 
 SHAPE = (16, 20)
 TISSUES = ("Breast", "Breast", "Colon")

@@ -22,9 +22,9 @@ from napari_panoptic.io.formats.labels.colour_coded import (
     read_colour_coded,
     restore,
 )
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import Restoration
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.settings import Restoration
 from tests.support.builders import BORDER, colour_mask, write_tiff
 
 DILATED = Restoration.BORDER_DILATED

@@ -14,8 +14,8 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.label_tiff import write_labels
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles
+from napari_panoptic.values.labels import LabelImage
 from tests.support.builders import label_files, two_objects, write_tiff
 
 SHAPE = (12, 16)

@@ -17,7 +17,7 @@ from napari_panoptic.io.files.guard import VARIABLE
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest
 from napari_panoptic.io.formats.labels.matlab import mat_value, mat_variables
 from napari_panoptic.io.formats.labels.submissions import read_submission
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from tests.support.builders import submission, two_objects
 
 OBJECTS = two_objects()

@@ -14,7 +14,7 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
 
 SHAPE = (20, 30)
 ONE_CLASS = ClassScheme(("cell",), ((255, 0, 0),), ambiguous="Ambiguous")

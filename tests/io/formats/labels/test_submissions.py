@@ -12,7 +12,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest
 from napari_panoptic.io.formats.labels.submissions import read_submission
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.builders import submission, two_objects, write_mat
 
 SHAPE = (12, 16)

@@ -22,8 +22,8 @@ from napari_panoptic.io.formats.format import LoadRequest, TiledMasks
 from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.pixels.label_windows import is_zarr, open_pixels
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, Source
-from napari_panoptic.nuclei.values.windowed_labels import TiledLabels
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
+from napari_panoptic.values.windowed_labels import TiledLabels
 from tests.support.zarr_stores import KINDS, write_zarr
 
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous="unclear")

@@ -21,7 +21,7 @@ from napari_panoptic.io.formats.labels.label_images import read_labels
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.pixels.label_windows import TiledPixels
-from napari_panoptic.nuclei.values.cohort import ClassScheme, Source
+from napari_panoptic.values.cohort import ClassScheme, Source
 from tests.support.builders import label_files, write_svs
 from tests.support.zarr_stores import KINDS, write_zarr
 

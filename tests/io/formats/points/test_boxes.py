@@ -21,7 +21,7 @@ from napari_panoptic.io.cohorts.detections import open_detection_cohort
 from napari_panoptic.io.cohorts.tasks import task_of
 from napari_panoptic.io.formats.points.boxes import read_boxes
 from napari_panoptic.io.formats.points.point_files import read_points
-from napari_panoptic.nuclei.values.cohort import Task
+from napari_panoptic.values.cohort import Task
 
 CATEGORIES = [{"id": 1, "name": "mitotic figure"}, {"id": 2, "name": "hard negative"}]
 SIZE = (400, 500)

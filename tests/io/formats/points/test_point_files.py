@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.detections.cohort import Points
 from napari_panoptic.io.formats.points.point_files import read_atypia, read_points, write_points
+from napari_panoptic.values.detections import Points
 
 
 @pytest.fixture

@@ -28,9 +28,9 @@ from napari_panoptic.io.formats.polygons.annotation_store import read_store, wri
 from napari_panoptic.io.formats.polygons.geojson_writer import geo_objects
 from napari_panoptic.io.formats.polygons.model import PolygonFile
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from tests.support.contour_files import label_image, tiatoolbox_store
 from tests.support.outlines import stopped
 

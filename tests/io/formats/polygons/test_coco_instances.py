@@ -25,7 +25,7 @@ from napari_panoptic.io.formats.polygons.coco_instances import (
 )
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.values.cohort import (
+from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
     Crowds,
     MaskFiles,
@@ -33,8 +33,8 @@ from napari_panoptic.nuclei.values.cohort import (
     Source,
     Vertices,
 )
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 
 DATA = Path(__file__).resolve().parents[3] / "data" / "formats"
 FROM_PYCOCOTOOLS = DATA / "coco_instances.json"

@@ -25,15 +25,15 @@ from napari_panoptic.io.formats.polygons.geojson import read_geojson
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PolygonFile
 from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.io.formats.saving import write_objects
-from napari_panoptic.nuclei.values.cohort import (
+from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
     MaskFiles,
     Multipolygons,
     OutlineRules,
     Source,
 )
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from tests.support.builders import square, two_objects
 from tests.support.outlines import stopped
 

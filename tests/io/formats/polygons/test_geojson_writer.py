@@ -19,9 +19,9 @@ from napari_panoptic.io.formats.polygons.geojson_writer import (
     write_geojson,
 )
 from napari_panoptic.io.formats.polygons.trace import pixel_outlines
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 
 
 def labels() -> LabelImage:

@@ -24,9 +24,9 @@ from napari_panoptic.io.formats.polygons import imagej_rois
 from napari_panoptic.io.formats.polygons.imagej_rois import read_rois, write_files
 from napari_panoptic.io.formats.polygons.model import PolygonFile
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
 from tests.support.outlines import stopped
 
 SHAPE = (12, 14)

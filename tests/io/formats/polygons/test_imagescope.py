@@ -13,7 +13,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.polygons import imagescope
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons, write_annotation
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, ClassScheme
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme
 from tests.support.builders import annotation_xml, square, write_xml
 from tests.support.outlines import Annotation, read_annotation, stopped
 

@@ -17,7 +17,7 @@ from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.nuclei.values.cohort import (
+from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
     MaskFiles,
     OutlineRules,

@@ -16,8 +16,8 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.registry import load_masks, open_masks
-from napari_panoptic.nuclei.values.cohort import ClassScheme, MaskFiles, OutlineRules, Source
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import ClassScheme, MaskFiles, OutlineRules, Source
+from napari_panoptic.values.labels import LabelImage
 
 SHAPE = (30, 32)
 ONE_CLASS = ClassScheme(("cell",), ((255, 0, 0),), ambiguous=None)

@@ -20,15 +20,15 @@ from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.imagescope_edits import write_files
 from napari_panoptic.io.formats.registry import known_forms, load_masks, open_masks
 from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.values.cohort import (
+from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
     MaskFiles,
     SlidePatch,
     Source,
 )
-from napari_panoptic.nuclei.values.labels import LabelImage
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Side
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 
 SLIDE = (90, 120)
 PLACES = [(0, 0, 40, 50), (30, 25, 60, 60), (-5, -7, 30, 20), (95, 70, 50, 50)]

@@ -10,7 +10,7 @@ import pytest
 from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.polygons import polygon_format as tested
 from napari_panoptic.io.formats.polygons.polygon_format import Outline, polygon_format
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
 
 SQUARE = [(1.0, 1.0), (3.0, 1.0), (3.0, 3.0), (1.0, 3.0)]
 

@@ -15,8 +15,8 @@ from napari_panoptic.io.formats.polygons.rasterize import (
     SquareIndex,
     rasterize_polygons,
 )
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.labels import Vanished
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.labels import Vanished
 from tests.support.builders import Points, square
 from tests.support.outlines import polygons_of
 

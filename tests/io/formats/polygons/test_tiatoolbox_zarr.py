@@ -15,7 +15,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.registry import load_masks, open_masks
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 
 da = pytest.importorskip("dask.array", reason="dask writes the stores")
 

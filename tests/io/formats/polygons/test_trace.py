@@ -23,8 +23,8 @@ from napari_panoptic.io.formats.polygons.trace import (
     pixel_outlines,
 )
 from napari_panoptic.kernels.fill import draw
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES
-from napari_panoptic.nuclei.values.labels import LabelImage
+from napari_panoptic.values.cohort import MONUSAC_CLASSES
+from napari_panoptic.values.labels import LabelImage
 
 Ring = NDArray[np.int32]
 

@@ -17,8 +17,8 @@ from napari_panoptic.io.formats.polygons.geojson import read_geojson
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.io.formats.registry import open_masks
-from napari_panoptic.nuclei.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
-from napari_panoptic.nuclei.values.windowed_labels import Box, TiledLabels
+from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
+from napari_panoptic.values.windowed_labels import Box, TiledLabels
 from tests.support.builders import square, write_xml
 
 SHAPE = (150, 210)

@@ -16,9 +16,9 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.plan.corrected import Quantity
 from napari_panoptic.review.plan.goal import Goal
+from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.kit.inputs import Choice, ChoiceBox
 from napari_panoptic.viewer.kit.keys import key_text
 from napari_panoptic.viewer.kit.layouts import FlowBar

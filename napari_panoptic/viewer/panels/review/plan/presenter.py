@@ -11,7 +11,6 @@ from typing import TypeVar
 from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.corrected import ALL
@@ -23,6 +22,7 @@ from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.units import Population
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Share
+from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.jobs.jobs import Latest, Several, Stream, show_failure
 from napari_panoptic.viewer.kit.shown import show_error, show_info
 from napari_panoptic.viewer.panels.around import Surroundings

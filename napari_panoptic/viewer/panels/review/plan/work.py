@@ -8,9 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.nuclei.values.cohort import Cohort, Source
-from napari_panoptic.nuclei.values.settings import EvaluationSettings
-from napari_panoptic.nuclei.values.vocabulary import Verdict
 from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.corrected import Quantity
 from napari_panoptic.review.plan.design import Plan
@@ -19,6 +16,9 @@ from napari_panoptic.review.plan.goal import Goal, PlanSetup, expected_half_widt
 from napari_panoptic.review.plan.store import StoredPlan
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.units import Population, StrArray, Units, population
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.jobs.jobs import Job
 from napari_panoptic.viewer.panels.review.plan.pages import MINUTES, PRECISION, SECONDS
 

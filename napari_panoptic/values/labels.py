@@ -15,7 +15,7 @@ from napari_panoptic.common.errors import LabelError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.kernels.relabel import lay_over, list_labels, look_up, present_labels
 from napari_panoptic.kernels.threads import THREADS_FROM_PX, in_threads
-from napari_panoptic.nuclei.values.settings import Overlaps
+from napari_panoptic.values.settings import Overlaps
 
 # Ids up to this many, or this many times the pixels, are relabelled by a lookup table.
 _LISTED_IDS = 1 << 16

@@ -10,7 +10,7 @@ from pathlib import Path
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import english_list
-from napari_panoptic.nuclei.values.cohort import ClassScheme, FoundByName, MaskFiles
+from napari_panoptic.values.cohort import ClassScheme, FoundByName, MaskFiles
 
 QUBIQ_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 """The probabilities at which QUBIQ compares (its challenge design, "Metric(s)")."""

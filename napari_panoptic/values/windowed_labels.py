@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.values.labels import Scores, check_pair, scores_of
+from napari_panoptic.values.labels import Scores, check_pair, scores_of
 
 Box = tuple[int, int, int, int]
 """A window in px: y0, x0, y1, x1, half open, inside the image."""

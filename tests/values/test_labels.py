@@ -5,7 +5,7 @@ import pytest
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.common.errors import LabelError
-from napari_panoptic.nuclei.values.labels import LabelImage, LabelPair, compact
+from napari_panoptic.values.labels import LabelImage, LabelPair, compact
 
 CLASSES = ("A", "B")
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.nuclei.values.cohort import PatientCohort, Placement, Team
+from napari_panoptic.values.cohort import PatientCohort, Placement, Team
 
 
 @dataclass(frozen=True, eq=False)

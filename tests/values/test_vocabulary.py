@@ -1,6 +1,6 @@
 """The words for causes are complete: a cause has a side and a meaning."""
 
-from napari_panoptic.nuclei.values.vocabulary import CAUSE_MEANINGS, CAUSES_OF, Cause, Side
+from napari_panoptic.values.vocabulary import CAUSE_MEANINGS, CAUSES_OF, Cause, Side
 from tests.support import oracle
 
 

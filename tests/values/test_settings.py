@@ -6,7 +6,7 @@ import pytest
 
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.nuclei.values.settings import (
+from napari_panoptic.values.settings import (
     PROTOCOLS,
     Correction,
     Matching,
