@@ -13,11 +13,11 @@ from napari_panoptic.cli.console import print_table, report_findings
 from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.text import counted
+from napari_panoptic.inspection.inspect import Inspection, inspect_folder, known_description
+from napari_panoptic.inspection.values import Doubt, Fix, count_rows
 from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.cohorts.folder_scan import scan_folder
 from napari_panoptic.io.cohorts.tasks import task_of
-from napari_panoptic.nuclei.inspection.inspect import Inspection, inspect_folder, known_description
-from napari_panoptic.nuclei.inspection.values import Doubt, Fix, count_rows
 from napari_panoptic.report.nuclei.inspection_picture import inspection_picture, save_picture
 from napari_panoptic.values.cohort import Task
 

@@ -16,11 +16,11 @@ from qtpy.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from napari_panoptic.common.errors import CohortError, OutsideLinksError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.inspection.inspect import Inspection, inspect_folder
+from napari_panoptic.inspection.values import Fix
 from napari_panoptic.io.cohorts.description import DESCRIPTION
 from napari_panoptic.io.cohorts.pair import pair_of_files
 from napari_panoptic.io.cohorts.tasks import task_of
-from napari_panoptic.nuclei.inspection.inspect import Inspection, inspect_folder
-from napari_panoptic.nuclei.inspection.values import Fix
 from napari_panoptic.report.nuclei.inspection_picture import InspectionPicture, inspection_picture
 from napari_panoptic.samples.write import write_sample
 from napari_panoptic.values.cohort import Task

@@ -17,7 +17,7 @@ import tifffile
 from numpy.typing import NDArray
 
 from napari_panoptic.cli.main import main
-from napari_panoptic.nuclei.inspection.inspect import inspect_folder
+from napari_panoptic.inspection.inspect import inspect_folder
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 
 pytestmark = needs_shared_cases

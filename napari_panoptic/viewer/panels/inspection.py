@@ -21,9 +21,9 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.inspection.inspect import Inspection
+from napari_panoptic.inspection.values import Doubt, Fix, count_rows
 from napari_panoptic.io.cohorts.description import DESCRIPTION
-from napari_panoptic.nuclei.inspection.inspect import Inspection
-from napari_panoptic.nuclei.inspection.values import Doubt, Fix, count_rows
 from napari_panoptic.report.nuclei.inspection_picture import (
     PREDICTION_COLOUR,
     REFERENCE_COLOUR,

@@ -13,22 +13,15 @@ import numpy as np
 from napari_panoptic.common.errors import CohortError, OutsideLinksError
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.io.cohorts.description import cohort_listing, description_in
-from napari_panoptic.io.cohorts.description_edits import save_description, with_setting
-from napari_panoptic.io.cohorts.folder_scan import layout_text, scan_folder
-from napari_panoptic.io.cohorts.layouts import Layout
-from napari_panoptic.io.cohorts.nuclei import EXPECTED, layout_of, open_cohort
-from napari_panoptic.io.cohorts.patterns import check_listing
-from napari_panoptic.io.images.slides import ImageInfo
-from napari_panoptic.nuclei.inspection.looking import (
+from napari_panoptic.inspection.looking import (
     SeenRegion,
     SeenSide,
     probed,
     regions_to_read,
     seen_region,
 )
-from napari_panoptic.nuclei.inspection.names import class_doubts, name_doubts
-from napari_panoptic.nuclei.inspection.places import (
+from napari_panoptic.inspection.names import class_doubts, name_doubts
+from napari_panoptic.inspection.places import (
     crowd_doubt,
     multipolygon_doubt,
     piece_doubt,
@@ -36,7 +29,14 @@ from napari_panoptic.nuclei.inspection.places import (
     vast_doubt,
     vertex_doubt,
 )
-from napari_panoptic.nuclei.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
+from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
+from napari_panoptic.io.cohorts.description import cohort_listing, description_in
+from napari_panoptic.io.cohorts.description_edits import save_description, with_setting
+from napari_panoptic.io.cohorts.folder_scan import layout_text, scan_folder
+from napari_panoptic.io.cohorts.layouts import Layout
+from napari_panoptic.io.cohorts.nuclei import EXPECTED, layout_of, open_cohort
+from napari_panoptic.io.cohorts.patterns import check_listing
+from napari_panoptic.io.images.slides import ImageInfo
 from napari_panoptic.values.cohort import Cohort
 
 IMAGES = "images"

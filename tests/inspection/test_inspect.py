@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from napari_panoptic.nuclei.inspection.inspect import inspect_folder
+from napari_panoptic.inspection.inspect import inspect_folder
 from tests.support import planted_import as planted
 from tests.support.paths import SHARED_CASES, needs_shared_cases
 

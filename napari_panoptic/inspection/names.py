@@ -9,11 +9,11 @@ from pathlib import Path
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
+from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix
 from napari_panoptic.io.cohorts.description import IGNORED
 from napari_panoptic.io.cohorts.folder_scan import affixes_of
 from napari_panoptic.io.cohorts.layouts import ONLY_TEAM, Layout, Patterns
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
-from napari_panoptic.nuclei.inspection.values import REFERENCE, Doubt, Fix
 from napari_panoptic.values.cohort import MOST_CLASSES, ClassScheme, Cohort, Rgb
 
 ALIKE = 0.6

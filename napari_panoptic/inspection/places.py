@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.inspection.looking import SeenRegion, SeenSide, Shape
+from napari_panoptic.inspection.values import Doubt, Fix, Target
 from napari_panoptic.io.cohorts.description import SLIDE_BOUNDS, forms_of_rule
 from napari_panoptic.io.formats.placing import placed_polygons
 from napari_panoptic.io.formats.polygons.model import Polygons
@@ -22,8 +24,6 @@ from napari_panoptic.io.formats.polygons.outline_rules import (
 )
 from napari_panoptic.io.formats.polygons.trace import as_contours
 from napari_panoptic.kernels.fill import bounds, draw
-from napari_panoptic.nuclei.inspection.looking import SeenRegion, SeenSide, Shape
-from napari_panoptic.nuclei.inspection.values import Doubt, Fix, Target
 from napari_panoptic.nuclei.regions.reading import LEAST_VAST_PX, VAST_SHARE, vast_objects
 from napari_panoptic.values.cohort import (
     Axes,
