@@ -15,7 +15,7 @@ from statistics import median
 
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.live.snapshots import load_region
+from napari_panoptic.live.snapshots import load_region
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "cases"
 REPEATS = 3

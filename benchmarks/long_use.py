@@ -33,10 +33,10 @@ from qtpy.QtWidgets import QApplication
 
 from benchmarks.windows import opened, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.session import Session
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.samples.write import write_sample_cohort
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side

@@ -20,9 +20,9 @@ from benchmarks.planted import Planted
 from benchmarks.review_coverage import STRATIFIED, Truth, review, truth_of
 from benchmarks.suspects import regions_of, with_errors
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.explain.suspects import SuspectKind, find_suspects
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.review.plan.corrected import QUANTITIES
 from napari_panoptic.review.plan.design import draw, rows_of
 from napari_panoptic.review.plan.suspects import with_suspects

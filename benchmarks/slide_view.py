@@ -29,7 +29,7 @@ from qtpy.QtWidgets import QApplication
 from benchmarks.cases import CLASSES, paint_ellipses
 from benchmarks.windows import PATIENCE_S, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.live.session import Session
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 
 TILE_PX = 512

@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks.planted import KINDS, Found, Planted, Ranked, choose, plant, ranked, rate
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.snapshots import RegionSnapshot, load_region
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.explain.suspects import (
     NO_MEMBER,
@@ -25,7 +26,6 @@ from napari_panoptic.nuclei.explain.suspects import (
     agreement,
     find_suspects,
 )
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_region
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings, Restoration

@@ -25,7 +25,7 @@ from benchmarks.cases import LARGE, MEDIUM
 from benchmarks.sliders import write_colour_coded_cohort
 from benchmarks.windows import opened, settle
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.live.read_ahead import ReadAhead
+from napari_panoptic.live.read_ahead import ReadAhead
 from napari_panoptic.viewer.desk.nuclei import Desk
 
 SWITCHES = 12

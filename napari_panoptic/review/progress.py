@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.nuclei.averages import summarise_team
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.judged import Judged

@@ -12,8 +12,8 @@ from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.review.file import (
     REVIEW_FILE,
     ReviewError,

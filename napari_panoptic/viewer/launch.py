@@ -17,8 +17,8 @@ from qtpy.compat import isalive
 from qtpy.QtCore import QCoreApplication, QEventLoop, QThreadPool
 
 from napari_panoptic.common.errors import PanopticError, checked_name
-from napari_panoptic.nuclei.live.read_ahead import ReadAhead, Wanted
-from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.live.read_ahead import ReadAhead, Wanted
+from napari_panoptic.live.session import Session
 from napari_panoptic.values.cohort import Cohort, Task
 from napari_panoptic.viewer.desk.nuclei import Desk, desk_of
 from napari_panoptic.viewer.desk.window_size import fit_into_screen

@@ -8,7 +8,7 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.live.snapshots import load_region
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.report.nuclei.suspects import SUSPECTS, SUSPECTS_NAMES
 from napari_panoptic.values.settings import EvaluationSettings, Restoration
 from tests.support.paths import REPOSITORY

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.live.session import Session
 from napari_panoptic.values.vocabulary import Side
 from tests.support.edited_sessions import (
     check,

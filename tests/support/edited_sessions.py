@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.session import Session
+from napari_panoptic.live.snapshots import RegionSnapshot, load_region
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_region
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from tests.support.small_cohort import write_cohort

@@ -18,7 +18,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.io.images.slides import read_image
-from napari_panoptic.nuclei.live.snapshots import load_region
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import EvaluationSettings

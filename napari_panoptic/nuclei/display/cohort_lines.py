@@ -11,9 +11,9 @@ from operator import add
 import numpy as np
 
 from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.nuclei.display.glossary import NO_ANNOTATION, NO_ANNOTATION_MEANING
 from napari_panoptic.nuclei.display.styles import UNDEFINED
-from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.values.cohort import Cohort
 

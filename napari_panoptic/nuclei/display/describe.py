@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from napari_panoptic.common.text import visible
+from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.labels import LabelImage

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from napari_panoptic.kernels import drawing
 from napari_panoptic.kernels.drawing import MARK, MARK_EDGE
+from napari_panoptic.live.session import Selection
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.display.object_layers import Emphasis, emphasis
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.live.session import Selection
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.labels import LabelImage

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import counted
+from napari_panoptic.live.session import Session
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.display.glossary import (
     NO_ANNOTATION,
     NO_ANNOTATION_MEANING,
@@ -14,8 +16,6 @@ from napari_panoptic.nuclei.display.glossary import (
 )
 from napari_panoptic.nuclei.display.listed import Listed
 from napari_panoptic.nuclei.display.styles import count_text
-from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.values.settings import EvaluationSettings, Matching, Overlaps
 from napari_panoptic.values.vocabulary import Side
 

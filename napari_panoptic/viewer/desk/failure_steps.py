@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 
+from napari_panoptic.live.session import Selection, Session
 from napari_panoptic.nuclei.display.failure_queue import FailureQueue, Stop, Stops
 from napari_panoptic.nuclei.display.failure_sections import let_through, worst_first
 from napari_panoptic.nuclei.explain.cohort_failures import (
@@ -19,7 +20,6 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     FailureName,
     FailureSet,
 )
-from napari_panoptic.nuclei.live.session import Selection, Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, TypeVar
 import napari
 from qtpy.QtWidgets import QMainWindow, QWidget
 
-from napari_panoptic.nuclei.live.read_ahead import ReadAhead
-from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.live.read_ahead import ReadAhead
+from napari_panoptic.live.session import Session
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.desk import shell

@@ -15,8 +15,8 @@ from psygnal import Signal
 from napari_panoptic.io.formats.polygons.imagescope import traced_outlines
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
+from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.viewer.editing.live_edits import LiveEdits

@@ -25,8 +25,8 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.detections.session import DetectionSession
 from napari_panoptic.io.cohorts import comparison as arrays
+from napari_panoptic.live.session import Selection, Session
 from napari_panoptic.nuclei.edits import IdWindow
-from napari_panoptic.nuclei.live.session import Selection, Session
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Several

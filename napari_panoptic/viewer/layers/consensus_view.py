@@ -10,6 +10,8 @@ from napari.components import ViewerModel
 from napari.layers import Labels
 from numpy.typing import NDArray
 
+from napari_panoptic.live.session import Selection, Session
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.display.styles import Display, Look
 from napari_panoptic.nuclei.display.team_pictures import (
@@ -19,8 +21,6 @@ from napari_panoptic.nuclei.display.team_pictures import (
     object_colours,
     place_colours,
 )
-from napari_panoptic.nuclei.live.session import Selection, Session
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
 from napari_panoptic.viewer.layers.owned import (

@@ -13,6 +13,8 @@ from psygnal import Signal
 from qtpy.QtCore import QObject
 from qtpy.QtCore import Signal as QtSignal  # type: ignore[attr-defined]
 
+from napari_panoptic.live.session import Selection
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.display.failure_cells import (
     FailureCells,
     cell_px_at,
@@ -31,8 +33,6 @@ from napari_panoptic.nuclei.display.slide_layers import (
 )
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look, count_text
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.live.session import Selection
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.vocabulary import Side

@@ -13,9 +13,9 @@ from qtpy.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen
 from qtpy.QtWidgets import QMainWindow, QWidget
 
 from napari_panoptic.io.images.slides import SlideImage
+from napari_panoptic.live.session import Session
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.viewer.layers.camera import canvas_size
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 

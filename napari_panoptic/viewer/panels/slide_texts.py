@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
+from napari_panoptic.live.snapshots import RegionSnapshot
 
 _TOO_LARGE = "This is a whole slide, too large to be held in memory. "
 

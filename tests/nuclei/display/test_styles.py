@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.failure_cells import SHARE_ALPHAS, SHARE_COLOURS
 from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
-from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 from tests.support.vision import VISIONS, difference, seen_as

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.session import Session
+from napari_panoptic.live.snapshots import load_region
+from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.display.cohort_lines import CohortLines
 from napari_panoptic.nuclei.display.title import threshold_text, title_parts, why_no_figures
-from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.live.summary import evaluate_cohort_summary
 from napari_panoptic.samples.write import write_sample_cohort
 
 TEAM = "careful"

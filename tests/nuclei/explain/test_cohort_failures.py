@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.snapshots import load_region
+from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.nuclei.display.failure_sections import (
     GroupBy,
     let_through,
@@ -20,8 +22,6 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     FailureName,
     FailureSet,
 )
-from napari_panoptic.nuclei.live.snapshots import load_region
-from napari_panoptic.nuclei.live.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 from tests.support.small_cohort import write_cohort

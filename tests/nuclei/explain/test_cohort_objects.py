@@ -13,6 +13,7 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.metadata import Metadata
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.explain import covariates
 from napari_panoptic.nuclei.explain.cohort_objects import (
     CAUSES_OF,
@@ -22,7 +23,6 @@ from napari_panoptic.nuclei.explain.cohort_objects import (
     is_failure,
 )
 from napari_panoptic.nuclei.explain.covariates import RegionSide, region_covariates
-from napari_panoptic.nuclei.live.snapshots import load_region
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side

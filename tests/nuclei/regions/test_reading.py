@@ -17,7 +17,7 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.nuclei.live.summary import evaluate_cohort_summary
+from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.regions import reading as pipeline
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import evaluate_conditions

@@ -19,8 +19,8 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import BUILT_IN, load_masks
+from napari_panoptic.live.snapshots import load_in_steps
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.live.snapshots import load_in_steps
 from napari_panoptic.nuclei.regions import reading as pipeline
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation, InputWatch
 from napari_panoptic.nuclei.regions.conditions import Condition, threshold_conditions

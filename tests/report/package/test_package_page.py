@@ -10,7 +10,7 @@ from PIL import Image
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.live.snapshots import load_region
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.report.package.drawing import ITEM_BYTES, drawn
 from napari_panoptic.review.package.choosing import Question
 from napari_panoptic.review.plan.units import TILE_PX

@@ -4,7 +4,7 @@ import pytest
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.live.snapshots import load_region
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.review.package.choosing import (
     Question,
     failures_of,

@@ -8,7 +8,7 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.live.snapshots import load_region
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.review.judged import Subjects, judged_as_one
 from napari_panoptic.review.package.contents import Contents, Item, Target
 from napari_panoptic.review.store import ReviewStore

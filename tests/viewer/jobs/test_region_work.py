@@ -10,7 +10,7 @@ from qtpy.QtTest import QTest
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.live.session import Session
 from napari_panoptic.viewer.jobs import region_work as work
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork
 from tests.support.small_cohort import REGIONS, mask_path, write_cohort

@@ -20,7 +20,7 @@ from qtpy.QtWidgets import QLabel, QMessageBox
 from napari_panoptic import evaluate_pair
 from napari_panoptic.io.cohorts.comparison import Comparison
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.live.snapshots import load_region
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.desk.detections import detection_desk_in
 from napari_panoptic.viewer.desk.nuclei import desk_in

@@ -18,7 +18,7 @@ import napari
 from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.display.decoded_windows import DecodedWindows
 from napari_panoptic.viewer.desk import nuclei as desk_module
 

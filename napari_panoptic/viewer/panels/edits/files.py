@@ -23,7 +23,7 @@ from napari_panoptic.io.formats.saving import (
     writable_forms,
     write_objects,
 )
-from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.live.session import Session
 from napari_panoptic.values.cohort import ClassScheme, Cohort
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes

@@ -8,8 +8,8 @@ from typing import Any
 from qtpy.QtCore import QSignalBlocker, Qt
 from qtpy.QtWidgets import QMessageBox, QWidget
 
+from napari_panoptic.live.session import EditedEvaluation
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.live.session import EditedEvaluation
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes
 from napari_panoptic.viewer.editing.autosaving import Autosaver

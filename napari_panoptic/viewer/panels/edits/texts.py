@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
+from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.editing.live_edits import Copied

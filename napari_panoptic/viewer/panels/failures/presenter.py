@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtWidgets import QFileDialog
 
+from napari_panoptic.live.session import Selection
+from napari_panoptic.live.snapshots import RegionSnapshot
+from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.crop_reader import CropReader, CropSize
 from napari_panoptic.nuclei.display.crops import (
@@ -37,9 +40,6 @@ from napari_panoptic.nuclei.explain.cohort_failures import (
     chosen_failures,
     objects_with_ids,
 )
-from napari_panoptic.nuclei.live.session import Selection
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers

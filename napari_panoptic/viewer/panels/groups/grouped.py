@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.glossary import GROUP_MEANINGS
 from napari_panoptic.nuclei.display.styles import count_text, signed_text
@@ -18,7 +19,6 @@ from napari_panoptic.nuclei.explain.failure_groups import (
     counts_if_merged,
     failure_groups,
 )
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.metrics import Metrics, unit_metrics
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import STATUSES

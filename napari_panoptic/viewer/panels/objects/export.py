@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from qtpy.QtWidgets import QFileDialog
 from superqt.utils import create_worker
 
-from napari_panoptic.nuclei.live.session import Session
+from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.regions.results import write_listed
 from napari_panoptic.viewer.kit.shown import show_error, show_info

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.text import shortened
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.styles import count_text, ratio_text
 from napari_panoptic.nuclei.display.team_pictures import (
@@ -20,7 +21,6 @@ from napari_panoptic.nuclei.display.team_pictures import (
 )
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.consensus import Consensus, FpPlace, consensus
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import STATUSES
 from napari_panoptic.viewer.kit.array_table import Column

@@ -18,6 +18,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.live.session import Selection
 from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.display.team_pictures import (
@@ -27,7 +28,6 @@ from napari_panoptic.nuclei.display.team_pictures import (
     level_colours,
 )
 from napari_panoptic.nuclei.explain.consensus import FpPlace
-from napari_panoptic.nuclei.live.session import Selection
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable

@@ -8,6 +8,7 @@ from functools import partial
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.progress import Progress
+from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.explain.versions import (
     VersionComparison,
@@ -15,7 +16,6 @@ from napari_panoptic.nuclei.explain.versions import (
     compare_in_region,
     compare_teams_of,
 )
-from napari_panoptic.nuclei.live.session import Session
 from napari_panoptic.nuclei.regions.run import RegionDone
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings

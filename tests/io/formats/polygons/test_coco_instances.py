@@ -24,7 +24,7 @@ from napari_panoptic.io.formats.polygons.coco_instances import (
     write_files,
 )
 from napari_panoptic.io.formats.registry import load_masks
-from napari_panoptic.nuclei.live.snapshots import load_region
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
     Crowds,

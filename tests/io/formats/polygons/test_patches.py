@@ -19,7 +19,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.imagescope_edits import write_files
 from napari_panoptic.io.formats.registry import known_forms, load_masks, open_masks
-from napari_panoptic.nuclei.live.snapshots import load_region
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
     MaskFiles,

@@ -7,8 +7,8 @@ from napari.components import ViewerModel
 from numpy.typing import NDArray
 
 from napari_panoptic.kernels.drawing import MARK, MARK_EDGE
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
 from napari_panoptic.review.plan.items import PlanItem
 from napari_panoptic.review.plan.units import TILE_PX
 from napari_panoptic.values.vocabulary import Verdict

@@ -11,11 +11,11 @@ import pytest
 
 from napari_panoptic.common.errors import CohortError, PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.session import Request, Session
+from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.nuclei.edits import IdWindow
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.live.session import Request, Session
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_in_steps, load_region
-from napari_panoptic.nuclei.live.summary import RegionSummary
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings

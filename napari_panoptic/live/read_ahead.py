@@ -1,6 +1,6 @@
 """A cache of the regions next to the one that is shown, loaded in the background.
 
-A cached snapshot is passed to `napari_panoptic.nuclei.live.snapshots.load_in_steps` as the
+A cached snapshot is passed to `napari_panoptic.live.snapshots.load_in_steps` as the
 previous one, which computes what other settings or another format need.
 """
 
@@ -15,7 +15,7 @@ from threading import Event, Lock
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.formats.labels.label_images import SIDECAR_SUFFIXES
 from napari_panoptic.io.formats.registry import reference_shape
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_in_steps
+from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
 

@@ -13,8 +13,8 @@ import pytest
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.live.session import Session
+from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps, load_region
 from napari_panoptic.nuclei.metrics import unit_metrics
 from napari_panoptic.nuclei.regions import region
 from napari_panoptic.values.cohort import Cohort, Source

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.live.snapshots import RegionSnapshot
+from napari_panoptic.live.summary import RegionSummary
+from napari_panoptic.live.working_copies import Area, Originals, WorkingCopies
 from napari_panoptic.nuclei.edits import Edit, EditedPair, IdWindow
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.live.summary import RegionSummary
-from napari_panoptic.nuclei.live.working_copies import Area, Originals, WorkingCopies
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.scores.thresholds import evaluation_at_threshold
 from napari_panoptic.values.cohort import Cohort, Source
@@ -303,7 +303,7 @@ class Session:
         Returns
         -------
         Request
-            To be answered by :func:`napari_panoptic.nuclei.live.snapshots.load_region` and
+            To be answered by :func:`napari_panoptic.live.snapshots.load_region` and
             :meth:`deliver`.
 
         Raises

@@ -11,9 +11,9 @@ import pytest
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.session import Selection, Session
+from napari_panoptic.live.working_copies import Originals, WorkingCopies
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.nuclei.live.session import Selection, Session
-from napari_panoptic.nuclei.live.working_copies import Originals, WorkingCopies
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side

@@ -10,10 +10,10 @@ import pytest
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.session import Session
+from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps, load_region
+from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.live.session import Session
-from napari_panoptic.nuclei.live.snapshots import RegionSnapshot, load_in_steps, load_region
-from napari_panoptic.nuclei.live.summary import evaluate_cohort_summary
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import EvaluationSettings, protocol
