@@ -15,8 +15,8 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QApplication
 
 from benchmarks.cases import CLASSES
-from napari_panoptic.nuclei.display.behind import behind_cell
-from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
+from napari_panoptic.display.behind import behind_cell
+from napari_panoptic.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Side, Status

@@ -635,9 +635,9 @@ def _metrics_html(results: Mapping[str, PairResult]) -> str:
 
 def _pictures_html(result: PairResult, failures: pd.DataFrame) -> str:
     """Draw failures as small pictures with both outlines."""
+    from napari_panoptic.display.crops import CropSource
     from napari_panoptic.io.cohorts.comparison import rgb
     from napari_panoptic.io.images.slides import SlideImage
-    from napari_panoptic.nuclei.display.crops import CropSource
     from napari_panoptic.report.nuclei.gallery import SIZE_PX, failures_in, pictures_of
 
     if failures.empty:

@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import utf8, visible
-from napari_panoptic.nuclei.display.palette import team_styles
+from napari_panoptic.display.palette import team_styles
 from napari_panoptic.report.writing import write_bytes
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from napari_panoptic.common.text import counted as counted_plainly
 from napari_panoptic.common.text import english_list
-from napari_panoptic.nuclei.display.styles import count_text
+from napari_panoptic.display.styles import count_text
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 
 FIGURE_NAMES: Mapping[str, str] = {

@@ -10,8 +10,8 @@ import napari
 from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.display.object_layers import image_layer_data
 from napari_panoptic.io.images.slides import probe_image, read_image
-from napari_panoptic.nuclei.display.object_layers import image_layer_data
 from napari_panoptic.values.cohort import Region, Task
 from napari_panoptic.values.detections import Frame
 from napari_panoptic.viewer.desk.docks import after_layout

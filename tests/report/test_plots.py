@@ -19,7 +19,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.display.palette import TEAM_COLOURS, team_styles
+from napari_panoptic.display.palette import TEAM_COLOURS, team_styles
 from napari_panoptic.nuclei.explain.slice_conditions import Curve, failure_curve
 from napari_panoptic.nuclei.protocols import ProtocolTable
 from napari_panoptic.nuclei.regions.conditions import Robustness

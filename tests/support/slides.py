@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from napari_panoptic.display.decoded_windows import DecodedWindows
 from napari_panoptic.io.formats.labels.label_tiff import write_labels
-from napari_panoptic.nuclei.display.decoded_windows import DecodedWindows
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.windowed_labels import Box, TiledLabels, TiledPair

@@ -6,7 +6,7 @@ from qtpy.QtGui import QTextDocument
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton, QLabel, QLineEdit, QProgressBar, QTextEdit
 
-from napari_panoptic.nuclei.display.object_rows import ObjectFilter
+from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.viewer.desk.nuclei import desk_of

@@ -10,8 +10,8 @@ from npe2 import PluginManager
 from skimage.io import imread
 
 from napari_panoptic.common.errors import CohortError, SettingsError
+from napari_panoptic.display.styles import STATUS_COLOURS
 from napari_panoptic.live.session import Session
-from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
 from napari_panoptic.viewer import launch
 from napari_panoptic.viewer.state.preferences import PLUGIN
 from tests.support.sandbox import contents, sandbox

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from napari_panoptic.detections.evaluate import FrameResult
-from napari_panoptic.nuclei.display.crops import tissue_at
-from napari_panoptic.nuclei.display.palette import STATUS_COLOURS
+from napari_panoptic.display.crops import tissue_at
+from napari_panoptic.display.palette import STATUS_COLOURS
 from napari_panoptic.report.pictures import jpeg, readable_image
 from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.nuclei.display.crops import ROOM, CropSource, bounded_field_px, cut
+from napari_panoptic.display.crops import ROOM, CropSource, bounded_field_px, cut
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import held_region
 from napari_panoptic.nuclei.regions.results import RegionResult

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from napari_panoptic.common.text import visible
+from napari_panoptic.display.palette import STATUS_COLOURS
 from napari_panoptic.inspection.inspect import Inspection
 from napari_panoptic.inspection.looking import SeenSide, probed, seen_region
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.kernels.drawing import outline_pixels
-from napari_panoptic.nuclei.display.palette import STATUS_COLOURS
 from napari_panoptic.report.pictures import readable_image
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Status

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.io.formats.polygons.trace import pixel_outlines
-from napari_panoptic.io.images.slides import SlideImage
-from napari_panoptic.nuclei.display.crops import (
+from napari_panoptic.display.crops import (
     CropSource,
     bounded_field_px,
     tissue_at,
     windows_around,
 )
+from napari_panoptic.io.formats.polygons.trace import pixel_outlines
+from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
 from napari_panoptic.nuclei.regions.region import HeldRegion

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.common.text import visible
-from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.nuclei.display.palette import STATUS_COLOURS, hex_colour
+from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.display.palette import STATUS_COLOURS, hex_colour
 from napari_panoptic.report.package.drawing import Drawn, drawn
 from napari_panoptic.report.page import TEMPLATES, content_hash, rendered, trusted, write_page
 from napari_panoptic.report.text import ratio

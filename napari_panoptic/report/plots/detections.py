@@ -8,7 +8,7 @@ import numpy as np
 
 from napari_panoptic.detections.curve import PrecisionRecall
 from napari_panoptic.detections.pairing import DetectionCounts
-from napari_panoptic.nuclei.display.palette import team_styles
+from napari_panoptic.display.palette import team_styles
 from napari_panoptic.report.plots.theme import INK, NORMAL, Drawing, Plot, Point, equal_f1_lines
 from napari_panoptic.report.text import ratio
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.display.palette import team_styles
+from napari_panoptic.display.palette import team_styles
 from napari_panoptic.report.plots.theme import (
     INK,
     NORMAL,

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.display.palette import team_styles
+from napari_panoptic.display.palette import team_styles
 from napari_panoptic.nuclei.protocols import Alignment, ProtocolTable
 from napari_panoptic.nuclei.regions.conditions import Robustness
 from napari_panoptic.report.plots.theme import (

@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.display.palette import hex_colour, team_styles
+from napari_panoptic.display.palette import hex_colour, team_styles
 from napari_panoptic.raters.evaluate import RatedEvaluation
 from napari_panoptic.raters.levels import levels_reached, levels_reached_by_votes
 from napari_panoptic.raters.slice_outlines import (

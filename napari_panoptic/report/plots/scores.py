@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.display.palette import TeamStyle, class_colours, hex_colour, team_styles
+from napari_panoptic.display.palette import TeamStyle, class_colours, hex_colour, team_styles
 from napari_panoptic.nuclei.scores.calibration import Reliability
 from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
 from napari_panoptic.nuclei.scores.precision import RECALLS

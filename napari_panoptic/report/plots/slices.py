@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from napari_panoptic.nuclei.display.palette import TeamStyle, team_styles
+from napari_panoptic.display.palette import TeamStyle, team_styles
 from napari_panoptic.nuclei.explain.slice_conditions import Condition, Curve, number_text
 from napari_panoptic.report.plots.theme import (
     PALE,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from napari_panoptic.nuclei.display.palette import team_styles
+from napari_panoptic.display.palette import team_styles
 from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
 from napari_panoptic.nuclei.explain.sweep import CohortSweep
 from napari_panoptic.nuclei.explain.sweep_design import value_text

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import shortened, visible
-from napari_panoptic.nuclei.display.palette import TeamStyle
+from napari_panoptic.display.palette import TeamStyle
 from napari_panoptic.report.text import UNDEFINED
 from napari_panoptic.report.writing import write_bytes
 

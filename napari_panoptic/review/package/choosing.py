@@ -15,9 +15,9 @@ import numpy as np
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import english_list, shortened
+from napari_panoptic.display.failure_sections import worst_first
+from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.io.files.guard import check_file
-from napari_panoptic.nuclei.display.failure_sections import worst_first
-from napari_panoptic.nuclei.display.object_rows import WorstFirst
 from napari_panoptic.nuclei.explain.cohort_failures import (
     Block,
     CohortFailures,

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from psygnal import Signal
 
+from napari_panoptic.display.failure_queue import FailureQueue, Stop, Stops
+from napari_panoptic.display.failure_sections import let_through, worst_first
 from napari_panoptic.live.session import Selection, Session
-from napari_panoptic.nuclei.display.failure_queue import FailureQueue, Stop, Stops
-from napari_panoptic.nuclei.display.failure_sections import let_through, worst_first
 from napari_panoptic.nuclei.explain.cohort_failures import (
     SIDES,
     Block,

@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 from psygnal import Signal, SignalInstance
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.display.behind import absent_text
+from napari_panoptic.display.describe import ObjectFacts, facts_of
+from napari_panoptic.display.failure_cells import SCALE_MEANING
+from napari_panoptic.display.listed import Others
+from napari_panoptic.display.object_layers import too_many_objects
+from napari_panoptic.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
+from napari_panoptic.display.styles import ColourBy, Look, count_text
+from napari_panoptic.display.title import region_notes, title_parts, why_no_figures
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
 from napari_panoptic.live.read_ahead import ReadAhead
 from napari_panoptic.live.session import EditedEvaluation, Selection, Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.nuclei.display.behind import absent_text
-from napari_panoptic.nuclei.display.describe import ObjectFacts, facts_of
-from napari_panoptic.nuclei.display.failure_cells import SCALE_MEANING
-from napari_panoptic.nuclei.display.listed import Others
-from napari_panoptic.nuclei.display.object_layers import too_many_objects
-from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
-from napari_panoptic.nuclei.display.styles import ColourBy, Look, count_text
-from napari_panoptic.nuclei.display.title import region_notes, title_parts, why_no_figures
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet
 from napari_panoptic.values.cohort import Source
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps

@@ -8,8 +8,8 @@ from typing import Any
 from qtpy.QtGui import QCursor
 from qtpy.QtWidgets import QToolTip, QWidget
 
+from napari_panoptic.display.describe import facts_of, hover_html
 from napari_panoptic.live.session import Session
-from napari_panoptic.nuclei.display.describe import facts_of, hover_html
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.viewer.jobs.timers import single_shot
 from napari_panoptic.viewer.kit.events import is_plain_click

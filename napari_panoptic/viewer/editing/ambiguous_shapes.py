@@ -12,11 +12,11 @@ from napari.layers import Shapes
 from numpy.typing import NDArray
 from psygnal import Signal
 
+from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.io.formats.polygons.imagescope import traced_outlines
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.rasterize import rasterize_polygons
 from napari_panoptic.live.session import Session
-from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.viewer.editing.live_edits import LiveEdits

@@ -10,11 +10,11 @@ from psygnal import Signal
 from qtpy.QtCore import QThreadPool, QTimer
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.display.object_rows import ObjectRows, WorstFirst
 from napari_panoptic.live.read_ahead import ReadAhead, Stamps, Wanted, stamps_of
 from napari_panoptic.live.session import Request, Session
 from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps
 from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
-from napari_panoptic.nuclei.display.object_rows import ObjectRows, WorstFirst
 from napari_panoptic.viewer.jobs.jobs import Job, Stream
 from napari_panoptic.viewer.jobs.timers import single_shot, stop_timers
 from napari_panoptic.viewer.state.preferences import PREFERENCES

@@ -10,9 +10,9 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QAction, QKeyEvent, QMouseEvent  # type: ignore[attr-defined]
 from qtpy.QtWidgets import QMenu, QToolButton
 
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.nuclei.display.object_rows import SIDE_WORDS, SIDES
+from napari_panoptic.display import styles
+from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.display.object_rows import SIDE_WORDS, SIDES
 from napari_panoptic.values.vocabulary import Cause, Status
 from napari_panoptic.viewer.kit.widgets import opens_menu
 

@@ -8,7 +8,7 @@ import numpy as np
 from napari.components import ViewerModel
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.viewer.kit.napari_private import moved_once
 
 MARGIN = 0.02

@@ -10,17 +10,17 @@ from napari.components import ViewerModel
 from napari.layers import Labels
 from numpy.typing import NDArray
 
-from napari_panoptic.live.session import Selection, Session
-from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.nuclei.display.styles import Display, Look
-from napari_panoptic.nuclei.display.team_pictures import (
+from napari_panoptic.display.object_layers import PixelSize
+from napari_panoptic.display.styles import Display, Look
+from napari_panoptic.display.team_pictures import (
     SEVERAL,
     ConsensusPicture,
     Count,
     object_colours,
     place_colours,
 )
+from napari_panoptic.live.session import Selection, Session
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours
 from napari_panoptic.viewer.layers.owned import (

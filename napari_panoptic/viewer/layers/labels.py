@@ -16,8 +16,8 @@ from napari.layers import Labels, Layer
 from napari.utils.colormaps import CyclicLabelColormap
 from numpy.typing import NDArray
 
+from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.kernels.drawing import outline_pixels
-from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.viewer.kit.napari_private import (
     draw_contours_with,
     exchange_colours,

@@ -10,8 +10,8 @@ from napari.components import ViewerModel
 from napari.layers import Labels
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.display.marks import MARK_COLOURS
-from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.display.marks import MARK_COLOURS
+from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.viewer.layers.labels import drawn_once, label_colours, put_data
 from napari_panoptic.viewer.layers.owned import OwnedLayers, Owner, Slot
 

@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 
 from napari.layers import Image, Labels, Layer
 
+from napari_panoptic.display.object_layers import PixelSize, image_layer_data
 from napari_panoptic.io.images.slides import SlideImage
-from napari_panoptic.nuclei.display.object_layers import PixelSize, image_layer_data
 from napari_panoptic.viewer.kit.shown import show_info, shown
 
 IMAGE = "image"

@@ -10,10 +10,10 @@ from napari.layers import Layer, Points
 from numpy.typing import NDArray
 
 from napari_panoptic.detections.pairing import JudgedPoints
+from napari_panoptic.display.object_layers import PixelSize
+from napari_panoptic.display.palette import rgba_table
+from napari_panoptic.display.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 from napari_panoptic.io.images.slides import SlideImage
-from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.nuclei.display.palette import rgba_table
-from napari_panoptic.nuclei.display.styles import NEUTRAL_COLOUR, STATUS_COLOURS
 from napari_panoptic.values.detections import Points as PointValues
 from napari_panoptic.values.detections import unique_ids
 from napari_panoptic.values.vocabulary import STATUSES, Side

@@ -15,13 +15,13 @@ from napari.components import ViewerModel
 from napari.layers import Labels, Layer
 from numpy.typing import NDArray
 
+from napari_panoptic.display import object_layers as contents
+from napari_panoptic.display.listed import Listed, Others
+from napari_panoptic.display.marks import box_of, outcomes_of, region_rings
+from napari_panoptic.display.object_layers import PixelSize
+from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.display import object_layers as contents
-from napari_panoptic.nuclei.display.listed import Listed, Others
-from napari_panoptic.nuclei.display.marks import box_of, outcomes_of, region_rings
-from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side

@@ -13,17 +13,15 @@ from psygnal import Signal
 from qtpy.QtCore import QObject
 from qtpy.QtCore import Signal as QtSignal  # type: ignore[attr-defined]
 
-from napari_panoptic.live.session import Selection
-from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.display.failure_cells import (
+from napari_panoptic.display.failure_cells import (
     FailureCells,
     cell_px_at,
     scale_text,
     usual_diameter_px,
 )
-from napari_panoptic.nuclei.display.listed import Listed
-from napari_panoptic.nuclei.display.object_layers import EMPHASIS_COLOURS, HATCH_COLOUR, PixelSize
-from napari_panoptic.nuclei.display.slide_layers import (
+from napari_panoptic.display.listed import Listed
+from napari_panoptic.display.object_layers import EMPHASIS_COLOURS, HATCH_COLOUR, PixelSize
+from napari_panoptic.display.slide_layers import (
     LEVELS_FROM_PIXELS,
     DrawnArea,
     DrawnSide,
@@ -31,7 +29,9 @@ from napari_panoptic.nuclei.display.slide_layers import (
     code_colours,
     selected_rings,
 )
-from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look, count_text
+from napari_panoptic.display.styles import ColourBy, Display, Look, count_text
+from napari_panoptic.live.session import Selection
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.cohort import ClassScheme

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from napari_panoptic.display.styles import Look
 from napari_panoptic.live.session import Selection
-from napari_panoptic.nuclei.display.styles import Look
 from napari_panoptic.values.vocabulary import Side
 
 

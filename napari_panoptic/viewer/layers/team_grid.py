@@ -26,17 +26,17 @@ from napari.components import ViewerModel
 from napari.layers import Image, Labels, Layer
 
 from napari_panoptic.common.text import shortened
-from napari_panoptic.live.session import Selection, Session
-from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.marks import team_rings
-from napari_panoptic.nuclei.display.object_layers import (
+from napari_panoptic.display import styles
+from napari_panoptic.display.marks import team_rings
+from napari_panoptic.display.object_layers import (
     EMPHASIS_COLOURS,
     PixelSize,
     image_layer_data,
 )
-from napari_panoptic.nuclei.display.styles import Display, Look
-from napari_panoptic.nuclei.display.team_pictures import CellPictures, grid_shape, team_lut
+from napari_panoptic.display.styles import Display, Look
+from napari_panoptic.display.team_pictures import CellPictures, grid_shape, team_lut
+from napari_panoptic.live.session import Selection, Session
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.values.cohort import Region, Rgb
 from napari_panoptic.values.vocabulary import Side

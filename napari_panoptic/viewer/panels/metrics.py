@@ -13,7 +13,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.display.behind import (
+from napari_panoptic.display.behind import (
     absent_classes,
     behind_cell,
     behind_class,
@@ -23,14 +23,14 @@ from napari_panoptic.nuclei.display.behind import (
     by_class_sentence,
     mean_sentence,
 )
-from napari_panoptic.nuclei.display.glossary import (
+from napari_panoptic.display.glossary import (
     COUNT_MEANINGS,
     FIGURE_MEANINGS,
     UNDEFINED_BECAUSE,
 )
-from napari_panoptic.nuclei.display.object_rows import ObjectFilter
-from napari_panoptic.nuclei.display.palette import class_colours
-from napari_panoptic.nuclei.display.styles import count_text, decimal_text, length_text, ratio_text
+from napari_panoptic.display.object_rows import ObjectFilter
+from napari_panoptic.display.palette import class_colours
+from napari_panoptic.display.styles import count_text, decimal_text, length_text, ratio_text
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS, detection_counts
 from napari_panoptic.values.cohort import ClassScheme, Rgb

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from qtpy.QtWidgets import QWidget
 
+from napari_panoptic.display.cohort_lines import UNKNOWN, CohortLines, Line, Summaries
+from napari_panoptic.display.glossary import FIGURE_MEANINGS, STATUS_MEANINGS
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.nuclei.display.cohort_lines import UNKNOWN, CohortLines, Line, Summaries
-from napari_panoptic.nuclei.display.glossary import FIGURE_MEANINGS, STATUS_MEANINGS
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.vocabulary import Status
 from napari_panoptic.viewer.kit.array_table import Column

@@ -17,8 +17,8 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.nuclei.display.glossary import FINDING_WORDS
-from napari_panoptic.nuclei.display.styles import count_text
+from napari_panoptic.display.glossary import FINDING_WORDS
+from napari_panoptic.display.styles import count_text
 from napari_panoptic.viewer.kit.shown import WrappedLabel, shown
 from napari_panoptic.viewer.kit.widgets import button_box
 

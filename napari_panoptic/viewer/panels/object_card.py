@@ -16,13 +16,13 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_panoptic.display import styles
+from napari_panoptic.display.crops import CropSource, bounded_field_px
+from napari_panoptic.display.describe import ObjectFacts, facts_of
+from napari_panoptic.display.explanation import Named, Sentence, explain, plain_text
+from napari_panoptic.display.object_rows import COLUMNS
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.crops import CropSource, bounded_field_px
-from napari_panoptic.nuclei.display.describe import ObjectFacts, facts_of
-from napari_panoptic.nuclei.display.explanation import Named, Sentence, explain, plain_text
-from napari_panoptic.nuclei.display.object_rows import COLUMNS
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.layouts import ScrollPanel

@@ -12,10 +12,10 @@ from qtpy.QtCore import QEvent, QObject, QPointF, QRectF, Qt
 from qtpy.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen
 from qtpy.QtWidgets import QMainWindow, QWidget
 
+from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.viewer.layers.camera import canvas_size
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 

@@ -21,7 +21,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text
+from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text
 from napari_panoptic.viewer.kit.array_table import Column
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.shown import WrappedLabel

@@ -14,13 +14,13 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.io.formats.registry import known_forms
-from napari_panoptic.nuclei.display.glossary import (
+from napari_panoptic.display.glossary import (
     OVERLAPS_MEANINGS,
     OVERLAPS_WORDS,
     SETTING_MEANINGS,
     SETTING_WORDS,
 )
+from napari_panoptic.io.formats.registry import known_forms
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import (
     AmbiguousPolicy,

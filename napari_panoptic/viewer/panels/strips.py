@@ -22,10 +22,10 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.describe import ObjectFacts
-from napari_panoptic.nuclei.display.glossary import FIGURE_MEANINGS
-from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
+from napari_panoptic.display import styles
+from napari_panoptic.display.describe import ObjectFacts
+from napari_panoptic.display.glossary import FIGURE_MEANINGS
+from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.values.cohort import ClassScheme, Rgb
 from napari_panoptic.values.labels import LabelImage

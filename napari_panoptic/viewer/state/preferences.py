@@ -17,9 +17,9 @@ from typing import Any, Generic, TypeVar
 
 from napari.settings import get_plugin_settings
 
-from napari_panoptic.nuclei.display.listed import Others
-from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
-from napari_panoptic.nuclei.display.styles import FILL_OPACITY, ColourBy, Display, Look
+from napari_panoptic.display.listed import Others
+from napari_panoptic.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
+from napari_panoptic.display.styles import FILL_OPACITY, ColourBy, Display, Look
 from napari_panoptic.review.tags import joined_tags, split_tags
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.state.modes import (

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from napari_panoptic import EvaluationSettings, evaluate_pair
-from napari_panoptic.nuclei.display.crops import CropSource, cut
+from napari_panoptic.display.crops import CropSource, cut
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.breakdown import RegionObjects, SizeClasses, by_cause, by_size

@@ -6,16 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
-from napari_panoptic.nuclei.display.failure_sections import (
+from napari_panoptic.display.failure_sections import (
     GroupBy,
     let_through,
     sections,
     worst_first,
 )
-from napari_panoptic.nuclei.display.object_rows import ObjectFilter, ObjectRows, WorstFirst
+from napari_panoptic.display.object_rows import ObjectFilter, ObjectRows, WorstFirst
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.snapshots import load_region
+from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
 from napari_panoptic.nuclei.explain.cohort_failures import (
     Block,
     CohortFailures,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from napari.layers import Layer
 
-from napari_panoptic.nuclei.display.styles import ColourBy, Look
+from napari_panoptic.display.styles import ColourBy, Look
 from napari_panoptic.viewer.opening import open_in
 from tests.viewer.finding import FIRST, SECOND
 

@@ -3,7 +3,7 @@
 import pytest
 from qtpy.QtCore import Qt
 
-from napari_panoptic.nuclei.display.object_rows import ObjectFilter
+from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.store import ReviewStore
 

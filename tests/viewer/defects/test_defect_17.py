@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 from qtpy.QtCore import Qt
 
-from napari_panoptic.nuclei.display.object_rows import ObjectFilter
+from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier

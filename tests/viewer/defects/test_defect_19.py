@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from qtpy.QtCore import QSize
 
-from napari_panoptic.nuclei.display.object_layers import object_lut
-from napari_panoptic.nuclei.display.palette import STATUS_COLOURS, class_colours
-from napari_panoptic.nuclei.display.slide_layers import code_colours
-from napari_panoptic.nuclei.display.styles import FAILURES, ColourBy
+from napari_panoptic.display.object_layers import object_lut
+from napari_panoptic.display.palette import STATUS_COLOURS, class_colours
+from napari_panoptic.display.slide_layers import code_colours
+from napari_panoptic.display.styles import FAILURES, ColourBy
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.panels.metrics import MetricsPanel

@@ -6,7 +6,7 @@ from qtpy.QtCore import QPoint, QRect, QSize, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QLabel, QMenu, QToolButton, QWidget
 
-from napari_panoptic.nuclei.display.palette import TEAM_COLOURS
+from napari_panoptic.display.palette import TEAM_COLOURS
 from napari_panoptic.report.plots.theme import Drawing, png_bytes
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.desk.nuclei import desk_of

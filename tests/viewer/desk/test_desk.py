@@ -8,15 +8,15 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget, QMessageBox, QToolButton
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.nuclei.display.glossary import (
+from napari_panoptic.display.glossary import (
     NO_ANNOTATION,
     NO_ANNOTATION_MEANING,
     NO_IMAGE_MEANING,
 )
-from napari_panoptic.nuclei.display.listed import Others
-from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
-from napari_panoptic.nuclei.display.styles import ColourBy, Look
+from napari_panoptic.display.listed import Others
+from napari_panoptic.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
+from napari_panoptic.display.styles import ColourBy, Look
+from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer import opening
 from napari_panoptic.viewer.desk.nuclei import desk_of

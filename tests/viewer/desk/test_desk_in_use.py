@@ -13,11 +13,11 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
 from benchmarks.long_use import census, use
+from napari_panoptic.display import styles
+from napari_panoptic.display.object_layers import label_data, object_lut
+from napari_panoptic.display.object_rows import ObjectFilter
+from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.object_layers import label_data, object_lut
-from napari_panoptic.nuclei.display.object_rows import ObjectFilter
-from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.failure_steps import NONE_LISTED
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter

@@ -15,9 +15,9 @@ from qtpy.QtWidgets import QDockWidget, QMessageBox, QToolButton
 from napari_panoptic.detections.atypia import MISSING_ANSWER
 from napari_panoptic.detections.evaluate import count_frame, evaluate_detections
 from napari_panoptic.detections.pairing import DetectionSettings
+from napari_panoptic.display.styles import STATUS_COLOURS
 from napari_panoptic.io.formats.points.point_files import read_points
 from napari_panoptic.io.images.slides import SlideImage
-from napari_panoptic.nuclei.display.styles import STATUS_COLOURS
 from napari_panoptic.values.detections import Points
 from napari_panoptic.values.vocabulary import STATUSES, Side, Status
 from napari_panoptic.viewer.desk import detections as desk_module

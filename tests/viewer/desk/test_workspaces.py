@@ -8,7 +8,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton, QComboBox, QDockWidget, QMainWindow, QTabBar, QTextEdit
 
-from napari_panoptic.nuclei.display.object_rows import ObjectFilter
+from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.desk.nuclei import WORKSPACES
 from napari_panoptic.viewer.desk.workspaces import Arrangement, Column, Stack

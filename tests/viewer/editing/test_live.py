@@ -12,9 +12,9 @@ from qtpy.QtGui import QMouseEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFileDialog, QMessageBox
 
+from napari_panoptic.display import styles
+from napari_panoptic.display.styles import Look
 from napari_panoptic.io.formats.saving import read_objects, writable_forms
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.styles import Look
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.values.cohort import MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage, LabelPair

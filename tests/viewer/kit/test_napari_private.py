@@ -14,7 +14,7 @@ from napari.settings import get_settings
 from napari.utils._proxies import PublicOnlyProxy
 from qtpy.QtWidgets import QLabel, QMainWindow
 
-from napari_panoptic.nuclei.display.styles import LUT_LENGTH
+from napari_panoptic.display.styles import LUT_LENGTH
 from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.kit import napari_private as private
 from napari_panoptic.viewer.layers.labels import label_colours, set_colours

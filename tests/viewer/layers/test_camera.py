@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from napari.components import ViewerModel
 
-from napari_panoptic.nuclei.display.object_layers import PixelSize
+from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.viewer.layers import camera
 
 SHAPE = (1000, 2000)

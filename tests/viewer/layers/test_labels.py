@@ -5,8 +5,8 @@ import pytest
 from napari.components import ViewerModel
 from napari.layers import Labels
 
-from napari_panoptic.nuclei.display.object_layers import PixelSize
-from napari_panoptic.nuclei.display.styles import LUT_LENGTH
+from napari_panoptic.display.object_layers import PixelSize
+from napari_panoptic.display.styles import LUT_LENGTH
 from napari_panoptic.viewer.layers.labels import drawn_once, label_colours, put_data, set_colours
 
 WHOLE, HALF = PixelSize.from_mpp(None), PixelSize.from_mpp(0.5)

@@ -19,7 +19,7 @@ from qtpy.QtWidgets import QApplication
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
-from napari_panoptic.nuclei.display.decoded_windows import DecodedWindows
+from napari_panoptic.display.decoded_windows import DecodedWindows
 from napari_panoptic.viewer.desk import nuclei as desk_module
 
 begin, read = Session.__init__, DecodedWindows._read

@@ -7,13 +7,13 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
+from napari_panoptic.display.failure_cells import SHARE_COLOURS, scale_text
+from napari_panoptic.display.listed import Others
+from napari_panoptic.display.object_rows import ObjectFilter
+from napari_panoptic.display.slide_layers import CLASSES
+from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
-from napari_panoptic.nuclei.display.failure_cells import SHARE_COLOURS, scale_text
-from napari_panoptic.nuclei.display.listed import Others
-from napari_panoptic.nuclei.display.object_rows import ObjectFilter
-from napari_panoptic.nuclei.display.slide_layers import CLASSES
-from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.values.windowed_labels import TiledArea
 from napari_panoptic.viewer.desk.failure_steps import NONE_LISTED

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from napari_panoptic.nuclei.display.object_rows import ObjectFilter
+from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
 from napari_panoptic.viewer.panels.objects import export

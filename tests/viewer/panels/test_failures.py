@@ -15,12 +15,12 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFileDialog, QMessageBox
 
+from napari_panoptic.display import styles
+from napari_panoptic.display.crop_reader import CropReader, CropSize
+from napari_panoptic.display.crops import CropSource
+from napari_panoptic.display.failure_sections import GroupBy, let_through, sections
+from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.crop_reader import CropReader, CropSize
-from napari_panoptic.nuclei.display.crops import CropSource
-from napari_panoptic.nuclei.display.failure_sections import GroupBy, let_through, sections
-from napari_panoptic.nuclei.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.values.settings import EvaluationSettings

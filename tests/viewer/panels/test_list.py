@@ -12,10 +12,10 @@ from qtpy.QtGui import QGuiApplication, QMouseEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton
 
-from napari_panoptic.nuclei.display.behind import behind_cell
-from napari_panoptic.nuclei.display.listed import DIMMED_ALPHA, Others
-from napari_panoptic.nuclei.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
-from napari_panoptic.nuclei.display.styles import ALPHA, Look
+from napari_panoptic.display.behind import behind_cell
+from napari_panoptic.display.listed import DIMMED_ALPHA, Others
+from napari_panoptic.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
+from napari_panoptic.display.styles import ALPHA, Look
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from tests.viewer.finding import FIRST, bring_to_front, click, on_canvas, row_of_status, shown_text

@@ -6,8 +6,8 @@ from qtpy.QtGui import QGuiApplication
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QLabel
 
-from napari_panoptic.nuclei.display.describe import object_facts
-from napari_panoptic.nuclei.display.explanation import Named, explain
+from napari_panoptic.display.describe import object_facts
+from napari_panoptic.display.explanation import Named, explain
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.kit.widgets import is_in_sight
 from napari_panoptic.viewer.panels.object_card import EMPTY, Card, ObjectCard, ObjectPresenter

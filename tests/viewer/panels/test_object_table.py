@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from qtpy.QtCore import Qt
 
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.object_rows import COLUMNS, GivenVerdicts, ObjectFilter
+from napari_panoptic.display import styles
+from napari_panoptic.display.object_rows import COLUMNS, GivenVerdicts, ObjectFilter
 from napari_panoptic.values.vocabulary import Side, Status
 from napari_panoptic.viewer.panels.objects.panel import (
     ALL_HIDDEN,

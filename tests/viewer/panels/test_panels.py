@@ -9,11 +9,11 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QLineEdit, QSlider, QSplitter
 
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.display.behind import behind_figure
+from napari_panoptic.display.describe import object_facts
+from napari_panoptic.display.glossary import FINDING_WORDS
+from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.nuclei.display.behind import behind_figure
-from napari_panoptic.nuclei.display.describe import object_facts
-from napari_panoptic.nuclei.display.glossary import FINDING_WORDS
-from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.explain.consensus import consensus
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source, Team
 from napari_panoptic.values.settings import (

@@ -16,9 +16,9 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFileDialog, QLabel
 
+from napari_panoptic.display.object_rows import SIDES, ObjectFilter
+from napari_panoptic.display.styles import UNDEFINED
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.display.object_rows import SIDES, ObjectFilter
-from napari_panoptic.nuclei.display.styles import UNDEFINED
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.judged import Judged, Subjects
 from napari_panoptic.review.reviewing import read_verdicts

@@ -9,9 +9,9 @@ from napari.layers import Points
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 
+from napari_panoptic.display import styles
+from napari_panoptic.display.team_pictures import level_colours
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.team_pictures import level_colours
 from napari_panoptic.nuclei.explain.failure_groups import lost_over
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of

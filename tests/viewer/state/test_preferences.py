@@ -11,11 +11,11 @@ import yaml
 from napari._app_model import get_app_model
 from qtpy.QtCore import Qt
 
-from napari_panoptic.nuclei.display import glossary
-from napari_panoptic.nuclei.display.failure_sections import GroupBy, sections
-from napari_panoptic.nuclei.display.listed import Others
-from napari_panoptic.nuclei.display.object_rows import WorstFirst
-from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
+from napari_panoptic.display import glossary
+from napari_panoptic.display.failure_sections import GroupBy, sections
+from napari_panoptic.display.listed import Others
+from napari_panoptic.display.object_rows import WorstFirst
+from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.nuclei.explain.failure_groups import GroupKind
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import CAUSE_MEANINGS, Cause, Status, Verdict
@@ -31,11 +31,11 @@ from tests.support.many_failures import many_failures
 ROUND_TRIP = """
 import sys
 from pathlib import Path
-from napari_panoptic.nuclei.display.listed import Others
-from napari_panoptic.nuclei.display.object_rows import WorstFirst
+from napari_panoptic.display.listed import Others
+from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.viewer.state.preferences import PREFERENCES
 from napari_panoptic.viewer.state.preferences import Preferences
-from napari_panoptic.nuclei.display.styles import ColourBy, Display, Look
+from napari_panoptic.display.styles import ColourBy, Display, Look
 here = Path(sys.argv[1])
 if sys.argv[2] == "write":
     PREFERENCES.look = Look(ColourBy.CLASS, Display.FILL)

@@ -19,14 +19,14 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.live.session import Selection
-from napari_panoptic.nuclei.display.glossary import SETTING_MEANINGS, SETTING_WORDS
-from napari_panoptic.nuclei.display.styles import (
+from napari_panoptic.display.glossary import SETTING_MEANINGS, SETTING_WORDS
+from napari_panoptic.display.styles import (
     count_text,
     ratio_text,
     signed_count_text,
     signed_text,
 )
+from napari_panoptic.live.session import Selection
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.display import marks
+from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.live.session import Selection
-from napari_panoptic.nuclei.display import marks
-from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest

@@ -19,8 +19,8 @@ from napari_panoptic.detections.atypia import (
     LoadedScores,
 )
 from napari_panoptic.detections.session import DetectionSession
-from napari_panoptic.nuclei.display.glossary import ATYPIA_MEANINGS
-from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, points_text, ratio_text
+from napari_panoptic.display.glossary import ATYPIA_MEANINGS
+from napari_panoptic.display.styles import UNDEFINED, count_text, points_text, ratio_text
 from napari_panoptic.viewer.kit.array_table import ArrayTable, Column
 from napari_panoptic.viewer.kit.name_table import NameTable
 from napari_panoptic.viewer.kit.shown import WrappedLabel

@@ -12,8 +12,8 @@ from qtpy.QtWidgets import QSizePolicy, QWidget
 
 from napari_panoptic.detections.curve import PrecisionRecall
 from napari_panoptic.detections.pairing import DetectionCounts
-from napari_panoptic.nuclei.display.palette import TEAM_COLOURS
-from napari_panoptic.nuclei.display.styles import ratio_text
+from napari_panoptic.display.palette import TEAM_COLOURS
+from napari_panoptic.display.styles import ratio_text
 from napari_panoptic.viewer.kit.widgets import qcolor
 
 _LEFT, _BOTTOM, _TOP, _RIGHT = 38, 30, 8, 10

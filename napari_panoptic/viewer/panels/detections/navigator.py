@@ -11,12 +11,12 @@ from qtpy.QtWidgets import QWidget
 
 from napari_panoptic.detections.pairing import DetectionCounts
 from napari_panoptic.detections.session import DetectionSession
-from napari_panoptic.nuclei.display.glossary import (
+from napari_panoptic.display.glossary import (
     DETECTION_MEANINGS,
     NO_ANNOTATION,
     POINT_STATUS_MEANINGS,
 )
-from napari_panoptic.nuclei.display.styles import UNDEFINED
+from napari_panoptic.display.styles import UNDEFINED
 from napari_panoptic.values.detections import DetectionCohort
 from napari_panoptic.values.vocabulary import Status
 from napari_panoptic.viewer.kit.array_table import Column

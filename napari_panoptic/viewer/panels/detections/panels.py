@@ -28,12 +28,12 @@ from napari_panoptic.detections.pairing import (
     DetectionSettings,
 )
 from napari_panoptic.detections.session import DetectionSession
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.glossary import (
+from napari_panoptic.display import styles
+from napari_panoptic.display.glossary import (
     DETECTION_MEANINGS,
     POINT_STATUS_MEANINGS,
 )
-from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, decimal_text, ratio_text
+from napari_panoptic.display.styles import UNDEFINED, count_text, decimal_text, ratio_text
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.detections import DetectionCohort
 from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Side, Status

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
+from napari_panoptic.display import styles
 from napari_panoptic.live.session import Session
-from napari_panoptic.nuclei.display import styles
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.values.vocabulary import Side, Status

@@ -12,8 +12,8 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QImage, QPainter, QPixmap
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.display.crop_reader import CropReader, CropSize, crop_of
-from napari_panoptic.nuclei.display.crops import Crop, CropSource, cut
+from napari_panoptic.display.crop_reader import CropReader, CropSize, crop_of
+from napari_panoptic.display.crops import Crop, CropSource, cut
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Stream
@@ -197,7 +197,7 @@ def crop_picture(
     Parameters
     ----------
     source, side, row, field_px, size_px, per_point
-        As in `napari_panoptic.nuclei.display.crops.cut`. Where the image cannot be read, the
+        As in `napari_panoptic.display.crops.cut`. Where the image cannot be read, the
         outlines are drawn on grey.
     """
     try:

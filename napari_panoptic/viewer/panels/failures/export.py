@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from napari_panoptic.common.spreadsheets import csv_bytes
+from napari_panoptic.display.crop_reader import CropReader, CropSize
+from napari_panoptic.display.crops import Crop
 from napari_panoptic.io.files.replacing import replaced_when_complete
-from napari_panoptic.nuclei.display.crop_reader import CropReader, CropSize
-from napari_panoptic.nuclei.display.crops import Crop
 from napari_panoptic.nuclei.explain.cohort_failures import CohortFailures
 
 if TYPE_CHECKING:

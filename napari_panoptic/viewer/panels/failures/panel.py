@@ -8,9 +8,9 @@ from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QHBoxLayout, QSlider, QVBoxLayout, QWidget
 
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.failure_sections import GroupBy
-from napari_panoptic.nuclei.display.object_rows import WorstFirst
+from napari_panoptic.display import styles
+from napari_panoptic.display.failure_sections import GroupBy
+from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.values.vocabulary import CAUSES
 from napari_panoptic.viewer.kit.choice_menus import ChoiceMenu, FilterMenu
 from napari_panoptic.viewer.kit.layouts import FlowBar

@@ -12,12 +12,9 @@ from numpy.typing import NDArray
 from psygnal import Signal
 from qtpy.QtWidgets import QFileDialog
 
-from napari_panoptic.live.session import Selection
-from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.crop_reader import CropReader, CropSize
-from napari_panoptic.nuclei.display.crops import (
+from napari_panoptic.display import styles
+from napari_panoptic.display.crop_reader import CropReader, CropSize
+from napari_panoptic.display.crops import (
     FIELD_STEP_PX,
     LARGE_SHARE,
     ROOM,
@@ -25,13 +22,16 @@ from napari_panoptic.nuclei.display.crops import (
     CropSource,
     bounded_field_px,
 )
-from napari_panoptic.nuclei.display.failure_sections import (
+from napari_panoptic.display.failure_sections import (
     GroupBy,
     let_through,
     sections,
     worst_first,
 )
-from napari_panoptic.nuclei.display.object_rows import ObjectFilter, WorstFirst
+from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
+from napari_panoptic.live.session import Selection
+from napari_panoptic.live.snapshots import RegionSnapshot
+from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.nuclei.explain.cohort_failures import (
     Block,
     CohortFailures,

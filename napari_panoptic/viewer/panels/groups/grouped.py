@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.display import styles
+from napari_panoptic.display.glossary import GROUP_MEANINGS
+from napari_panoptic.display.styles import count_text, signed_text
 from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.glossary import GROUP_MEANINGS
-from napari_panoptic.nuclei.display.styles import count_text, signed_text
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,

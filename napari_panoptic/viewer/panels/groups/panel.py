@@ -12,8 +12,8 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.display.glossary import GROUP_MEANINGS
-from napari_panoptic.nuclei.display.styles import count_text, ratio_text, signed_text
+from napari_panoptic.display.glossary import GROUP_MEANINGS
+from napari_panoptic.display.styles import count_text, ratio_text, signed_text
 from napari_panoptic.nuclei.explain.cohort_losses import LossesSoFar
 from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from napari_panoptic.display import marks
+from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.live.session import Selection
-from napari_panoptic.nuclei.display import marks
-from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.nuclei.explain.cohort_losses import LossesSoFar, cohort_losses
 from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from qtpy.QtGui import QFontInfo
 
-from napari_panoptic.nuclei.display.object_rows import COLUMNS, Kind, ObjectRows
+from napari_panoptic.display.object_rows import COLUMNS, Kind, ObjectRows
 from napari_panoptic.viewer.kit.sortable_view import SortableView
 from napari_panoptic.viewer.kit.widgets import viewport_of
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
 from qtpy.QtGui import QIcon
 
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.object_rows import (
+from napari_panoptic.display import styles
+from napari_panoptic.display.object_rows import (
     COLUMNS,
     Kind,
     ObjectFilter,

@@ -18,10 +18,10 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.glossary import VERDICT_WORDS
-from napari_panoptic.nuclei.display.listed import Listed, Others
-from napari_panoptic.nuclei.display.object_rows import (
+from napari_panoptic.display import styles
+from napari_panoptic.display.glossary import VERDICT_WORDS
+from napari_panoptic.display.listed import Listed, Others
+from napari_panoptic.display.object_rows import (
     COLUMNS,
     SIDE_WORDS,
     GivenVerdicts,

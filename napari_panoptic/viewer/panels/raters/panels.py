@@ -23,7 +23,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.nuclei.display.palette import hex_colour
+from napari_panoptic.display.palette import hex_colour
 from napari_panoptic.raters.levels import Comparison, RaterAgreement, Standing, standing
 from napari_panoptic.raters.objects import ObjectAgreement
 from napari_panoptic.raters.slice_outlines import (

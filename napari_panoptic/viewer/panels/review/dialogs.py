@@ -19,8 +19,8 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.display.glossary import KAPPA_MEANING, VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text, with_sign
+from napari_panoptic.display.glossary import KAPPA_MEANING, VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text, with_sign
 from napari_panoptic.review.verdicts import AgreementItem, ReviewerAgreement, ReviewRecord
 from napari_panoptic.values.vocabulary import Verdict
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable

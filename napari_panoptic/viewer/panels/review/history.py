@@ -10,7 +10,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import QAbstractItemView, QTreeWidget, QTreeWidgetItem
 
-from napari_panoptic.nuclei.display.glossary import VERDICT_WORDS
+from napari_panoptic.display.glossary import VERDICT_WORDS
 from napari_panoptic.review.verdicts import HistoryEntry, ReviewRecord
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.shown import shown

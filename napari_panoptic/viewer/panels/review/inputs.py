@@ -20,8 +20,8 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.nuclei.display.palette import STATUS_COLOURS
+from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.display.palette import STATUS_COLOURS
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.tags import STARTING_TAGS, joined_tags, split_tags, toggled
 from napari_panoptic.values.cohort import Rgb

@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text, ratio_text, with_sign
+from napari_panoptic.display.styles import UNDEFINED, count_text, ratio_text, with_sign
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.review.judged import VERDICTS
 from napari_panoptic.review.verdicts import ReviewRecord, Share

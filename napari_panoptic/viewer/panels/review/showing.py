@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from napari_panoptic.nuclei.display.object_rows import GivenVerdicts
+from napari_panoptic.display.object_rows import GivenVerdicts
 from napari_panoptic.review.file import may_be_there
 from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.verdicts import ReviewRecord, Role

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.display import styles
+from napari_panoptic.display.object_layers import too_many_objects
+from napari_panoptic.display.title import threshold_text
 from napari_panoptic.live.session import Session
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.object_layers import too_many_objects
-from napari_panoptic.nuclei.display.title import threshold_text
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.scores.cohort_scores import CohortScores, cohort_scores
 from napari_panoptic.nuclei.scores.thresholds import BestThreshold

@@ -10,8 +10,8 @@ from pathlib import Path
 from qtpy.QtWidgets import QFileDialog
 
 from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.display.styles import count_text
 from napari_panoptic.io.formats.saving import check_not_in_cohort
-from napari_panoptic.nuclei.display.styles import count_text
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName, FailureSet, chosen_objects
 from napari_panoptic.nuclei.explain.cohort_suspects import (
     SUSPECT_SETTINGS,

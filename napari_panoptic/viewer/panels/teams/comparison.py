@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.text import shortened
-from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.styles import count_text, ratio_text
-from napari_panoptic.nuclei.display.team_pictures import (
+from napari_panoptic.display import styles
+from napari_panoptic.display.styles import count_text, ratio_text
+from napari_panoptic.display.team_pictures import (
     FP_COLOUR,
     CellPictures,
     ConsensusPicture,
     cell_pictures,
     consensus_picture,
 )
+from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.explain.consensus import Consensus, FpPlace, consensus
 from napari_panoptic.values.cohort import Rgb

@@ -18,15 +18,15 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.live.session import Selection
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.styles import count_text
-from napari_panoptic.nuclei.display.team_pictures import (
+from napari_panoptic.display import styles
+from napari_panoptic.display.styles import count_text
+from napari_panoptic.display.team_pictures import (
     FP_COLOUR,
     SEVERAL,
     Count,
     level_colours,
 )
+from napari_panoptic.live.session import Selection
 from napari_panoptic.nuclei.explain.consensus import FpPlace
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Side

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.styles import MINUS, count_text, ratio_text, signed_text
+from napari_panoptic.display import styles
+from napari_panoptic.display.styles import MINUS, count_text, ratio_text, signed_text
 from napari_panoptic.nuclei.explain.version_diff import (
     CHANGE_MEANINGS,
     NO_OBJECT,

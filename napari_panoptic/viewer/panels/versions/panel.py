@@ -18,8 +18,8 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.nuclei.display import styles
-from napari_panoptic.nuclei.display.styles import count_text
+from napari_panoptic.display import styles
+from napari_panoptic.display.styles import count_text
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.explain.version_diff import CHANGE_MEANINGS, Change
 from napari_panoptic.nuclei.explain.versions import VersionComparison

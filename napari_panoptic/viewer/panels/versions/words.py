@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.display.styles import count_text, ratio_text, signed_text
+from napari_panoptic.display.styles import count_text, ratio_text, signed_text
 from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.explain.version_diff import (
     NO_OBJECT,

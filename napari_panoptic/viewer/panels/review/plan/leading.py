@@ -6,9 +6,9 @@ import numpy as np
 from napari.components import ViewerModel
 from numpy.typing import NDArray
 
+from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.kernels.drawing import MARK, MARK_EDGE
 from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.display.object_layers import PixelSize
 from napari_panoptic.review.plan.items import PlanItem
 from napari_panoptic.review.plan.units import TILE_PX
 from napari_panoptic.values.vocabulary import Verdict

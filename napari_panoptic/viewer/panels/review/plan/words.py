@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.nuclei.display.styles import UNDEFINED, count_text
+from napari_panoptic.display.styles import UNDEFINED, count_text
 from napari_panoptic.review.plan.conclusions import (
     RANKED,
     difference,

@@ -1,0 +1,155 @@
+"""Reads what crops of any region are cut from, and keeps the regions used last."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from napari_panoptic.common.errors import PanopticError
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.display.crops import Crop, CropSource, cut
+from napari_panoptic.io.images.slides import SlideImage
+from napari_panoptic.nuclei.explain.cohort_failures import FailureName
+from napari_panoptic.nuclei.regions.reading import read_picture
+from napari_panoptic.nuclei.regions.region import HeldRegion, held_region
+from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.settings import EvaluationSettings
+
+KEPT_PX = 2**24
+"""Pixels of the regions that are kept; the one used last is kept whatever its size."""
+
+
+@dataclass(frozen=True)
+class CropSize:
+    """The size of crops.
+
+    Parameters
+    ----------
+    field_px
+        Width in the image.
+    size_px
+        Width on the screen.
+    per_point
+        Pixels of the screen per point.
+    """
+
+    field_px: int
+    size_px: int
+    per_point: float = 1.0
+
+
+@dataclass(eq=False)
+class _Opened:
+    held: HeldRegion
+    image: SlideImage | None
+    sources: dict[tuple[str, ...], CropSource | None] = field(default_factory=dict)
+
+    @property
+    def n_px(self) -> int:
+        return self.held.shape[0] * self.held.shape[1]
+
+
+class CropReader:
+    """Cuts crops of failures from files; for one worker at a time.
+
+    Parameters
+    ----------
+    cohort, settings, source
+        What was evaluated, and how.
+    outlined
+        Returns the other teams whose outlines a crop shows.
+    """
+
+    def __init__(
+        self,
+        cohort: Cohort,
+        settings: EvaluationSettings,
+        source: Source | None,
+        outlined: Callable[[FailureName], tuple[str, ...]] = lambda _name: (),
+    ) -> None:
+        self._cohort, self._source = cohort, source
+        self._outlined = outlined
+        self._settings = settings.replaced(distances=False)
+        self._opened: OrderedDict[str, _Opened | None] = OrderedDict()
+
+    def crop(self, name: FailureName, size: CropSize) -> Crop | None:
+        """Return the crop of a failure; None if its region cannot be read any more."""
+        source = self._crop_source(name)
+        return None if source is None else crop_of(source, name, size)
+
+    def close(self) -> None:
+        """Release all regions."""
+        while self._opened:
+            self._close_oldest()
+
+    def _crop_source(self, name: FailureName) -> CropSource | None:
+        opened = self._region(name.region)
+        if opened is None:
+            return None
+        teams = (name.team, *self._outlined(name))
+        if teams not in opened.sources:
+            opened.sources[teams] = self._of_teams(opened, teams)
+        return opened.sources[teams]
+
+    def _of_teams(self, opened: _Opened, teams: tuple[str, ...]) -> CropSource | None:
+        found, *others = (
+            opened.held.evaluate(team, self._settings, self._source).evaluation for team in teams
+        )
+        if found is None:
+            return None
+        return CropSource(
+            opened.image,
+            found.pair.reference,
+            found.pair.prediction,
+            found.outcomes,
+            tuple(other.pair.prediction for other in others if other is not None),
+        )
+
+    def _region(self, name: str) -> _Opened | None:
+        if name not in self._opened:
+            self._opened[name] = self._open(name)
+        self._opened.move_to_end(name)
+        while len(self._opened) > 1 and self._n_px() > KEPT_PX:
+            self._close_oldest()
+        return self._opened[name]
+
+    def _open(self, name: str) -> _Opened | None:
+        region = self._cohort.region(name)
+        held = held_region(self._cohort, region, self._settings)
+        if isinstance(held, Finding):
+            return None  # reported when the region is shown
+        return _Opened(held, read_picture(region)[0])
+
+    def _n_px(self) -> int:
+        return sum(opened.n_px for opened in self._opened.values() if opened is not None)
+
+    def _close_oldest(self) -> None:
+        _, opened = self._opened.popitem(last=False)
+        if opened is not None and opened.image is not None:
+            opened.image.close()
+
+
+def crop_of(source: CropSource, name: FailureName, size: CropSize) -> Crop | None:
+    """Return the crop of a failure; None if there is no such object.
+
+    The tissue is grey if that part of the image is damaged.
+    """
+    row = source.outcomes.side(name.side).row_of(name.id)
+    if row is None:
+        return None
+    try:
+        return _cut(source, name, row, size)
+    except PanopticError:
+        return _cut(replace(source, image=None), name, row, size)
+
+
+def _cut(source: CropSource, name: FailureName, row: int, size: CropSize) -> Crop:
+    return cut(
+        source,
+        name.side,
+        row,
+        field_px=size.field_px,
+        size_px=size.size_px,
+        per_point=size.per_point,
+    )

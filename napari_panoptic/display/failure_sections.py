@@ -1,0 +1,193 @@
+"""Orders, filters and groups failures for a gallery and a queue. Pure: arrays only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.display import styles
+from napari_panoptic.display.object_rows import NONE_WORD, ObjectFilter, WorstFirst
+from napari_panoptic.nuclei.explain.cohort_failures import SIDES, CohortFailures
+from napari_panoptic.values.vocabulary import (
+    CAUSE_CODE,
+    CAUSES,
+    STATUSES,
+    Cause,
+    Side,
+)
+
+_BY_STATUS = 100
+"""Plus the code of a status: the section of objects without a cause."""
+_SIDE_WORDS = ("ref", "pred")
+
+
+class GroupBy(StrEnum):
+    """What the sections of the gallery are."""
+
+    CAUSE = "cause"
+    CLASS = "class"
+    TEAM = "team"
+    REGION = "region"
+
+    @property
+    def short(self) -> str:
+        """The value as the text of a button."""
+        return str(self)
+
+    @property
+    def meaning(self) -> str:
+        """One sentence for the tooltip."""
+        return _GROUP_MEANINGS[self]
+
+
+_GROUP_MEANINGS = {
+    GroupBy.CAUSE: "One section per cause of failure; the cause of the worst failure comes first.",
+    GroupBy.CLASS: "One section per class of the objects.",
+    GroupBy.TEAM: "One section per team; shows the failures of all teams.",
+    GroupBy.REGION: "One section per region.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """Failures under one heading.
+
+    Parameters
+    ----------
+    title
+        The heading.
+    meaning
+        One sentence about it; may be empty.
+    rows
+        int (n,): rows of the failures, worst first.
+    """
+
+    title: str
+    meaning: str
+    rows: NDArray[np.intp]
+
+
+def worst_first(failures: CohortFailures, by: WorstFirst) -> NDArray[np.intp]:
+    """Order all rows as the object table does: among equals the lower IoU, then the larger area.
+
+    Parameters
+    ----------
+    failures
+        The failures.
+    by
+        What makes one worse than another. Undefined values come last.
+    """
+    columns = failures.columns
+    area = -columns["area_px"].astype(np.int64)
+    iou = columns["iou"].astype(np.float64)
+    keys: dict[WorstFirst, NDArray[np.generic]] = {
+        WorstFirst.IOU: iou,
+        WorstFirst.AREA: area,
+        WorstFirst.CAUSE: _CAUSE_RANKS[columns["cause"].astype(np.intp)],
+        WorstFirst.CLASS: columns["class"],
+        WorstFirst.DISTANCE: -columns["hausdorff_px"].astype(np.float64),
+    }
+    return np.lexsort((area, iou, keys[by]))
+
+
+def let_through(failures: CohortFailures, wanted: ObjectFilter) -> NDArray[np.bool_]:
+    """Mark the rows that a filter of the object table lets through; it ignores verdicts."""
+    columns = failures.columns
+    passes = np.ones(len(failures), bool)
+    classes = ("", *failures.class_names)
+    for words, name, known in (
+        (wanted.sides, "side", _SIDE_WORDS),
+        (wanted.statuses, "status", tuple(map(str, STATUSES))),
+        (wanted.classes, "class", classes),
+        (wanted.causes, "cause", tuple(map(str, CAUSES))),
+    ):
+        if words is not None:
+            allowed = np.array([word in words for word in known])
+            passes &= allowed[columns[name].astype(np.intp)]
+    if wanted.pairs is not None:
+        passes &= _of_pairs(failures, wanted.pairs)
+    return passes
+
+
+def _of_pairs(failures: CohortFailures, pairs: frozenset[tuple[str, str]]) -> NDArray[np.bool_]:
+    numbers = {name: code for code, name in enumerate((NONE_WORD, *failures.class_names))}
+    allowed = np.zeros((len(numbers), len(numbers)), bool)
+    for reference, prediction in pairs:
+        if reference in numbers and prediction in numbers:
+            allowed[numbers[reference], numbers[prediction]] = True
+    own = failures.columns["class"].astype(np.intp)
+    across = failures.columns["partner_class"].astype(np.intp)
+    on_reference = failures.columns["side"] == SIDES.index(Side.REFERENCE)
+    found: NDArray[np.bool_] = allowed[
+        np.where(on_reference, own, across), np.where(on_reference, across, own)
+    ]
+    return found
+
+
+def sections(failures: CohortFailures, order: NDArray[np.intp], by: GroupBy) -> tuple[Section, ...]:
+    """Group failures; empty sections are left out.
+
+    Parameters
+    ----------
+    failures
+        The failures.
+    order
+        int (k,): the rows to show, in the order that each section keeps.
+    by
+        What the sections are.
+
+    Returns
+    -------
+    tuple of Section
+        Causes by their worst failure; classes, teams and regions in the cohort's order.
+    """
+    codes, titled = _grouping(failures, by)
+    own = codes[order]
+    if not len(own):
+        return ()
+    present, firsts = np.unique(own, return_index=True)
+    if by is GroupBy.CAUSE:
+        present = present[np.argsort(firsts)]
+    by_code = np.argsort(own, kind="stable")
+    starts = np.searchsorted(own[by_code], present)
+    ends = np.searchsorted(own[by_code], present, side="right")
+    return tuple(
+        Section(*titled(int(code)), order[by_code[start:end]])
+        for code, start, end in zip(present, starts, ends, strict=True)
+    )
+
+
+def _grouping(
+    failures: CohortFailures, by: GroupBy
+) -> tuple[NDArray[np.intp], Callable[[int], tuple[str, str]]]:
+    """Return the section code of every row, and title and meaning of each code."""
+    if by is GroupBy.CAUSE:
+        cause = failures.columns["cause"].astype(np.intp)
+        status = failures.columns["status"].astype(np.intp)
+        has_none = cause == CAUSE_CODE[Cause.NONE]
+        return np.where(has_none, _BY_STATUS + status, cause), _cause_heading
+    if by is GroupBy.CLASS:
+        names = ("", *failures.class_names)
+        return failures.columns["class"].astype(np.intp), lambda code: (names[code], "")
+    is_team = by is GroupBy.TEAM
+    owners = [block.team if is_team else block.region for block in failures.blocks]
+    titles: Sequence[str] = list(dict.fromkeys(owners))
+    numbers = np.array([titles.index(owner) for owner in owners], np.intp)
+    return numbers[failures.block], lambda code: (titles[code], "")
+
+
+def _cause_heading(code: int) -> tuple[str, str]:
+    if code >= _BY_STATUS:
+        status = STATUSES[code - _BY_STATUS]
+        return str(status), styles.STATUS_MEANINGS[status]
+    cause = CAUSES[code]
+    return str(cause), styles.CAUSE_MEANINGS[cause]
+
+
+_CAUSE_RANKS = np.arange(len(CAUSES))
+_CAUSE_RANKS[CAUSE_CODE[Cause.NONE]] = len(CAUSES)
+"""Cause code -> its place; what has no cause comes last."""

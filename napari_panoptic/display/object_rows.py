@@ -1,0 +1,513 @@
+"""The rows of the object table: columns, filters and orders. Pure: arrays only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.spreadsheets import inert
+from napari_panoptic.display import styles
+from napari_panoptic.display.glossary import OBJECT_MEANINGS, VERDICT_WORDS
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.values.vocabulary import (
+    CAUSE_CODE,
+    CAUSES,
+    STATUS_CODE,
+    STATUSES,
+    Cause,
+    Side,
+    Status,
+)
+
+SIDES: tuple[Side, ...] = tuple(Side)
+SIDE_WORDS = ("ref", "pred")
+"""What a table says for each side."""
+NO_ID = -1
+NONE_WORD = "none"
+"""What stands for the empty side of a pair of classes, as in the confusion matrix."""
+_RADIX_BITS = 16
+"""NumPy sorts whole numbers of this width, and only these, in linear time."""
+
+
+class Kind(StrEnum):
+    """How the values of a column are written and aligned."""
+
+    WORD = "word"  # text
+    COUNT = "count"  # whole numbers
+    ID = "id"  # whole numbers without separators
+    RATIO = "ratio"  # three decimals
+    DECIMAL = "decimal"  # one decimal
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the object table.
+
+    Parameters
+    ----------
+    name
+        The contract's name of the column.
+    title
+        What the header says.
+    kind
+        How values are written.
+    meaning
+        One sentence for the tooltip.
+    width
+        Width in px that its values need.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    meaning: str
+    width: int
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column(
+        "side",
+        "Side",
+        Kind.WORD,
+        "Whose object it is: ref, the annotation's; pred, the team's.",
+        38,
+    ),
+    Column("id", "Id", Kind.ID, "The object's id; for the annotation, its number in the file.", 34),
+    Column("status", "Status", Kind.WORD, OBJECT_MEANINGS["status"], 58),
+    Column("cause", "Cause", Kind.WORD, OBJECT_MEANINGS["cause"], 94),
+    Column("iou", "IoU", Kind.RATIO, OBJECT_MEANINGS["iou"], 44),
+    Column("hausdorff_px", "HD px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_px"], 48),
+    Column("class", "Class", Kind.WORD, "The object's own class.", 80),
+    Column("verdict", "Verdict", Kind.WORD, "Your verdict; empty if there is none yet.", 104),
+    Column("area_px", "Area px", Kind.COUNT, OBJECT_MEANINGS["area_px"], 60),
+    Column("partner_id", "Partner", Kind.ID, "Id of the matched object on the other side.", 58),
+    Column("partner_class", "Partner class", Kind.WORD, "Class of the matched object.", 92),
+    Column("hausdorff_um", "HD µm", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff_um"], 54),
+    Column("hausdorff95_px", "HD95 px", Kind.DECIMAL, OBJECT_MEANINGS["hausdorff95_px"], 62),
+    Column("centroid_y_px", "y px", Kind.DECIMAL, "Row of the centroid, from the top.", 52),
+    Column("centroid_x_px", "x px", Kind.DECIMAL, "Column of the centroid, from the left.", 52),
+    Column("score", "Score", Kind.RATIO, OBJECT_MEANINGS["score"], 48),
+)
+
+
+class WorstFirst(StrEnum):
+    """What makes one failure worse than another."""
+
+    IOU = "lowest IoU"
+    AREA = "largest area"
+    CAUSE = "cause"
+    CLASS = "class"
+    DISTANCE = "largest HD"
+
+    @property
+    def short(self) -> str:
+        """The value as the text of a button."""
+        return str(self)
+
+    @property
+    def meaning(self) -> str:
+        """One sentence for the tooltip."""
+        return _WORST_MEANINGS[self]
+
+
+_WORST_MEANINGS = {
+    WorstFirst.IOU: "Failures that overlap nothing come first, then those that nearly match.",
+    WorstFirst.AREA: "The largest failures come first.",
+    WorstFirst.CAUSE: "Failures of one cause come together, in the order of the cause menu.",
+    WorstFirst.CLASS: "Failures of one class come together, in the order of the classes.",
+    WorstFirst.DISTANCE: "The failures whose outlines are furthest from their partner's come "
+    "first; those without a partner have no such distance and come after them.",
+}
+
+
+@dataclass(frozen=True)
+class ObjectFilter:
+    """Which objects to list; None everywhere means all.
+
+    Parameters
+    ----------
+    sides, statuses, classes, causes, verdicts
+        The words that are let through, per column.
+    pairs
+        ``(reference class, prediction class)`` that are let through, as in the
+        confusion matrix: ``none`` on the side where an object has no partner.
+        Ignored objects belong to no such pair.
+    title
+        What the listed objects are called, if they are those behind a figure.
+    """
+
+    sides: frozenset[str] | None = None
+    statuses: frozenset[str] | None = None
+    classes: frozenset[str] | None = None
+    causes: frozenset[str] | None = None
+    verdicts: frozenset[str] | None = None
+    pairs: frozenset[tuple[str, str]] | None = None
+    title: str = field(default="", compare=False)
+
+    @property
+    def words(self) -> Mapping[str, frozenset[str] | None]:
+        """Column -> the words that are let through."""
+        return {
+            "side": self.sides,
+            "status": self.statuses,
+            "class": self.classes,
+            "cause": self.causes,
+            "verdict": self.verdicts,
+        }
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everything is let through."""
+        return self == ObjectFilter()
+
+
+@dataclass(frozen=True, eq=False)
+class GivenVerdicts:
+    """The verdicts on the objects of one side.
+
+    Parameters
+    ----------
+    ids
+        int64 (n,): ids of the objects, each once.
+    codes
+        int16 (n,): the number of the verdict on each, from 1; 0 for none.
+    """
+
+    ids: NDArray[np.int64]
+    codes: NDArray[np.int16]
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectRows:
+    """Every object of a label pair: reference objects first, then predictions.
+
+    Parameters
+    ----------
+    n_reference
+        How many rows belong to the reference.
+    values
+        Column name -> array (n,). Words are int16 codes into ``words``;
+        missing ids are -1, undefined figures NaN.
+    words
+        Column name -> the words that codes stand for.
+    """
+
+    n_reference: int
+    values: Mapping[str, NDArray[np.generic]]
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Count the objects."""
+        return len(self.values["id"])
+
+    @classmethod
+    def from_outcomes(cls, outcomes: Outcomes) -> ObjectRows:
+        """Take the outcomes of a label pair."""
+        parts = [_side_values(outcomes, side) for side in SIDES]
+        values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        classes = ("", *outcomes.class_names)
+        return cls(
+            n_reference=len(outcomes.reference),
+            values=values,
+            words={
+                "side": SIDE_WORDS,
+                "status": tuple(str(status) for status in STATUSES),
+                "cause": tuple(str(cause) for cause in CAUSES),
+                "class": classes,
+                "partner_class": classes,
+                "verdict": ("", *VERDICT_WORDS.values()),
+            },
+        )
+
+    @classmethod
+    def prepared(cls, outcomes: Outcomes, by: WorstFirst | None = None) -> ObjectRows:
+        """Take outcomes whose rows may have been made in another thread already.
+
+        Parameters
+        ----------
+        outcomes
+            The outcomes. Their rows are kept as long as they live.
+        by
+            Sort them as well, so that the window does not wait for that later.
+        """
+        rows = _PREPARED.get(outcomes)
+        if rows is None:
+            rows = _PREPARED.setdefault(outcomes, cls.from_outcomes(outcomes))
+        if by is not None:
+            rows.worst_first(by)
+        return rows
+
+    def with_verdicts(self, given: Mapping[Side, GivenVerdicts]) -> ObjectRows:
+        """Take verdicts over; everything else stays.
+
+        Parameters
+        ----------
+        given
+            Side -> the verdicts on its objects. Objects that are not named have
+            none.
+        """
+        verdicts = self.verdicts_of(given)
+        if not len(self) or np.array_equal(verdicts, self.values["verdict"]):
+            return self
+        result = replace(self, values={**self.values, "verdict": verdicts})
+        # Sorting by the other columns is as it was.
+        known = {name: ranks for name, ranks in self._known_ranks.items() if name != "verdict"}
+        result._known_ranks.update(known)
+        return result
+
+    def verdicts_of(self, given: Mapping[Side, GivenVerdicts]) -> NDArray[np.int16]:
+        """Return the number of the verdict of each row, 0 for none: int16 (n,)."""
+        parts = [
+            _looked_up(self.values["id"][rows], given.get(side))
+            for side, rows in (
+                (Side.REFERENCE, slice(self.n_reference)),
+                (Side.PREDICTION, slice(self.n_reference, None)),
+            )
+        ]
+        return np.concatenate(parts)
+
+    @classmethod
+    def empty(cls) -> ObjectRows:
+        """Make a table without objects."""
+        return cls(0, {column.name: np.zeros(0) for column in COLUMNS})
+
+    def row_of(self, side: Side, object_row: int) -> int:
+        """Return the table row of an object."""
+        return object_row if side is Side.REFERENCE else self.n_reference + object_row
+
+    def object_of(self, row: int) -> tuple[Side, int]:
+        """Return the object of a table row: its side, and its row on that side."""
+        if row < self.n_reference:
+            return Side.REFERENCE, row
+        return Side.PREDICTION, row - self.n_reference
+
+    def text(self, row: int, column: Column) -> str:
+        """Write one value for people."""
+        value = self.values[column.name][row]
+        if column.kind is Kind.WORD:
+            return self.words[column.name][int(value)]
+        if column.kind is Kind.ID:
+            return styles.UNDEFINED if value == NO_ID else str(int(value))
+        if column.kind is Kind.RATIO:
+            return styles.ratio_text(float(value))
+        if column.kind is Kind.DECIMAL:
+            return styles.decimal_text(float(value))
+        return styles.count_text(int(value))
+
+    def failures(self) -> NDArray[np.bool_]:
+        """Mark the rows that need a look."""
+        codes = [STATUS_CODE[status] for status in styles.FAILURES]
+        return np.isin(self.values["status"], codes)
+
+    def let_through(self, wanted: ObjectFilter) -> NDArray[np.bool_]:
+        """Mark the rows that a filter lets through."""
+        passes = np.ones(len(self), bool)
+        if not len(self):
+            return passes
+        for name, words in wanted.words.items():
+            if words is not None:
+                allowed = np.array([word in words for word in self.words[name]])
+                passes &= allowed[self.values[name].astype(np.intp)]
+        if wanted.pairs is not None:
+            passes &= self._of_pairs(wanted.pairs)
+        return passes
+
+    def worst_first(self, by: WorstFirst = WorstFirst.IOU) -> NDArray[np.intp]:
+        """Order failures first, then what is in order, then what is ignored.
+
+        Parameters
+        ----------
+        by
+            What makes one worse than another. Among equals the lower IoU comes
+            first, then the larger object.
+        """
+        if not len(self):
+            return np.zeros(0, np.intp)
+        order = self._by_iou_and_area
+        if by is WorstFirst.AREA:
+            order = _ordered(-self._ranks("area_px"), order)
+        elif by is WorstFirst.CAUSE:
+            order = _ordered(_CAUSE_RANKS[self.values["cause"].astype(np.intp)], order)
+        elif by is WorstFirst.CLASS:
+            order = _ordered(self.values["class"].astype(np.int64), order)
+        elif by is WorstFirst.DISTANCE:
+            undefined = np.isnan(self.values["hausdorff_px"].astype(np.float64))
+            order = _ordered(_downwards(self._ranks("hausdorff_px"), undefined), order)
+        return _ordered(_SEVERITY[self.values["status"].astype(np.intp)], order)
+
+    def ordered_by(self, name: str, *, descending: bool) -> NDArray[np.intp]:
+        """Order the rows by a column; equals keep their order, undefined comes last."""
+        ranks = self._ranks(name)
+        if descending:
+            values = self.values[name]
+            undefined = np.isnan(values) if values.dtype.kind == "f" else values == NO_ID
+            ranks = _downwards(ranks, undefined)
+        return _ordered(ranks, np.arange(len(self)))
+
+    def make_ready_to_sort(self) -> None:
+        """Rank every column, so that the first sort of one is instant; for workers."""
+        for column in COLUMNS:
+            self._ranks(column.name)
+
+    def tab_separated(self, rows: NDArray[np.intp], columns: Sequence[Column]) -> str:
+        """Write some rows for a spreadsheet: a header, plain figures, undefined ones empty.
+
+        Parameters
+        ----------
+        rows
+            Which rows, in the order wanted.
+        columns
+            Which columns.
+        """
+        written = [self._plain(column, rows) for column in columns]
+        lines = ["\t".join(column.name for column in columns)]
+        lines += ["\t".join(cells) for cells in zip(*written, strict=True)]
+        return "\n".join(lines) + "\n"
+
+    @cached_property
+    def _known_ranks(self) -> dict[str, NDArray[np.int32]]:
+        """Ranks of columns that were sorted before: sorting again then costs next to nothing."""
+        return {}
+
+    @cached_property
+    def _by_iou_and_area(self) -> NDArray[np.intp]:
+        larger_first = _ordered(-self._ranks("area_px"), np.arange(len(self)))
+        return _ordered(self._ranks("iou"), larger_first)
+
+    def _ranks(self, name: str) -> NDArray[np.int32]:
+        """Return the rank of each row's value in its column, undefined ones last."""
+        if name not in self._known_ranks:
+            values = self.values[name]
+            if name in self.words:
+                alphabet = np.argsort(np.argsort(self.words[name]))
+                self._known_ranks[name] = alphabet.astype(np.int32)[values.astype(np.intp)]
+            else:
+                keys = values.astype(np.float64)
+                if values.dtype.kind != "f":
+                    keys[values == NO_ID] = np.nan
+                self._known_ranks[name] = _dense_ranks(keys)
+        return self._known_ranks[name]
+
+    def _of_pairs(self, pairs: frozenset[tuple[str, str]]) -> NDArray[np.bool_]:
+        numbers = {word or NONE_WORD: code for code, word in enumerate(self.words["class"])}
+        allowed = np.zeros((len(numbers), len(numbers)), bool)
+        for reference, prediction in pairs:
+            if reference in numbers and prediction in numbers:
+                allowed[numbers[reference], numbers[prediction]] = True
+        own = self.values["class"].astype(np.intp)
+        across = self.values["partner_class"].astype(np.intp)
+        on_reference = np.arange(len(self)) < self.n_reference
+        found: NDArray[np.bool_] = allowed[
+            np.where(on_reference, own, across), np.where(on_reference, across, own)
+        ]
+        found &= self.values["status"] != STATUS_CODE[Status.IGNORED]
+        return found
+
+    def _plain(self, column: Column, rows: NDArray[np.intp]) -> list[str]:
+        values = self.values[column.name][rows].tolist()
+        if column.kind is Kind.WORD:
+            words = self.words[column.name]
+            return [inert(words[code]) for code in values]
+        if column.kind is Kind.ID:
+            return ["" if value == NO_ID else str(value) for value in values]
+        return ["" if value != value else repr(value) for value in values]  # NaN is not itself
+
+
+_PREPARED: WeakKeyDictionary[Outcomes, ObjectRows] = WeakKeyDictionary()
+"""Rows of outcomes that are still there."""
+
+
+def _looked_up(ids: NDArray[np.generic], given: GivenVerdicts | None) -> NDArray[np.int16]:
+    """Find the verdicts of some objects by their ids."""
+    if given is None or not len(given.ids):
+        return np.zeros(len(ids), np.int16)
+    if np.array_equal(ids, given.ids):
+        return given.codes
+    order = np.argsort(given.ids)
+    places = np.minimum(np.searchsorted(given.ids[order], ids), len(order) - 1)
+    found = order[places]
+    return np.where(given.ids[found] == ids, given.codes[found], 0).astype(np.int16)
+
+
+def _severities() -> NDArray[np.int64]:
+    severity = np.ones(len(STATUSES), np.int64)
+    severity[[STATUS_CODE[status] for status in styles.FAILURES]] = 0
+    severity[STATUS_CODE[Status.IGNORED]] = 2
+    return severity
+
+
+_SEVERITY = _severities()
+"""Status code -> 0 for failures, 1 for what is in order, 2 for what is ignored."""
+_CAUSE_RANKS = np.arange(len(CAUSES))
+_CAUSE_RANKS[CAUSE_CODE[Cause.NONE]] = len(CAUSES)
+"""Cause code -> its place; what has no cause comes last."""
+
+
+def _dense_ranks(keys: NDArray[np.float64]) -> NDArray[np.int32]:
+    order = np.argsort(keys)  # NaN last; equals in any order, since they get one rank
+    ordered = keys[order]
+    rises = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[:-1])
+    ranks = np.empty(len(keys), np.int32)
+    ranks[order[:1]] = 0
+    ranks[order[1:]] = np.cumsum(rises, dtype=np.int32)
+    return ranks
+
+
+def _downwards(ranks: NDArray[np.int32], undefined: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Turn ranks round, but leave undefined values last."""
+    return np.where(undefined, ranks + 1, -ranks)
+
+
+def _ordered(ranks: NDArray[np.signedinteger], order: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Sort an order by rank; equals keep their place in it.
+
+    Two passes over halves of the ranks: each is linear in the number of rows,
+    where sorting figures is not.
+    """
+    if not len(order):
+        return order
+    ranks = ranks - ranks.min()
+    highest = int(ranks.max())
+    low = (ranks & ((1 << _RADIX_BITS) - 1)).astype(np.uint16)
+    order = order[np.argsort(low[order], kind="stable")]
+    if highest >> _RADIX_BITS:
+        high = (ranks >> _RADIX_BITS).astype(np.uint16)
+        order = order[np.argsort(high[order], kind="stable")]
+    return order
+
+
+def _side_values(outcomes: Outcomes, side: Side) -> dict[str, NDArray[np.generic]]:
+    own, other = outcomes.side(side), outcomes.other(side)
+    um_per_px = np.nan if outcomes.mpp is None else outcomes.mpp
+    return {
+        "side": np.full(len(own), SIDES.index(side), np.int16),
+        "id": own.ids,
+        "status": own.status.astype(np.int16),
+        "cause": own.cause.astype(np.int16),
+        "class": own.class_index,
+        "verdict": np.zeros(len(own), np.int16),
+        "iou": own.iou,
+        "hausdorff_px": own.hausdorff_px,
+        "area_px": own.area_px,
+        "partner_id": _across(own, other.ids, NO_ID),
+        "partner_class": _across(own, other.class_index.astype(np.int64), 0),
+        "hausdorff_um": own.hausdorff_px * um_per_px,
+        "hausdorff95_px": own.hausdorff95_px,
+        "centroid_y_px": own.centroid_yx_px[:, 0],
+        "centroid_x_px": own.centroid_yx_px[:, 1],
+        "score": own.score,
+    }
+
+
+def _across(own: SideOutcomes, values: NDArray[np.int64], without: int) -> NDArray[np.int64]:
+    matched = own.partner != NO_PARTNER
+    result = np.full(len(own), without, np.int64)
+    result[matched] = values[own.partner[matched]]
+    return result

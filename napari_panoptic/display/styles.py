@@ -1,0 +1,250 @@
+"""The looks of objects: colours, outline widths, and how numbers are written. No Qt here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.display.glossary import STATUS_MEANINGS as STATUS_MEANINGS
+
+# Defined there, and known here by the name that every panel uses.
+from napari_panoptic.display.palette import ALPHA as ALPHA
+from napari_panoptic.display.palette import STATUS_COLOURS as STATUS_COLOURS
+from napari_panoptic.display.palette import class_colours as class_colours
+from napari_panoptic.display.palette import hex_colour as hex_colour
+from napari_panoptic.display.palette import rgba_table
+from napari_panoptic.display.palette import status_colour_table as status_colour_table
+from napari_panoptic.values.cohort import Rgb
+from napari_panoptic.values.vocabulary import CAUSE_MEANINGS as CAUSE_MEANINGS
+from napari_panoptic.values.vocabulary import Side, Status
+
+LUT_LENGTH = (1 << 16) - 1
+"""Rows of a colour table: one per uint16 label, so that no label wraps onto another's colour.
+
+One less than there are labels: napari cannot draw wider numbers with a longer
+table, and the user may give a layer such data."""
+
+NEUTRAL_COLOUR: Rgb = (255, 255, 255)
+"""Colour of objects that were not evaluated."""
+
+FAILURES: tuple[Status, ...] = (Status.FN, Status.FP, Status.MISCLASSIFIED)
+"""The statuses that need a look."""
+
+THIN_ON_SCREEN_PX, EXTRA_ON_SCREEN_PX = 2.7, 1.2
+"""Outline width of a prediction on the screen, and by how much a reference outline is
+heavier: where they lie on each other, both can be read."""
+MAX_THIN_PX, MAX_EXTRA_PX = 3, 2
+"""The same in image pixels, where the region is seen from far away."""
+
+FILL_OPACITY = 0.6
+"""Opacity of filled objects unless the user chose another."""
+LEAST_FILL_OPACITY = 0.1
+"""Fainter objects would look as if there were none."""
+OUTLINE_OPACITY = 1.0
+
+
+class ColourBy(StrEnum):
+    """What the colour of an object tells."""
+
+    STATUS = "status"  # of the object
+    CLASS = "class"  # which kind of nucleus it is
+
+
+class Display(StrEnum):
+    """How objects are drawn."""
+
+    OUTLINE = "outlines"  # the tissue stays visible
+    FILL = "filled"  # areas at a glance
+    HIDDEN = "hidden"  # tissue only
+
+    @property
+    def following(self) -> Display:
+        """The next way to draw, round and round."""
+        members = list(Display)
+        return members[(members.index(self) + 1) % len(members)]
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the objects of a desk look at the moment.
+
+    Parameters
+    ----------
+    colour_by
+        What colours tell.
+    display
+        Outlines, filled or hidden.
+    fill_opacity
+        Opacity of filled objects, from `LEAST_FILL_OPACITY` to 1.
+    """
+
+    colour_by: ColourBy = ColourBy.STATUS
+    display: Display = Display.OUTLINE
+    fill_opacity: float = FILL_OPACITY
+
+    def __post_init__(self) -> None:
+        """Check the opacity."""
+        if not LEAST_FILL_OPACITY <= self.fill_opacity <= 1:
+            raise ValueError(
+                f"expected an opacity from {LEAST_FILL_OPACITY} to 1, not {self.fill_opacity}"
+            )
+
+    def contour(self, side: Side, screen_px_per_px: float = 1.0) -> int:
+        """Return the outline width of a side in image pixels; 0 means filled.
+
+        Parameters
+        ----------
+        side
+            Reference or prediction.
+        screen_px_per_px
+            The zoom: how large an image pixel is on the screen.
+        """
+        if self.display is Display.FILL:
+            return 0
+        thin = min(max(round(THIN_ON_SCREEN_PX / screen_px_per_px), 1), MAX_THIN_PX)
+        if side is Side.PREDICTION:
+            return thin
+        return thin + min(max(round(EXTRA_ON_SCREEN_PX / screen_px_per_px), 1), MAX_EXTRA_PX)
+
+    @property
+    def opacity(self) -> float:
+        """Opacity of the object layers."""
+        return self.fill_opacity if self.display is Display.FILL else OUTLINE_OPACITY
+
+
+STATUS_WORDS: Mapping[Status, str] = {
+    Status.TP: "TP",
+    Status.FP: "FP",
+    Status.FN: "FN",
+    Status.MISCLASSIFIED: "misclassified",
+    Status.IGNORED: "ignored",
+}
+SHORT_STATUS_WORDS: Mapping[Status, str] = {**STATUS_WORDS, Status.MISCLASSIFIED: "mis."}
+"""For narrow columns and captions, beside a colour or above a tooltip with the whole word."""
+
+UNDEFINED = "–"
+THIN_SPACE = "\N{THIN SPACE}"
+MINUS = "\N{MINUS SIGN}"
+
+
+def status_lut(
+    status: NDArray[np.int8], values: NDArray[np.int64] | None = None
+) -> NDArray[np.float32]:
+    """Colour every object by its status.
+
+    Parameters
+    ----------
+    status
+        int8 (n,): status codes, in row order.
+    values
+        int64 (n,): the label of each object, if they are not 1..n.
+
+    Returns
+    -------
+    float32 (65535, 4): RGBA of each label; label ``k`` is row ``k - 1``, label
+    0 and labels without an object are transparent.
+    """
+    return _lut(status_colour_table()[status], values)
+
+
+def class_lut(
+    class_index: NDArray[np.int16],
+    colours: Sequence[Rgb],
+    values: NDArray[np.int64] | None = None,
+) -> NDArray[np.float32]:
+    """Colour every object by its class.
+
+    Parameters
+    ----------
+    class_index
+        int16 (n,): 1-based class of each object, in row order.
+    colours
+        The colour of each class, in class order.
+    values
+        int64 (n,): the label of each object, if they are not 1..n.
+
+    Returns
+    -------
+    As `status_lut`.
+    """
+    return _lut(rgba_table(colours)[class_index - 1], values)
+
+
+def neutral_lut(count: int) -> NDArray[np.float32]:
+    """Colour every object alike, because nothing is known about it; as `status_lut`."""
+    return _lut(np.repeat(rgba_table([NEUTRAL_COLOUR]), count, axis=0))
+
+
+def ratio_text(value: float) -> str:
+    """Write a ratio with three decimals; an en dash if undefined."""
+    return UNDEFINED if math.isnan(value) else f"{value:.3f}"
+
+
+def signed_text(value: float) -> str:
+    """Write a difference of ratios with its sign; an en dash if undefined.
+
+    Four decimals: one object among hundreds changes no more than the last.
+    """
+    return UNDEFINED if math.isnan(value) else with_sign(value, f"{abs(value):.4f}")
+
+
+def with_sign(value: float, size: str, *, plus: str = "+") -> str:
+    """Write the sign of a value before the text of its size; none before what is rounded to 0."""
+    if not any(digit in size for digit in "123456789"):
+        return size
+    return f"{plus if value > 0 else MINUS}{size}"
+
+
+def signed_count_text(value: int) -> str:
+    """Write a difference of whole numbers with its sign."""
+    return ("+" if value > 0 else MINUS if value < 0 else "") + count_text(abs(value))
+
+
+def length_text(value: float, unit: str = "px") -> str:
+    """Write a length with one decimal and its unit; an en dash if undefined."""
+    return UNDEFINED if math.isnan(value) else f"{_spaced(f'{value:,.1f}')}{THIN_SPACE}{unit}"
+
+
+def decimal_text(value: float) -> str:
+    """Write a number with one decimal and no unit; an en dash if undefined."""
+    return UNDEFINED if math.isnan(value) else _spaced(f"{value:,.1f}")
+
+
+def count_text(value: int) -> str:
+    """Write a whole number, thousands set apart by a thin space."""
+    return _spaced(f"{value:,d}")
+
+
+def points_text(value: float) -> str:
+    """Write points, a whole number that may be negative; an en dash if undefined."""
+    if math.isnan(value):
+        return UNDEFINED
+    return f"\N{MINUS SIGN}{count_text(-int(value))}" if value < 0 else count_text(int(value))
+
+
+def short_count_text(value: int) -> str:
+    """Write a whole number in at most four characters and a unit: 9 999, 123k, 1.2M."""
+    if value < 10_000:
+        return count_text(value)
+    # 999,500 would round to 1000k.
+    return f"{value / 1e3:.0f}k" if value < 999_500 else f"{value / 1e6:.1f}M"
+
+
+def _spaced(text: str) -> str:
+    return text.replace(",", THIN_SPACE)
+
+
+def _lut(rgba: NDArray[np.float32], values: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    lut = np.zeros((LUT_LENGTH, 4), np.float32)
+    if values is None:
+        shown = min(len(rgba), LUT_LENGTH - 1)
+        lut[1 : shown + 1] = rgba[:shown]
+    else:
+        inside = (values > 0) & (values < LUT_LENGTH)
+        lut[values[inside]] = rgba[inside]
+    return lut
