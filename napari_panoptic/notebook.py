@@ -22,8 +22,8 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.nuclei import evaluate as engine
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.scores.objects import scored_region
-from napari_panoptic.nuclei.scores.thresholds import Thresholded, at_threshold
+from napari_panoptic.questions.scored_objects import scored_region
+from napari_panoptic.questions.thresholds import Thresholded, at_threshold
 from napari_panoptic.values.cohort import ONLY_CLASS, Cohort, Task
 from napari_panoptic.values.labels import (
     Scores,
@@ -36,7 +36,7 @@ from napari_panoptic.values.settings import DEFAULT_PROTOCOL, EvaluationSettings
 if TYPE_CHECKING:
     import pandas as pd
 
-    from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
+    from napari_panoptic.questions.cohort_scores import CohortScores
 
 WORST = 8
 """Number of failures that a notebook shows by default."""
@@ -65,7 +65,7 @@ class PairResult(Evaluation):
     @cached_property
     def scores(self) -> CohortScores:
         """What the scores of the predictions are worth: see `OpenedCohort.scores`."""
-        from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
+        from napari_panoptic.questions.cohort_scores import CohortScores
 
         return CohortScores("", [scored_region(self, "", "")])
 
@@ -285,7 +285,7 @@ class OpenedCohort:
         CohortError
             For an unknown team.
         """
-        from napari_panoptic.nuclei.scores.cohort_scores import cohort_scores
+        from napari_panoptic.questions.cohort_scores import cohort_scores
 
         name = self.cohort.checked_team(team)
         return cohort_scores(self.cohort, (name,), settings or EvaluationSettings())[name]

@@ -32,8 +32,9 @@ from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.text import counted, english_list, similar
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.tables.evaluation import OBJECTS, EvaluationTables, read_evaluation
-from napari_panoptic.nuclei.explain.version_diff import IOU_STEP
-from napari_panoptic.nuclei.explain.versions import (
+from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
+from napari_panoptic.questions.version_diff import IOU_STEP
+from napari_panoptic.questions.versions import (
     MARGIN,
     Pairing,
     VersionComparison,
@@ -41,7 +42,6 @@ from napari_panoptic.nuclei.explain.versions import (
     compare_evaluations,
     compare_teams_of,
 )
-from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.versions import (
     COMPARE_NAMES,

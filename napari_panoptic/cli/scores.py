@@ -9,7 +9,7 @@ from napari_panoptic.cli.inputs import one_team_from
 from napari_panoptic.cli.options import add_cohort, add_held, add_output, add_rules_of_objects
 from napari_panoptic.cli.printing import say, warn
 from napari_panoptic.cli.tasks import check_task
-from napari_panoptic.nuclei.scores.cohort_scores import cohort_scores
+from napari_panoptic.questions.cohort_scores import cohort_scores
 from napari_panoptic.report.nuclei.scores import (
     NO_SCORES_ADVICE,
     SCORES_NAMES,

@@ -15,9 +15,9 @@ from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.tables.covariates import read_covariates
 from napari_panoptic.io.tables.metadata import METADATA_FILE
-from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
-from napari_panoptic.nuclei.explain.cohort_slices import SliceRequest, cohort_slices
-from napari_panoptic.nuclei.explain.slices import LEAST_PERMUTATIONS, SliceSearch
+from napari_panoptic.questions.cohort_objects import CAUSES_OF
+from napari_panoptic.questions.cohort_slices import SliceRequest, cohort_slices
+from napari_panoptic.questions.slices import LEAST_PERMUTATIONS, SliceSearch
 from napari_panoptic.report.nuclei.slices import (
     NOTHING,
     SLICES_NAMES,

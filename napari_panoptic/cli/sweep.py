@@ -31,10 +31,10 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.small_tables import read_sweep_table
-from napari_panoptic.nuclei.explain.sweep import CohortSweep, sweep_cohort
-from napari_panoptic.nuclei.explain.sweep_design import parameters_in, sweep_design
-from napari_panoptic.nuclei.explain.version_diff import Change
 from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
+from napari_panoptic.questions.sweep import CohortSweep, sweep_cohort
+from napari_panoptic.questions.sweep_design import parameters_in, sweep_design
+from napari_panoptic.questions.version_diff import Change
 from napari_panoptic.report.nuclei.sweeps import (
     SWEEP_NAMES,
     SWEEP_RECORD,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.explain.cohort_failures import SIDES
+from napari_panoptic.questions.cohort_failures import SIDES
 from napari_panoptic.values.vocabulary import Side
 
 UNKNOWN = -1

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.object_rows import NONE_WORD, ObjectFilter, WorstFirst
-from napari_panoptic.nuclei.explain.cohort_failures import SIDES, CohortFailures
+from napari_panoptic.questions.cohort_failures import SIDES, CohortFailures
 from napari_panoptic.values.vocabulary import (
     CAUSE_CODE,
     CAUSES,

@@ -9,13 +9,13 @@ import numpy as np
 
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.nuclei.explain.cohort_failures import (
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.questions.cohort_failures import (
     SIDES,
     FailureName,
     FailureSet,
     RegionFailures,
 )
-from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.review.identity import Fingerprint, Place, Subject, matched, place_of
 from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing

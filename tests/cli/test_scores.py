@@ -15,9 +15,9 @@ import tifffile
 from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.notebook import open_cohort as opened
-from napari_panoptic.nuclei.cohort_report import ReportRequest, cohort_report
-from napari_panoptic.nuclei.scores.precision import COCO_IOUS
-from napari_panoptic.nuclei.scores.thresholds import FIGURES
+from napari_panoptic.questions.cohort_report import ReportRequest, cohort_report
+from napari_panoptic.questions.precision import COCO_IOUS
+from napari_panoptic.questions.thresholds import FIGURES
 from napari_panoptic.report.nuclei.scores import SCORES_NAMES, TABLES
 from napari_panoptic.report.nuclei.teams import scores_section
 from napari_panoptic.report.page import fragment

@@ -16,10 +16,10 @@ from napari_panoptic.io.formats.polygons.rasterize import MOST_PLANES
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps, load_region
 from napari_panoptic.live.summary import evaluate_cohort_summary
-from napari_panoptic.nuclei.cohort_report import CohortReport, ReportRequest, cohort_report
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.explain.consensus import consensus
 from napari_panoptic.nuclei.explain.failure_groups import failure_groups
+from napari_panoptic.questions.cohort_report import CohortReport, ReportRequest, cohort_report
 from napari_panoptic.report.nuclei.teams import overlaps_section, overlaps_table
 from napari_panoptic.report.page import fragment
 from napari_panoptic.values.cohort import Cohort

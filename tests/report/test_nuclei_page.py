@@ -23,7 +23,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import shortened, visible
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.tables.metadata import Metadata
-from napari_panoptic.nuclei.cohort_report import (
+from napari_panoptic.questions.cohort_report import (
     CohortReport,
     ReportRequest,
     cohort_report,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from napari_panoptic.nuclei.cohort_report import CohortReport
-from napari_panoptic.nuclei.explain.slices import SliceSearch
+from napari_panoptic.questions.cohort_report import CohortReport
+from napari_panoptic.questions.slices import SliceSearch
 from napari_panoptic.report import pictures as failure_pictures
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (

@@ -11,8 +11,8 @@ from typing import Any
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.nuclei.cohort_report import CohortReport
-from napari_panoptic.nuclei.explain.versions import VersionComparison
+from napari_panoptic.questions.cohort_report import CohortReport
+from napari_panoptic.questions.versions import VersionComparison
 from napari_panoptic.report.columns import bounds, number, table, team_column, whole
 from napari_panoptic.report.nuclei.failures import (
     causes_section,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, ClassMean, Unit
-from napari_panoptic.nuclei.cohort_report import CohortReport, Varied
 from napari_panoptic.nuclei.regions.conditions import RADII, THRESHOLDS
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
+from napari_panoptic.questions.cohort_report import CohortReport, Varied
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (
     Cell,

@@ -13,10 +13,10 @@ import numpy as np
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
-from napari_panoptic.nuclei.scores.calibration import Reliability
-from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
-from napari_panoptic.nuclei.scores.precision import COCO_IOUS, RECALLS, average_precisions
-from napari_panoptic.nuclei.scores.thresholds import FIGURES, BestThreshold
+from napari_panoptic.questions.calibration import Reliability
+from napari_panoptic.questions.cohort_scores import CohortScores
+from napari_panoptic.questions.precision import COCO_IOUS, RECALLS, average_precisions
+from napari_panoptic.questions.thresholds import FIGURES, BestThreshold
 from napari_panoptic.report.columns import TableSpec, bounds, name_column, number, unshown, whole
 from napari_panoptic.report.text import (
     FIGURE_NAMES,

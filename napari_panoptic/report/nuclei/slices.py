@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.nuclei.explain import slices as engine
-from napari_panoptic.nuclei.explain.slice_conditions import BROAD, EXTREMES, slice_words
-from napari_panoptic.nuclei.explain.slices import Limits, Slice, SliceSearch
+from napari_panoptic.questions import slices as engine
+from napari_panoptic.questions.slice_conditions import BROAD, EXTREMES, slice_words
+from napari_panoptic.questions.slices import Limits, Slice, SliceSearch
 from napari_panoptic.report.columns import (
     Cell,
     Column,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.nuclei.explain.cohort_suspects import CohortSuspects
+from napari_panoptic.questions.cohort_suspects import CohortSuspects
 from napari_panoptic.report.columns import TableSpec, unshown
 from napari_panoptic.report.writing import provenance, write_set
 from napari_panoptic.values.cohort import Cohort

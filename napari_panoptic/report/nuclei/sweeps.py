@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from napari_panoptic.nuclei.explain.sweep import FLIP_COLUMNS, CohortSweep, SweepStep
-from napari_panoptic.nuclei.explain.sweep_design import value_text
-from napari_panoptic.nuclei.explain.version_diff import Change
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
+from napari_panoptic.questions.sweep import FLIP_COLUMNS, CohortSweep, SweepStep
+from napari_panoptic.questions.sweep_design import value_text
+from napari_panoptic.questions.version_diff import Change
 from napari_panoptic.report.columns import (
     Cell,
     Column,

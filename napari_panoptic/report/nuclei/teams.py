@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import summed
-from napari_panoptic.nuclei.cohort_report import CohortReport
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, class_metrics
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
+from napari_panoptic.questions.cohort_report import CohortReport
 from napari_panoptic.report import plots
 from napari_panoptic.report.columns import (
     Cell,

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.text import english_list
-from napari_panoptic.nuclei.explain.quality_change import QualityChange
-from napari_panoptic.nuclei.explain.version_diff import (
+from napari_panoptic.questions.quality_change import QualityChange
+from napari_panoptic.questions.version_diff import (
     CHANGE_MEANINGS,
     VersionDiff,
     outcome_names,
 )
-from napari_panoptic.nuclei.explain.versions import VersionComparison
+from napari_panoptic.questions.versions import VersionComparison
 from napari_panoptic.report.columns import (
     Column,
     TableSpec,

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from napari_panoptic.display.palette import TeamStyle, class_colours, hex_colour, team_styles
-from napari_panoptic.nuclei.scores.calibration import Reliability
-from napari_panoptic.nuclei.scores.cohort_scores import CohortScores
-from napari_panoptic.nuclei.scores.precision import RECALLS
-from napari_panoptic.nuclei.scores.thresholds import BestThreshold, ThresholdCurve
+from napari_panoptic.questions.calibration import Reliability
+from napari_panoptic.questions.cohort_scores import CohortScores
+from napari_panoptic.questions.precision import RECALLS
+from napari_panoptic.questions.thresholds import BestThreshold, ThresholdCurve
 from napari_panoptic.report.plots.theme import INK, PALE, SMALL, Drawing, Plot, Point, label
 from napari_panoptic.report.text import FIGURE_NAMES, count, ratio
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from napari_panoptic.display.palette import TeamStyle, team_styles
-from napari_panoptic.nuclei.explain.slice_conditions import Condition, Curve, number_text
+from napari_panoptic.questions.slice_conditions import Condition, Curve, number_text
 from napari_panoptic.report.plots.theme import (
     PALE,
     SMALL,
@@ -33,7 +33,7 @@ def covariate_curves(
     Parameters
     ----------
     curves
-        Covariate -> its curve, from `napari_panoptic.nuclei.explain.slices.SliceSearch`.
+        Covariate -> its curve, from `napari_panoptic.questions.slices.SliceSearch`.
     team, teams
         The team of the curves, and all teams of the cohort, whose order decides the colour.
     rate
@@ -61,7 +61,7 @@ def covariate_curve(curve: Curve, team: str, teams: Sequence[str], *, rate: floa
     Parameters
     ----------
     curve
-        The curve, from `napari_panoptic.nuclei.explain.slices.SliceSearch`.
+        The curve, from `napari_panoptic.questions.slices.SliceSearch`.
     team, teams, rate
         As in `covariate_curves`.
     """

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from napari_panoptic.display.palette import team_styles
-from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
-from napari_panoptic.nuclei.explain.sweep import CohortSweep
-from napari_panoptic.nuclei.explain.sweep_design import value_text
+from napari_panoptic.questions.cohort_objects import CAUSES_OF
+from napari_panoptic.questions.sweep import CohortSweep
+from napari_panoptic.questions.sweep_design import value_text
 from napari_panoptic.report.plots.theme import (
     NORMAL,
     PALE,

@@ -18,13 +18,13 @@ from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.display.failure_sections import worst_first
 from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.io.files.guard import check_file
-from napari_panoptic.nuclei.explain.cohort_failures import (
+from napari_panoptic.nuclei.regions.region import held_region
+from napari_panoptic.questions.cohort_failures import (
     Block,
     CohortFailures,
     FailureName,
     region_failures,
 )
-from napari_panoptic.nuclei.regions.region import held_region
 from napari_panoptic.review.plan.tables import plan_cells
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings

@@ -13,14 +13,14 @@ from psygnal import Signal
 from napari_panoptic.display.failure_queue import FailureQueue, Stop, Stops
 from napari_panoptic.display.failure_sections import let_through, worst_first
 from napari_panoptic.live.session import Selection, Session
-from napari_panoptic.nuclei.explain.cohort_failures import (
+from napari_panoptic.nuclei.matching import NO_PARTNER
+from napari_panoptic.questions.cohort_failures import (
     SIDES,
     Block,
     CohortFailures,
     FailureName,
     FailureSet,
 )
-from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.state.desk_state import DeskState

@@ -19,14 +19,14 @@ from psygnal import Signal
 
 from napari_panoptic import __version__
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.cohort_report import (
+from napari_panoptic.nuclei.regions.run import RegionDone
+from napari_panoptic.questions.cohort_report import (
     CohortReport,
     ReportRequest,
     cohort_report,
     n_kept,
     n_passes,
 )
-from napari_panoptic.nuclei.regions.run import RegionDone
 from napari_panoptic.viewer.jobs.jobs import Job, Stream
 
 KEPT_COHORTS = 4

@@ -19,7 +19,7 @@ from qtpy.QtWidgets import QDockWidget, QWidget
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.nuclei.scores.thresholds import without_low_scores
+from napari_panoptic.questions.thresholds import without_low_scores
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side

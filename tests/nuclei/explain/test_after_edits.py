@@ -21,7 +21,7 @@ from napari_panoptic.nuclei.explain.failure_groups import (
 )
 from napari_panoptic.nuclei.explain.policy_audit import audit_policies, reasons, spill_table
 from napari_panoptic.nuclei.explain.what_if import without_annotation_errors
-from napari_panoptic.nuclei.scores.thresholds import evaluation_at_threshold
+from napari_panoptic.questions.thresholds import evaluation_at_threshold
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import Matching
 from napari_panoptic.values.vocabulary import Side

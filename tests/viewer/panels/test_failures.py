@@ -21,8 +21,8 @@ from napari_panoptic.display.crops import CropSource
 from napari_panoptic.display.failure_sections import GroupBy, let_through, sections
 from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.nuclei.explain.cohort_failures import FailureName
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
+from napari_panoptic.questions.cohort_failures import FailureName
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.viewer.desk.failure_steps import FIRST as FIRST_OF_ALL

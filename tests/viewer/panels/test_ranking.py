@@ -12,10 +12,10 @@ from qtpy.QtWidgets import QFileDialog
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.cohort_lines import CohortLines
 from napari_panoptic.display.styles import ratio_text
-from napari_panoptic.nuclei.cohort_report import n_passes
 from napari_panoptic.nuclei.protocols import Reason, differences, protocol_table
 from napari_panoptic.nuclei.regions.conditions import protocol_conditions
 from napari_panoptic.nuclei.regions.experiment import Experiment, scored_regions
+from napari_panoptic.questions.cohort_report import n_passes
 from napari_panoptic.values.settings import CHALLENGE_PROTOCOL, CORRECTED_PROTOCOL, protocol
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs import cohort_work, jobs

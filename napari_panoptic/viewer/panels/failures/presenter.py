@@ -32,7 +32,7 @@ from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.nuclei.explain.cohort_failures import (
+from napari_panoptic.questions.cohort_failures import (
     Block,
     CohortFailures,
     FailureName,

@@ -14,13 +14,13 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.display.glossary import GROUP_MEANINGS
 from napari_panoptic.display.styles import count_text, ratio_text, signed_text
-from napari_panoptic.nuclei.explain.cohort_losses import LossesSoFar
 from napari_panoptic.nuclei.explain.failure_groups import (
     FailureGroup,
     GroupKind,
     pq_if_merged,
 )
 from napari_panoptic.nuclei.metrics import unit_metrics
+from napari_panoptic.questions.cohort_losses import LossesSoFar
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable
 from napari_panoptic.viewer.kit.figures import Cell, FigureTable

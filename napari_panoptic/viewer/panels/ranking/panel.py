@@ -26,8 +26,8 @@ from napari_panoptic.display.cohort_lines import CohortLines
 from napari_panoptic.display.glossary import FIGURE_MEANINGS
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, AggregationTable
-from napari_panoptic.nuclei.cohort_report import n_passes
 from napari_panoptic.nuclei.protocols import Difference, ProtocolTable
+from napari_panoptic.questions.cohort_report import n_passes
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.values.settings import (
     CHALLENGE_PROTOCOL,

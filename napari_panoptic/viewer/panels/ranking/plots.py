@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from napari_panoptic.nuclei.challenge import evaluate_challenge
-from napari_panoptic.nuclei.cohort_report import CohortReport, Varied
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.protocols import alignments
 from napari_panoptic.nuclei.regions.conditions import radius_conditions, threshold_conditions
 from napari_panoptic.nuclei.regions.experiment import Experiment, cohort_robustness
+from napari_panoptic.questions.cohort_report import CohortReport, Varied
 from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.tables import confusion_table, patients_table
 from napari_panoptic.report.plots import Plot

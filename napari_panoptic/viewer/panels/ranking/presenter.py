@@ -13,9 +13,9 @@ from qtpy.QtWidgets import QFileDialog
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.cohort_lines import CohortLines
 from napari_panoptic.io.tables.metadata import Metadata, metadata_beside
-from napari_panoptic.nuclei.cohort_report import CohortReport, ReportRequest
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.protocols import Difference, differences
+from napari_panoptic.questions.cohort_report import CohortReport, ReportRequest
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import (
     CHALLENGE_PROTOCOL,

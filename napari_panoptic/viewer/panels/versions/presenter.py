@@ -9,14 +9,14 @@ from functools import partial
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.progress import Progress
 from napari_panoptic.live.session import Session
-from napari_panoptic.nuclei.explain.cohort_failures import FailureName
-from napari_panoptic.nuclei.explain.versions import (
+from napari_panoptic.nuclei.regions.run import RegionDone
+from napari_panoptic.questions.cohort_failures import FailureName
+from napari_panoptic.questions.versions import (
     VersionComparison,
     check_scoring,
     compare_in_region,
     compare_teams_of,
 )
-from napari_panoptic.nuclei.regions.run import RegionDone
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.jobs.jobs import Job, Latest, Stream

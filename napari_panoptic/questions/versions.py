@@ -17,16 +17,6 @@ from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.tables.evaluation import EvaluationTables
 from napari_panoptic.nuclei.averages import TeamSummary, summarise_team
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.explain.quality_change import QualityChange, quality_change
-from napari_panoptic.nuclei.explain.version_diff import (
-    IOU_STEP,
-    VersionDiff,
-    disc_pairs,
-    joined_pairs,
-    pair_rows,
-    pixel_pairs,
-    version_diff,
-)
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
 from napari_panoptic.nuclei.regions.conditions import Condition
@@ -41,6 +31,16 @@ from napari_panoptic.nuclei.regions.results import (
     with_figures,
 )
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
+from napari_panoptic.questions.quality_change import QualityChange, quality_change
+from napari_panoptic.questions.version_diff import (
+    IOU_STEP,
+    VersionDiff,
+    disc_pairs,
+    joined_pairs,
+    pair_rows,
+    pixel_pairs,
+    version_diff,
+)
 from napari_panoptic.statistics.differences import (
     Decision,
     PairedDifference,

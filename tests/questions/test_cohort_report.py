@@ -13,8 +13,11 @@ import pytest
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei import cohort_report as reporting
-from napari_panoptic.nuclei.cohort_report import (
+from napari_panoptic.nuclei.regions.conditions import LESSONS_NEIGHBOURS, Robustness, star
+from napari_panoptic.nuclei.regions.experiment import Experiment, PatientSums
+from napari_panoptic.nuclei.regions.run import AUTO, PROCESSES, RegionDone
+from napari_panoptic.questions import cohort_report as reporting
+from napari_panoptic.questions.cohort_report import (
     CohortReport,
     ReportRequest,
     Varied,
@@ -23,9 +26,6 @@ from napari_panoptic.nuclei.cohort_report import (
     n_passes,
     remove_kept,
 )
-from napari_panoptic.nuclei.regions.conditions import LESSONS_NEIGHBOURS, Robustness, star
-from napari_panoptic.nuclei.regions.experiment import Experiment, PatientSums
-from napari_panoptic.nuclei.regions.run import AUTO, PROCESSES, RegionDone
 from napari_panoptic.report.nuclei.page import report_page
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import Correction, EvaluationSettings

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.io.tables.metadata import Metadata
-from napari_panoptic.nuclei.explain.cohort_failures import FailureName
-from napari_panoptic.nuclei.explain.cohort_objects import (
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.questions.cohort_failures import FailureName
+from napari_panoptic.questions.cohort_objects import (
     CohortObjects,
     cohort_objects,
     common_slices,
 )
-from napari_panoptic.nuclei.explain.slices import Slice, SliceSearch
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
+from napari_panoptic.questions.slices import Slice, SliceSearch
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
@@ -38,7 +38,7 @@ class SliceRequest:
     settings, source
         How objects are matched, and which format of the predictions is read.
     side, cause
-        The failures; see `napari_panoptic.nuclei.explain.cohort_objects.is_failure`.
+        The failures; see `napari_panoptic.questions.cohort_objects.is_failure`.
     permutations, seed
         Settings of the permutation test.
     """
@@ -100,7 +100,7 @@ def cohort_slices(
         The objects of the team under the same settings, from an earlier search. None evaluates the
         cohort with `metadata`, `table` and `held_up_to_px`.
     metadata, table, held_up_to_px
-        As in `napari_panoptic.nuclei.explain.cohort_objects.cohort_objects`.
+        As in `napari_panoptic.questions.cohort_objects.cohort_objects`.
     progress
         Receives the progress, and is checked for cancellation.
 

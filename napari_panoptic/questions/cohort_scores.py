@@ -13,14 +13,14 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import held_regions
-from napari_panoptic.nuclei.scores.calibration import Reliability, reliability
-from napari_panoptic.nuclei.scores.objects import ScoredRegion, failures_by_score, scored_region
-from napari_panoptic.nuclei.scores.precision import (
+from napari_panoptic.questions.calibration import Reliability, reliability
+from napari_panoptic.questions.precision import (
     PrecisionRecall,
     average_precisions,
     precision_recall,
 )
-from napari_panoptic.nuclei.scores.thresholds import (
+from napari_panoptic.questions.scored_objects import ScoredRegion, failures_by_score, scored_region
+from napari_panoptic.questions.thresholds import (
     BestThreshold,
     ThresholdCurve,
     best_threshold,

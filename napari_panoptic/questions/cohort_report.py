@@ -25,8 +25,6 @@ from napari_panoptic.nuclei.explain.breakdown import (
     by_size,
     quartile_classes,
 )
-from napari_panoptic.nuclei.explain.cohort_objects import cohort_objects, common_slices
-from napari_panoptic.nuclei.explain.slices import SliceSearch
 from napari_panoptic.nuclei.protocols import ProtocolTable, ScoredRegion, protocol_table
 from napari_panoptic.nuclei.regions.cohort_evaluation import (
     CohortEvaluation,
@@ -55,7 +53,9 @@ from napari_panoptic.nuclei.regions.result_store import PartStore, RegionResults
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
-from napari_panoptic.nuclei.scores.cohort_scores import CohortScores, cohort_scores
+from napari_panoptic.questions.cohort_objects import cohort_objects, common_slices
+from napari_panoptic.questions.cohort_scores import CohortScores, cohort_scores
+from napari_panoptic.questions.slices import SliceSearch
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps, Scoring

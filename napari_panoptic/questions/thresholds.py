@@ -16,7 +16,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.nuclei.scores.objects import ScoredRegion
+from napari_panoptic.questions.scored_objects import ScoredRegion
 from napari_panoptic.statistics.bootstrap import Interval
 from napari_panoptic.statistics.choice import choose, comparable
 from napari_panoptic.values.labels import LabelImage

@@ -17,7 +17,9 @@ from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.io.tables.covariates import KEY_COLUMNS
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.explain.covariates import (
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
+from napari_panoptic.nuclei.regions.region import held_regions
+from napari_panoptic.questions.covariates import (
     OUTCOME_COLUMNS,
     TEXTS,
     RegionSide,
@@ -25,9 +27,7 @@ from napari_panoptic.nuclei.explain.covariates import (
     plugin_findings,
     region_covariates,
 )
-from napari_panoptic.nuclei.explain.slices import SliceSearch, search_slices
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
-from napari_panoptic.nuclei.regions.region import held_regions
+from napari_panoptic.questions.slices import SliceSearch, search_slices
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 from napari_panoptic.values import vocabulary
 from napari_panoptic.values.cohort import Cohort, Source
@@ -131,7 +131,7 @@ def common_slices(
     side, cause
         The failures to search; see `is_failure`.
     permutations, seed, progress
-        As in `napari_panoptic.nuclei.explain.slices.search_slices`.
+        As in `napari_panoptic.questions.slices.search_slices`.
 
     Returns
     -------

@@ -15,8 +15,8 @@ from skimage.measure import regionprops
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.explain import covariates
-from napari_panoptic.nuclei.explain.covariates import (
+from napari_panoptic.questions import covariates
+from napari_panoptic.questions.covariates import (
     NEAR_PX,
     RegionSide,
     as_covariate,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.nuclei.explain.suspects import Agreement, Suspect, agreement, find_suspects
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import held_region
+from napari_panoptic.questions.suspects import Agreement, Suspect, agreement, find_suspects
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings, Restoration
 

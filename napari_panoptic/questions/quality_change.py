@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.explain.version_diff import VersionDiff
+from napari_panoptic.questions.version_diff import VersionDiff
 from napari_panoptic.values.vocabulary import Status
 
 if TYPE_CHECKING:

@@ -15,16 +15,16 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.nuclei.averages import summarise_team
-from napari_panoptic.nuclei.explain.cohort_objects import CAUSES_OF
-from napari_panoptic.nuclei.explain.sweep_design import Neighbours, SweepDesign
-from napari_panoptic.nuclei.explain.version_diff import Change, outcome_names, version_diff
-from napari_panoptic.nuclei.explain.versions import check_scoring
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
 from napari_panoptic.nuclei.regions.conditions import Condition
 from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
+from napari_panoptic.questions.cohort_objects import CAUSES_OF
+from napari_panoptic.questions.sweep_design import Neighbours, SweepDesign
+from napari_panoptic.questions.version_diff import Change, outcome_names, version_diff
+from napari_panoptic.questions.versions import check_scoring
 from napari_panoptic.statistics.bootstrap import Interval, mean_interval
 from napari_panoptic.statistics.choice import Choice, choose, comparable
 from napari_panoptic.values.cohort import Cohort, Source
