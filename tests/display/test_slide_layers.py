@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.display import slide_layers, styles
 from napari_panoptic.display.decoded_windows import DecodedWindows
 from napari_panoptic.display.listed import Listed, Others
 from napari_panoptic.display.object_layers import HATCH_RIM_PX, emphasis, hatching
@@ -24,7 +25,6 @@ from napari_panoptic.display.slide_layers import (
 )
 from napari_panoptic.display.styles import ColourBy
 from napari_panoptic.kernels.drawing import outline_pixels
-from napari_panoptic.nuclei.display import slide_layers, styles
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.cohort import MONUSAC_CLASSES

@@ -1,1 +1,0 @@
-"""The quality of the scores of predicted objects: precision, calibration, thresholds."""

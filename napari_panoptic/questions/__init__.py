@@ -1,0 +1,1 @@
+"""Questions over a cohort: what failures have in common, versions, scores, suspects, sweeps."""
