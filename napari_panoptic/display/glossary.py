@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.detections.atypia import POINTS_RULE, AnswerState
-from napari_panoptic.nuclei.explain.failure_groups import GroupKind
+from napari_panoptic.explain.failure_groups import GroupKind
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS
 from napari_panoptic.values.settings import (
     AmbiguousPolicy,

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from napari_panoptic.display import marks, styles
 from napari_panoptic.display import object_layers as drawing
 from napari_panoptic.display.styles import ColourBy, Look
+from napari_panoptic.explain.consensus import Consensus, FpPlace, consensus
 from napari_panoptic.kernels.drawing import draw_cell, outline_pixels
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.explain.consensus import Consensus, FpPlace, consensus
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import Side, Status

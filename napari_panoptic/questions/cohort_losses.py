@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.nuclei.explain.failure_groups import CohortLoss, lost_over
+from napari_panoptic.explain.failure_groups import CohortLoss, lost_over
 from napari_panoptic.nuclei.regions.region import held_region
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings

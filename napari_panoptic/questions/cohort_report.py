@@ -13,17 +13,17 @@ from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.common.text import english_list
+from napari_panoptic.explain.breakdown import (
+    RegionObjects,
+    by_cause,
+    by_size,
+    quartile_classes,
+)
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.averages import (
     AggregationTable,
     RegionCounts,
     aggregation_table,
-)
-from napari_panoptic.nuclei.explain.breakdown import (
-    RegionObjects,
-    by_cause,
-    by_size,
-    quartile_classes,
 )
 from napari_panoptic.nuclei.protocols import ProtocolTable, ScoredRegion, protocol_table
 from napari_panoptic.nuclei.regions.cohort_evaluation import (

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.text import english_list
-from napari_panoptic.nuclei.ambiguity import judge
-from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.explain.consensus import (
+from napari_panoptic.explain.consensus import (
     SAME_PLACE_IOU,
     check_comparable,
     team_overlap,
 )
+from napari_panoptic.nuclei.ambiguity import judge
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.statistics.graphs import connected_components
 from napari_panoptic.values.settings import AmbiguousPolicy

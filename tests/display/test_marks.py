@@ -8,11 +8,11 @@ from scipy import ndimage
 
 from napari_panoptic.display import marks, styles
 from napari_panoptic.display.team_pictures import FP_COLOUR, grid_shape, level_colours
+from napari_panoptic.explain.consensus import consensus
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.explain.consensus import consensus
 from napari_panoptic.questions.cohort_losses import cohort_losses
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.vocabulary import Side

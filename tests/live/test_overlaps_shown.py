@@ -11,14 +11,14 @@ from napari_panoptic.common.errors import LabelError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.display.crops import CropSource, cut
 from napari_panoptic.display.object_layers import SELECTED, emphasis
+from napari_panoptic.explain.consensus import consensus
+from napari_panoptic.explain.failure_groups import failure_groups
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.polygons.rasterize import MOST_PLANES
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import RegionSnapshot, load_in_steps, load_region
 from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.nuclei.explain.consensus import consensus
-from napari_panoptic.nuclei.explain.failure_groups import failure_groups
 from napari_panoptic.questions.cohort_report import CohortReport, ReportRequest, cohort_report
 from napari_panoptic.report.nuclei.teams import overlaps_section, overlaps_table
 from napari_panoptic.report.page import fragment

@@ -124,7 +124,7 @@ def cause_dots(table: pd.DataFrame, teams: Sequence[str]) -> Plot:
     Parameters
     ----------
     table
-        The result of `napari_panoptic.nuclei.explain.breakdown.by_cause`.
+        The result of `napari_panoptic.explain.breakdown.by_cause`.
     teams
         All teams of the cohort, in its order.
     """
@@ -174,7 +174,7 @@ def size_lines(
     Parameters
     ----------
     table
-        The result of `napari_panoptic.nuclei.explain.breakdown.by_size`.
+        The result of `napari_panoptic.explain.breakdown.by_size`.
     teams
         All teams of the cohort, in its order.
     """

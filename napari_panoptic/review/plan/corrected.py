@@ -1,6 +1,6 @@
 """What an item adds to the figures under each verdict, and the figures as functions of sums.
 
-The rules extend those of `napari_panoptic.nuclei.explain.what_if` to every verdict:
+The rules extend those of `napari_panoptic.explain.what_if` to every verdict:
 
 =================  ==================  =====================  ==============
 item               annotation-right    prediction-right       both-wrong

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
+from napari_panoptic.explain.what_if import without_annotation_errors
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.nuclei.evaluate import evaluate_pair
-from napari_panoptic.nuclei.explain.what_if import without_annotation_errors
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.plan.corrected import ALL, Quantity

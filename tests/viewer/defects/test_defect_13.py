@@ -6,9 +6,9 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
+from napari_panoptic.explain.consensus import consensus
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
-from napari_panoptic.nuclei.explain.consensus import consensus
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.panels.teams.comparison import Comparison
 from napari_panoptic.viewer.panels.teams.panel import Listed, TeamsPanel

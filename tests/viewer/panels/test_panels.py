@@ -13,8 +13,8 @@ from napari_panoptic.display.behind import behind_figure
 from napari_panoptic.display.describe import object_facts
 from napari_panoptic.display.glossary import FINDING_WORDS
 from napari_panoptic.display.styles import ColourBy, Display, Look
+from napari_panoptic.explain.consensus import consensus
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.nuclei.explain.consensus import consensus
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source, Team
 from napari_panoptic.values.settings import (
     EvaluationSettings,

@@ -11,8 +11,8 @@ from qtpy.QtTest import QTest
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.team_pictures import level_colours
+from napari_panoptic.explain.failure_groups import lost_over
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.nuclei.explain.failure_groups import lost_over
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.viewer.kit.widgets import dock_of
 from napari_panoptic.viewer.layers.consensus_view import CONSENSUS_LAYER, FP_LAYER

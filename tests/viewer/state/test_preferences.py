@@ -16,7 +16,7 @@ from napari_panoptic.display.failure_sections import GroupBy, sections
 from napari_panoptic.display.listed import Others
 from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.display.styles import ColourBy, Display, Look
-from napari_panoptic.nuclei.explain.failure_groups import GroupKind
+from napari_panoptic.explain.failure_groups import GroupKind
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import CAUSE_MEANINGS, Cause, Status, Verdict
 from napari_panoptic.viewer.desk.parts import PARTS

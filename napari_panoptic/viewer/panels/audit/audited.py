@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import SETTING_WORDS
 from napari_panoptic.display.styles import count_text, signed_text
+from napari_panoptic.explain.policy_audit import PolicyAudit, audit_policies, spill_table
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.explain.policy_audit import PolicyAudit, audit_policies, spill_table
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import Side, Status

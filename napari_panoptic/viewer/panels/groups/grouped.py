@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import GROUP_MEANINGS
 from napari_panoptic.display.styles import count_text, signed_text
-from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.explain.failure_groups import (
+from napari_panoptic.explain.failure_groups import (
     FailureGroup,
     counts_if_merged,
     failure_groups,
 )
+from napari_panoptic.live.snapshots import RegionSnapshot
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Metrics, unit_metrics
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import STATUSES

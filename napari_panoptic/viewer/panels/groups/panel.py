@@ -14,7 +14,7 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.display.glossary import GROUP_MEANINGS
 from napari_panoptic.display.styles import count_text, ratio_text, signed_text
-from napari_panoptic.nuclei.explain.failure_groups import (
+from napari_panoptic.explain.failure_groups import (
     FailureGroup,
     GroupKind,
     pq_if_merged,

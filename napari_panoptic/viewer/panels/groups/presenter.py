@@ -7,10 +7,10 @@ from functools import partial
 
 from napari_panoptic.display import marks
 from napari_panoptic.display.object_layers import PixelSize
-from napari_panoptic.live.session import Selection
-from napari_panoptic.nuclei.explain.failure_groups import (
+from napari_panoptic.explain.failure_groups import (
     FailureGroup,
 )
+from napari_panoptic.live.session import Selection
 from napari_panoptic.questions.cohort_losses import LossesSoFar, cohort_losses
 from napari_panoptic.values.settings import Overlaps
 from napari_panoptic.values.vocabulary import Side

@@ -18,9 +18,9 @@ from napari_panoptic.display.team_pictures import (
     cell_pictures,
     consensus_picture,
 )
+from napari_panoptic.explain.consensus import Consensus, FpPlace, consensus
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.explain.consensus import Consensus, FpPlace, consensus
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import STATUSES
 from napari_panoptic.viewer.kit.array_table import Column

@@ -26,8 +26,8 @@ from napari_panoptic.display.team_pictures import (
     Count,
     level_colours,
 )
+from napari_panoptic.explain.consensus import FpPlace
 from napari_panoptic.live.session import Selection
-from napari_panoptic.nuclei.explain.consensus import FpPlace
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.array_table import ArrayTable

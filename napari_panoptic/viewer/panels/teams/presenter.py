@@ -8,8 +8,8 @@ from typing import Any
 
 from napari_panoptic.display.palette import class_colours
 from napari_panoptic.display.team_pictures import Count
+from napari_panoptic.explain.consensus import FpPlace
 from napari_panoptic.live.session import Selection
-from napari_panoptic.nuclei.explain.consensus import FpPlace
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs.jobs import Latest
 from napari_panoptic.viewer.kit.keys import Shortcut

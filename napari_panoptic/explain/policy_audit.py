@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.explain.what_if import tally, tally_all
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate_again
-from napari_panoptic.nuclei.explain.what_if import tally, tally_all
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.statistics.graphs import connected_components

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.nuclei.explain.policy_audit import (
+from napari_panoptic.explain.policy_audit import (
     AUDIT_COLUMNS,
     SPILL_COLUMNS,
     PolicyAudit,

@@ -10,17 +10,17 @@ import pytest
 
 from napari_panoptic import EvaluationSettings, evaluate_pair
 from napari_panoptic.display.crops import CropSource, cut
-from napari_panoptic.nuclei.edits import EditedPair
-from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.explain.breakdown import RegionObjects, SizeClasses, by_cause, by_size
-from napari_panoptic.nuclei.explain.consensus import consensus
-from napari_panoptic.nuclei.explain.failure_groups import (
+from napari_panoptic.explain.breakdown import RegionObjects, SizeClasses, by_cause, by_size
+from napari_panoptic.explain.consensus import consensus
+from napari_panoptic.explain.failure_groups import (
     counts_if_merged,
     failure_groups,
     lost_over,
 )
-from napari_panoptic.nuclei.explain.policy_audit import audit_policies, reasons, spill_table
-from napari_panoptic.nuclei.explain.what_if import without_annotation_errors
+from napari_panoptic.explain.policy_audit import audit_policies, reasons, spill_table
+from napari_panoptic.explain.what_if import without_annotation_errors
+from napari_panoptic.nuclei.edits import EditedPair
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.questions.thresholds import evaluation_at_threshold
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import Matching

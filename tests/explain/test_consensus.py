@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from napari_panoptic import EvaluationSettings
 from napari_panoptic.common.errors import LabelError, SettingsError
+from napari_panoptic.explain.consensus import consensus
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.nuclei.explain.consensus import consensus
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.vocabulary import STATUSES
 from tests.support.label_cases import CLASS_NAMES, random_pair

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import LabelError
-from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.nuclei.explain.what_if import (
+from napari_panoptic.explain.what_if import (
     tally,
     tally_all,
     without_annotation_errors,
 )
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from tests.support.compare import evaluate_case

@@ -6,7 +6,7 @@ import pytest
 
 from napari_panoptic import evaluate_pair
 from napari_panoptic.common.errors import SettingsError
-from napari_panoptic.nuclei.explain.breakdown import (
+from napari_panoptic.explain.breakdown import (
     CAUSE_COLUMNS,
     SIZE_COLUMNS,
     AreaUnit,

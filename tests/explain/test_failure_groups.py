@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.nuclei.explain.failure_groups import (
+from napari_panoptic.explain.failure_groups import (
     FailureGroup,
     GroupKind,
     counts_if_merged,
@@ -20,6 +19,7 @@ from napari_panoptic.nuclei.explain.failure_groups import (
     lost_over,
     pq_if_merged,
 )
+from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
 from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from tests.support.compare import evaluate_case

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import LabelError
+from napari_panoptic.explain.what_if import tally, tally_all
 from napari_panoptic.kernels.counts import pair_keys, pair_rows
 from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
 from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.distances import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
-from napari_panoptic.nuclei.explain.what_if import tally, tally_all
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes
