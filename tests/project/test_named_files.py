@@ -127,8 +127,8 @@ def test_named_files_exist(page: Path) -> None:
 def test_faults_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "`io/formats/format.py`, `nuclei/`, `pyproject.toml`, `nuclei.live.session.Session`,\n"
-        "`old/registry.py`, `formats/registry.py`, `session.py`, `nuclei.live.session.Gone`\n"
+        "`io/formats/format.py`, `nuclei/`, `pyproject.toml`, `live.session.Session`,\n"
+        "`old/registry.py`, `formats/registry.py`, `session.py`, `live.session.Gone`\n"
         "```\n`in/a/block.py`\n```\n",
         encoding="utf-8",
     )

@@ -612,7 +612,7 @@ def test_lazy_layers(window, tmp_path, kind):
 
 @pytest.mark.long
 def test_large_lazy_layers_are_slides(window, monkeypatch):
-    for module in ("viewer.layer_pair.sources", "nuclei.live.session"):
+    for module in ("viewer.layer_pair.sources", "live.session"):
         monkeypatch.setattr(f"napari_panoptic.{module}.HELD_UP_TO_PX", 1000)
     truth, model = blobs(1), blobs(2)
     window.viewer.add_labels(da.from_array(truth, chunks=40), name="truth")
