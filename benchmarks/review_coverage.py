@@ -22,8 +22,8 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.plan.corrected import DECIDED, QUANTITIES, Sums
 from napari_panoptic.review.plan.design import draw, rows_of
 from napari_panoptic.review.plan.estimates import Answer, estimate
+from napari_panoptic.review.plan.survey import share_interval, variance_factors
 from napari_panoptic.review.plan.units import Kind, Units, population
-from napari_panoptic.statistics.survey import share_interval, variance_factors
 
 STRATIFIED, RANDOM = "stratified", "random"
 DESIGNS = (STRATIFIED, RANDOM)

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.review.plan.survey import allocation
 from napari_panoptic.review.plan.units import KINDS, SUSPECT, IntArray, Kind, StrArray, Units
-from napari_panoptic.statistics.survey import allocation
 
 RARE = 20
 """Causes with fewer objects of a team, status and class share a stratum."""

@@ -29,8 +29,8 @@ from napari_panoptic.review.plan.design import (
     rows_of,
     stratified,
 )
+from napari_panoptic.review.plan.survey import effective_df, share_interval, variance_factors
 from napari_panoptic.review.plan.units import KINDS, BoolArray, IntArray, Kind, Units
-from napari_panoptic.statistics.survey import effective_df, share_interval, variance_factors
 from napari_panoptic.values.vocabulary import Verdict
 
 FloatArray = NDArray[np.float64]
