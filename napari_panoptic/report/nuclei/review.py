@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.report.columns import (
@@ -188,13 +190,10 @@ def _strata(review: ReviewedPlan) -> Child:
 
     strata = stratified(review.units, review.plan.level)
     drawn = review.plan.drawn(strata)
+    # A stratum can be without items: where they were removed from the plan's table.
+    weight = strata.sizes / np.where(drawn > 0, drawn, np.nan)
     frame = pd.DataFrame(
-        {
-            "stratum": list(strata.names),
-            "all": strata.sizes,
-            "drawn": drawn,
-            "weight": strata.sizes / drawn,
-        }
+        {"stratum": strata.names, "all": strata.sizes, "drawn": drawn, "weight": weight}
     )
     columns = [name_column("stratum"), whole("all"), whole("drawn"), number("weight")]
     caption = "Strata: number of items, number drawn, and items that each drawn one represents."
@@ -205,15 +204,7 @@ def _ranks(estimates: Estimates, teams: Sequence[str]) -> list[Child]:
     import pandas as pd
 
     rows = [
-        {
-            "quantity": str(quantity),
-            "team": own.team,
-            "estimate": own.estimate,
-            "rank": own.rank,
-            "certainty": own.certainty,
-            "best": own.best,
-            "worst": own.worst,
-        }
+        {"quantity": str(quantity), **asdict(own)}
         for quantity in RANKED
         for own in ranking(estimates, quantity)
     ]

@@ -7,9 +7,10 @@ read and write all other verdicts, so that the version of the file's layout is t
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -295,19 +296,19 @@ class PlannedReview(ReviewStore):
     def pooled_answers(self) -> list[Answer]:
         """Return the verdicts of all reviewers who share the plan, by item.
 
-        An item on which they differ cannot be told, until one of them gives another verdict.
+        An object on which they differ cannot be told, until one of them gives another verdict. Of a
+        tile that all have counted, the mean of their counts is used, rounded to a whole number.
 
         Raises
         ------
         ReviewError
             If the file cannot be read.
         """
-        pooled: dict[int, Answer] = {}
+        by_item: dict[int, list[Answer]] = {}
         for own in self._answers().values():
             for answer in own:
-                if pooled.setdefault(answer.item, answer) != answer:
-                    pooled[answer.item] = Answer(answer.item, Verdict.CANNOT_TELL)
-        return [pooled[item] for item in sorted(pooled)]
+                by_item.setdefault(answer.item, []).append(answer)
+        return [_pooled(by_item[item]) for item in sorted(by_item)]
 
     def next_item(self, *, is_shared: bool = False) -> int | None:
         """Return the first item that still needs a verdict; None if there is none.
@@ -440,6 +441,17 @@ class PlannedReview(ReviewStore):
             f"by another program: restore a copy, or begin another file",
             path=self.path,
         )
+
+
+def _pooled(answers: Sequence[Answer]) -> Answer:
+    """Return the verdict that several reviewers have given on one item together."""
+    first = answers[0]
+    if all(answer == first for answer in answers):
+        return first
+    counts = [answer.count for answer in answers if answer.count is not None]
+    if len(counts) == len(answers):
+        return replace(first, count=math.floor(sum(counts) / len(counts) + 0.5))
+    return Answer(first.item, Verdict.CANNOT_TELL)
 
 
 def _tiles(plan: Plan) -> set[int]:

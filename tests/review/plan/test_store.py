@@ -209,6 +209,23 @@ def test_two_reviewers_share_a_plan_or_both_complete_it(path, plan):
         )
 
 
+def test_counts_of_one_tile_by_several_reviewers_are_averaged(path, plan):
+    tile = tiles(plan)[0]
+    with (
+        PlannedReview(path, reviewer="Ada") as ada,
+        PlannedReview(path, reviewer="Bo") as bo,
+        PlannedReview(path, reviewer="Cy") as cy,
+    ):
+        ada.save_plan(plan)
+        ada.answer(tile, Verdict.ANNOTATION_RIGHT, count=3)
+        bo.answer(tile, Verdict.ANNOTATION_RIGHT, count=4)
+        assert ada.pooled_answers() == [Answer(tile, Verdict.ANNOTATION_RIGHT, 4)]
+        cy.answer(tile, Verdict.ANNOTATION_RIGHT, count=3)
+        assert ada.pooled_answers() == [Answer(tile, Verdict.ANNOTATION_RIGHT, 3)]
+        cy.answer(tile, Verdict.CANNOT_TELL)
+        assert ada.pooled_answers() == [Answer(tile, Verdict.CANNOT_TELL)]
+
+
 def test_verdicts_outside_of_the_plan_are_in_no_estimate(path, plan, small_units):
     with PlannedReview(path, reviewer="Ada") as review:
         review.save_plan(plan)
