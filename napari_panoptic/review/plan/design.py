@@ -7,6 +7,7 @@ larger sample contains (permanent random numbers; Ohlsson, in Business Survey Me
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -80,6 +81,10 @@ class Strata:
     def sizes(self) -> IntArray:
         """Items in each stratum (H,)."""
         return np.bincount(self.of_unit, minlength=len(self.names))
+
+    def count(self, rows: IntArray) -> IntArray:
+        """Count some items of the population in each stratum (H,)."""
+        return np.bincount(self.of_unit[rows], minlength=len(self.names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +180,7 @@ def _details(units: Units, own_class: NDArray[np.int16]) -> StrArray:
     """
     details = np.where(units.is_suspect, np.array(SUSPECT, object), units.detail)
     groups = list(zip(units.team, units.kind.tolist(), own_class.tolist(), details, strict=True))
-    counts: dict[tuple[object, ...], int] = {}
-    for group in groups:
-        counts[group] = counts.get(group, 0) + 1
+    counts = Counter(groups)
     is_unmatched = (units.is_kind(Kind.FN) | units.is_kind(Kind.FP)).tolist()
     joined = [
         OTHER if (may_join or is_suspect) and counts[group] < RARE else _cause(group[-1])
@@ -185,7 +188,7 @@ def _details(units: Units, own_class: NDArray[np.int16]) -> StrArray:
             groups, is_unmatched, units.is_suspect.tolist(), strict=True
         )
     ]
-    return np.array([*joined, None], object)[:-1]
+    return np.array(joined, object)
 
 
 def _cause(detail: str) -> str:
@@ -230,7 +233,7 @@ def draw(units: Units, n_items: int, seed: int) -> Plan:
             )
     drawn = allocation(strata.sizes, _spreads(strata), n_items, least)
     rows = _sample(units, strata, drawn, seed)
-    return _plan(units, strata, drawn, _shuffled(units, rows, seed), seed)
+    return plan_of(units, strata, _shuffled(units, rows, seed), seed)
 
 
 def extend(plan: Plan, units: Units, n_items: int) -> Plan:
@@ -259,11 +262,10 @@ def extend(plan: Plan, units: Units, n_items: int) -> Plan:
         raise SettingsError("a plan can only be extended with its seed; give --seed")
     strata = stratified(units, plan.level)
     before = rows_of(plan, units)
-    least = np.bincount(strata.of_unit[before], minlength=len(strata.names))
-    drawn = allocation(strata.sizes, _spreads(strata), n_items, least)
+    drawn = allocation(strata.sizes, _spreads(strata), n_items, strata.count(before))
     rows = _sample(units, strata, drawn, plan.seed)
     added = _shuffled(units, rows[~np.isin(rows, before)], plan.seed)
-    return _plan(units, strata, drawn, np.concatenate([before, added]), plan.seed)
+    return plan_of(units, strata, np.concatenate([before, added]), plan.seed)
 
 
 def with_seed(plan: Plan, units: Units, seed: int) -> Plan:
@@ -284,8 +286,7 @@ def with_seed(plan: Plan, units: Units, seed: int) -> Plan:
         If the plan was drawn with another seed, or from another population.
     """
     strata, rows = stratified(units, plan.level), rows_of(plan, units)
-    drawn = np.bincount(strata.of_unit[rows], minlength=len(strata.names))
-    if not np.array_equal(np.sort(rows), _sample(units, strata, drawn, seed)):
+    if not np.array_equal(np.sort(rows), _sample(units, strata, strata.count(rows), seed)):
         raise SettingsError(
             f"the plan was not drawn with the seed {seed} from this cohort; give the seed, cohort "
             f"and options with which it was drawn"
@@ -311,12 +312,13 @@ def rows_of(plan: Plan, units: Units) -> IntArray:
     return np.array([row[key] for key in plan.units.keys], np.int64)
 
 
-def _plan(units: Units, strata: Strata, drawn: IntArray, rows: IntArray, seed: int | None) -> Plan:
+def plan_of(units: Units, strata: Strata, rows: IntArray, seed: int | None = None) -> Plan:
+    """Return the plan of some rows of a population, in their order."""
     own = strata.of_unit[rows]
     return Plan(
         units[rows],
         tuple(strata.names[number] for number in own.tolist()),
-        drawn[own] / strata.sizes[own],
+        strata.count(rows)[own] / strata.sizes[own],
         strata.level,
         seed,
     )

@@ -361,14 +361,24 @@ def _observed_shares(sample: _Sample) -> _Shares:
     return _Shares(verdicts, lacked)
 
 
-def _stratum_variances(
-    sample: _Sample, directions: FloatArray, shares: _Shares, *, is_observed: bool
+def _variance_parts(
+    sample: _Sample, totals: FloatArray, shares: _Shares, *, is_observed: bool
 ) -> FloatArray:
-    """Return the variance s² of each linearised figure within each stratum, (H, Q).
+    """Return what each stratum adds to the variance of each linearised figure, (H, Q).
 
-    The observed variance, moderated by the one that the shares of verdicts imply: few verdicts can
-    be equal by chance.
+    Parameters
+    ----------
+    sample
+        The items.
+    totals
+        The sums at which the figures are linearised (K,).
+    shares
+        The shares of verdicts, which imply a variance.
+    is_observed
+        Whether to use the variance that was observed, moderated by the implied one: few verdicts
+        can be equal by chance. Else the implied one is used.
     """
+    directions = _directions(sample, totals)
     alike = sample.alike
     per_verdict = alike.added @ directions
     values = sample.values @ directions
@@ -402,20 +412,14 @@ def _stratum_variances(
         # Rare counts, and rare classes, that happen not to be drawn have too small a variance.
         floored = np.full(len(expected), is_background) | is_mixed & by_class
         result[stratum] = np.where(floored, np.maximum(result[stratum], expected), result[stratum])
-    return result
+    parts: FloatArray = variance_factors(sample.sizes, sample.drawn)[:, None] * result
+    return parts
 
 
 def _directions(sample: _Sample, totals: FloatArray) -> FloatArray:
     """Return the derivatives of all figures by the sums, (K, Q); 0 for undefined figures."""
     gradient = np.nan_to_num(sample.sums.gradient(totals))
     result: FloatArray = gradient.reshape(-1, gradient.shape[-1]).T
-    return result
-
-
-def _stratum_parts(sample: _Sample, spread: FloatArray) -> FloatArray:
-    """Return what each stratum adds to the variance of a total, (H, Q)."""
-    factor = variance_factors(sample.sizes, sample.drawn)
-    result: FloatArray = factor[:, None] * spread
     return result
 
 
@@ -598,9 +602,8 @@ def _rows(
     """Return the estimates of a team, and why some are undefined."""
     shape = len(QUANTITIES), len(class_names) + 1
     figures = sample.sums.figures(sample.totals).reshape(-1)
-    directions = _directions(sample, sample.totals)
-    spread = _stratum_variances(sample, directions, _observed_shares(sample), is_observed=True)
-    parts = _stratum_parts(sample, spread)
+    shares = _observed_shares(sample)
+    parts = _variance_parts(sample, sample.totals, shares, is_observed=True)
     items = _items(sample).reshape(-1)
     low, high = _intervals(figures, parts, sample.informing, items)
     error = np.sqrt(parts.sum(axis=0))
@@ -611,15 +614,15 @@ def _rows(
         [figures, low, high, error, *of_patients, unclear.min(axis=0), unclear.max(axis=0)]
     )
     columns[:, undefined] = np.nan
-    names = _figure_names(class_names)
-    annotated = sample.sums.figures(sample.before.sum(axis=0))
+    annotated = sample.sums.figures(sample.before.sum(axis=0)).reshape(-1)
     rows = [
-        Estimate(
-            *(q, team, name, own[0], own[1], own[2], n),
-            *(own[3], own[4], own[5], (own[6], own[7]), before),
-        )
-        for (q, name), own, n, before in zip(
-            names, columns.T.tolist(), items.tolist(), annotated.reshape(-1).tolist(), strict=True
+        Estimate(q, team, name, middle, low, high, n, error, p_low, p_high, (least, most), before)
+        for (q, name), (middle, low, high, error, p_low, p_high, least, most), n, before in zip(
+            _figure_names(class_names),
+            columns.T.tolist(),
+            items.tolist(),
+            annotated.tolist(),
+            strict=True,
         )
     ]
     if not absent:
@@ -705,8 +708,7 @@ def expected(plan: Plan, units: Units, answers: Sequence[Answer] = ()) -> tuple[
             sample.before.sum(axis=0) + sample.weight @ _expected_values(sample, shares)
         )
         figures = sample.sums.figures(totals).reshape(-1)
-        spread = _stratum_variances(sample, _directions(sample, totals), shares, is_observed=False)
-        parts = _stratum_parts(sample, spread)
+        parts = _variance_parts(sample, totals, shares, is_observed=False)
         low, high = _intervals(figures, parts, sample.drawn, _items(sample).reshape(-1))
         names = _figure_names(units.class_names)
         result += [

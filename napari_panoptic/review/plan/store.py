@@ -509,7 +509,7 @@ def _plan(
         raise ValueError("unknown classes")
 
     def names(values: Sequence[Any]) -> Any:
-        return np.array([*map(str, values), None], object)[:-1]
+        return np.array(list(map(str, values)), object)
 
     units = Units(
         class_names=class_names,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,8 @@ from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.common.text import english_list, no_such
 from napari_panoptic.io.tables.small_tables import table_rows
 from napari_panoptic.review.plan.conclusions import RANKED, difference, ranking
-from napari_panoptic.review.plan.design import LEVELS, Plan, Strata, stratified
-from napari_panoptic.review.plan.estimates import Answer, Estimates
+from napari_panoptic.review.plan.design import LEVELS, Plan, Strata, plan_of, stratified
+from napari_panoptic.review.plan.estimates import Answer, Estimate, Estimates
 from napari_panoptic.review.plan.units import (
     KINDS,
     NO_ID,
@@ -100,11 +100,7 @@ def estimates_frame(estimates: Estimates) -> pd.DataFrame:
     """Return estimates with the columns `ESTIMATE_COLUMNS`; NaN where undefined."""
     import pandas as pd
 
-    rows = [
-        (str(r.quantity), r.team, r.class_name, r.estimate, r.low, r.high, r.items, r.as_annotated)
-        for r in estimates.rows
-    ]
-    return pd.DataFrame(rows, columns=list(ESTIMATE_COLUMNS))
+    return pd.DataFrame(map(_estimate_record, estimates.rows), columns=list(ESTIMATE_COLUMNS))
 
 
 def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str, Any]:
@@ -123,25 +119,9 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
             "strata": [
                 {"stratum": name, "all": int(size), "drawn": int(n)}
                 for name, size, n in zip(strata.names, strata.sizes, drawn, strict=True)
-                if size
             ],
         },
-        "estimates": [
-            {
-                "quantity": str(row.quantity),
-                "team": row.team,
-                "class": row.class_name,
-                "estimate": row.estimate,
-                "low": row.low,
-                "high": row.high,
-                "items": row.items,
-                "standard_error": row.standard_error,
-                "for_patients_like_these": [row.patients_low, row.patients_high],
-                "if_unclear_items_were_decided_one_way": list(row.if_unclear),
-                "as_annotated": row.as_annotated,
-            }
-            for row in estimates.rows
-        ],
+        "estimates": list(map(_estimate_record, estimates.rows)),
         "ranking": [
             {
                 "quantity": str(quantity),
@@ -167,17 +147,24 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
             for one, other in combinations(plan.teams, 2)
             for found in [difference(estimates, quantity, one, other)]
         ],
-        "annotation_error_rate_by_cause": [
-            {
-                "team": row.team,
-                "cause": row.cause,
-                "estimate": row.estimate,
-                "low": row.low,
-                "high": row.high,
-                "items": row.items,
-            }
-            for row in estimates.by_cause
-        ],
+        "annotation_error_rate_by_cause": list(map(asdict, estimates.by_cause)),
+    }
+
+
+def _estimate_record(row: Estimate) -> dict[str, Any]:
+    """Return an estimate as it is in the record; `ESTIMATE_COLUMNS` are some of its keys."""
+    return {
+        "quantity": str(row.quantity),
+        "team": row.team,
+        "class": row.class_name,
+        "estimate": row.estimate,
+        "low": row.low,
+        "high": row.high,
+        "items": row.items,
+        "standard_error": row.standard_error,
+        "for_patients_like_these": [row.patients_low, row.patients_high],
+        "if_unclear_items_were_decided_one_way": list(row.if_unclear),
+        "as_annotated": row.as_annotated,
     }
 
 
@@ -269,16 +256,13 @@ class PlanTable:
         """
         ordered = _ordered(self.rows, self.path)
         found = _places(ordered, units, self.path)
-        drawn = units[found]
-        if len(set(drawn.keys)) < len(drawn):
+        if len(set(found.tolist())) < len(found):
             raise UnreadableFileError(
                 "two items are the same object; draw the plan again", path=self.path
             )
         names = [row["stratum"] for _, row in ordered]
         strata = _strata(names, units, found, self.path)
-        own = strata.of_unit[found]
-        probability = np.bincount(own, minlength=len(strata.names))[own] / strata.sizes[own]
-        plan = Plan(drawn, tuple(strata.names[k] for k in own.tolist()), probability, strata.level)
+        plan = plan_of(units, strata, found)
         return plan, _unlike(plan, ordered, self.path)
 
 

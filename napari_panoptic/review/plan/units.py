@@ -38,6 +38,8 @@ _SEPARATOR = "\x1f"  # in no name that a file system or a table can show
 StrArray = NDArray[np.object_]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+KeyParts = tuple[str, str, str, str]
+"""What identifies an item: team, region, side, and its id or the name of the tile."""
 
 
 class ItemSide(StrEnum):
@@ -129,10 +131,10 @@ class Units:
     def cause(self) -> StrArray:
         """The detail without `SUSPECT` (n,)."""
         causes = [own.removeprefix(SUSPECT).lstrip(" ") for own in self.detail]
-        return np.array([*causes, None], object)[:-1]
+        return np.array(causes, object)
 
-    def key_parts(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yield team, region, side, and id or tile, which together identify an item."""
+    def key_parts(self) -> Iterator[KeyParts]:
+        """Yield what identifies each item."""
         sides = [str(SIDES[code]) for code in self.side.tolist()]
         places = zip(self.y_px.tolist(), self.x_px.tolist(), self.id.tolist(), strict=True)
         own = (tile_name(y, x) if id_ == NO_ID else str(id_) for y, x, id_ in places)
