@@ -150,12 +150,12 @@ def open_review_file(
     _prepare_folder(path, create=create)
     notices: tuple[Finding, ...] = ()
     for _ in range(3):
-        identity = identity_of(path)
+        identity = file_identity(path)
         try:
             connection, found = _connected(path, timeout_s, create=create)
         except _DamagedError as error:
             # Another window may have set it aside already; its new file must stay.
-            if identity_of(path) == identity:
+            if file_identity(path) == identity:
                 notices += (_set_aside(path, str(error)),)
                 create = True
             continue
@@ -438,7 +438,7 @@ def _free_name(path: Path, why: str) -> Path:
     return candidate
 
 
-def identity_of(path: Path) -> tuple[int, int] | None:
+def file_identity(path: Path) -> tuple[int, int] | None:
     """Return device and inode of the file under a path; None if there is none."""
     try:
         status = path.stat()

@@ -27,7 +27,7 @@ _NEAR = 0.5
 _AREA_FACTOR = 100.0
 
 
-class Place(NamedTuple):
+class ObjectKey(NamedTuple):
     """Everything that distinguishes an object from others."""
 
     team: str
@@ -107,7 +107,7 @@ class Subject:
         return self.fingerprint.class_name
 
 
-def matched(subjects: Iterable[Place], others: Iterable[Place]) -> list[int | None]:
+def matched(subjects: Iterable[ObjectKey], others: Iterable[ObjectKey]) -> list[int | None]:
     """Find the same objects in another list, each at most once.
 
     Parameters
@@ -137,13 +137,13 @@ def matched(subjects: Iterable[Place], others: Iterable[Place]) -> list[int | No
     return result
 
 
-def place_of(subject: Subject) -> Place:
+def object_key(subject: Subject) -> ObjectKey:
     """Return everything that distinguishes an object from others."""
     own = subject.fingerprint
-    return Place(subject.team, subject.region, subject.side, own.class_name, *own._measures)
+    return ObjectKey(subject.team, subject.region, subject.side, own.class_name, *own._measures)
 
 
-def _grouped(places: Sequence[Place]) -> dict[tuple[str, ...], list[int]]:
+def _grouped(places: Sequence[ObjectKey]) -> dict[tuple[str, ...], list[int]]:
     as_spelled: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, place in enumerate(places):
         as_spelled[place[:4]].append(number)
@@ -153,7 +153,7 @@ def _grouped(places: Sequence[Place]) -> dict[tuple[str, ...], list[int]]:
     return {names: sorted(numbers) for names, numbers in groups.items()}
 
 
-def _measures(places: Sequence[Place], numbers: Sequence[int]) -> NDArray[np.float64]:
+def _measures(places: Sequence[ObjectKey], numbers: Sequence[int]) -> NDArray[np.float64]:
     """Return centroid and area of some places, (n, 3)."""
     return np.array([places[number][4:] for number in numbers], np.float64)
 

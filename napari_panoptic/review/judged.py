@@ -14,7 +14,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.questions.cohort_failures import whole_objects
-from napari_panoptic.review.identity import Fingerprint, Place, Subject, matched, place_of
+from napari_panoptic.review.identity import Fingerprint, ObjectKey, Subject, matched, object_key
 from napari_panoptic.review.verdicts import ReviewRecord
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 
@@ -65,7 +65,7 @@ class Subjects:
     def find(self, records: Sequence[ReviewRecord]) -> dict[Object, ReviewRecord]:
         """Find the objects that verdicts are about; those of other regions and teams have none."""
         objects = [(side, row) for side in Side for row in self.near(side, records)]
-        numbers = matched(self._places(objects), map(place_of, records))
+        numbers = matched(self._places(objects), map(object_key, records))
         return {
             at: records[number]
             for at, number in zip(objects, numbers, strict=True)
@@ -115,13 +115,13 @@ class Subjects:
         rows: list[int] = np.flatnonzero(distances <= reach).tolist()
         return rows
 
-    def _places(self, objects: Sequence[Object]) -> Iterator[Place]:
+    def _places(self, objects: Sequence[Object]) -> Iterator[ObjectKey]:
         for side, row in objects:
             centroids, areas = self.measured(side)
             own = self.evaluation.outcomes
             name = own.class_names[int(own.side(side).class_index[row]) - 1]
             y, x = centroids[row]
-            yield Place(self.team, self.region, side, name, y, x, areas[row])
+            yield ObjectKey(self.team, self.region, side, name, y, x, areas[row])
 
 
 def _failures(evaluation: Evaluation, side: Side) -> NDArray[np.bool_]:
@@ -166,13 +166,13 @@ class Judged:
         own = {side: np.zeros(len(outcomes.side(side)), np.int16) for side in Side}
         for (side, row), record in self.records.items():
             own[side][row] = _CODES[record.verdict]
-        self._take(own)
+        self._set_codes(own)
 
     def under(self, evaluation: Evaluation) -> Judged:
         """Lay the same verdicts over the same objects, in the same rows, with other outcomes."""
         result = copy.copy(self)
         object.__setattr__(result, "evaluation", evaluation)
-        result._take(self._own)
+        result._set_codes(self._own)
         return result
 
     def with_verdict(self, place: Object, record: ReviewRecord) -> Judged:
@@ -182,7 +182,7 @@ class Judged:
         own[side][row] = _CODES[record.verdict]
         result = copy.copy(self)
         object.__setattr__(result, "records", {**self.records, place: record})
-        result._take(own)
+        result._set_codes(own)
         return result
 
     def record(self, side: Side, row: int) -> ReviewRecord | None:
@@ -211,7 +211,7 @@ class Judged:
             prediction_rows=rows[Side.PREDICTION],
         )
 
-    def _take(self, given: Mapping[Side, NDArray[np.int16]]) -> None:
+    def _set_codes(self, given: Mapping[Side, NDArray[np.int16]]) -> None:
         """Take the verdicts on single objects, and spread them over pairs."""
         own = self.evaluation.outcomes.reference
         pairs = own.status == STATUS_CODE[Status.MISCLASSIFIED]

@@ -16,7 +16,7 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.review.file import (
     ReviewError,
     explained,
-    identity_of,
+    file_identity,
     now,
     open_review_file,
     stamp,
@@ -26,8 +26,8 @@ from napari_panoptic.review.identity import (
     Fingerprint,
     Subject,
     matched,
+    object_key,
     one_spelling,
-    place_of,
     reach_px,
 )
 from napari_panoptic.review.verdicts import (
@@ -571,7 +571,7 @@ class ReviewStore:
         self._connection, notices = open_review_file(self._path, self._timeout_s, create=create)
         self._notices += notices
         self._times_opened += 1
-        self._identity = identity_of(self._path)
+        self._identity = file_identity(self._path)
         try:
             self._seen = self._state_of_file()
         except BaseException:
@@ -609,7 +609,7 @@ class ReviewStore:
 
     def _follow_file(self, failure: str, record: ReviewRecord | None) -> None:
         """Open the file again if another one has replaced it under the path."""
-        identity = identity_of(self._path)
+        identity = file_identity(self._path)
         if identity == self._identity:
             return
         if identity is None:
@@ -637,7 +637,7 @@ class ReviewStore:
             self._place(record),
         ).fetchall()
         known = [_record(row[1:], self._path) for row in rows]
-        (number,) = matched([place_of(record)], map(place_of, known))
+        (number,) = matched([object_key(record)], map(object_key, known))
         return None if number is None else int(rows[number][0])
 
     def _place(self, subject: Subject) -> dict[str, str | float]:

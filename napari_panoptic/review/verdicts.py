@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from napari_panoptic.review.identity import Subject, matched, place_of
+from napari_panoptic.review.identity import Subject, matched, object_key
 from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
 from napari_panoptic.values.vocabulary import Side, Verdict
 
@@ -198,7 +198,7 @@ def compared(
         Their names.
     """
     pairs = paired(first_verdicts, second_verdicts)
-    found = matched([place_of(a) for a, _ in pairs], map(place_of, decisions))
+    found = matched([object_key(a) for a, _ in pairs], map(object_key, decisions))
     items = tuple(
         AgreementItem(a, b, None if number is None else decisions[number])
         for (a, b), number in zip(pairs, found, strict=True)
@@ -218,7 +218,7 @@ def paired(
 
     Objects that only one of them judged are left out.
     """
-    found = matched(map(place_of, first), map(place_of, second))
+    found = matched(map(object_key, first), map(object_key, second))
     return [
         (record, second[number])
         for record, number in zip(first, found, strict=True)

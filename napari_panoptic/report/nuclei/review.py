@@ -24,7 +24,7 @@ from napari_panoptic.report.text import counted
 from napari_panoptic.report.writing import check_replaceable, provenance, write_set
 from napari_panoptic.review.plan.conclusions import RANKED, ranking, sentences
 from napari_panoptic.review.plan.design import Plan, stratified
-from napari_panoptic.review.plan.estimates import Answer, Estimates
+from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict
 from napari_panoptic.review.plan.tables import (
     estimates_frame,
     estimates_record,
@@ -101,7 +101,7 @@ def write_estimates(
 def write_reviewed_plan(
     folder: Path,
     review: ReviewedPlan,
-    answers: Sequence[Answer],
+    answers: Sequence[ItemVerdict],
     findings: Iterable[Finding],
 ) -> list[Path]:
     """Write a plan, its verdicts and its estimates, in the files of `plan` and `estimate`.

@@ -26,7 +26,7 @@ _AGAIN = "ask the reviewer to save the verdicts again from the page, and send th
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnsweredItem:
     """The answer to one item.
 
     Parameters
@@ -73,7 +73,7 @@ class Answers:
     package: str
     reviewer: str
     digest: str
-    answers: tuple[Answer, ...]
+    answers: tuple[AnsweredItem, ...]
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _read(path: Path) -> _File:
     return file
 
 
-def _answers(file: _File, contents: Contents, path: Path) -> tuple[Answer, ...]:
+def _answers(file: _File, contents: Contents, path: Path) -> tuple[AnsweredItem, ...]:
     items = {item.item: item for item in contents.items}
     counts = Counter(line.item for line in file.verdicts)
     if unknown := [item for item in counts if item not in items]:
@@ -173,7 +173,7 @@ def _answers(file: _File, contents: Contents, path: Path) -> tuple[Answer, ...]:
     return tuple(given[item] for item in items if item in given)
 
 
-def _answer(line: _Line, item: Item, path: Path) -> Answer:
+def _answer(line: _Line, item: Item, path: Path) -> AnsweredItem:
     try:
         verdict = Verdict(line.verdict) if line.verdict else None
         given_at = datetime.fromisoformat(line.given_at)
@@ -191,7 +191,7 @@ def _answer(line: _Line, item: Item, path: Path) -> Answer:
         is_right = verdict is not None and line.count is None
     if not is_right:
         raise _altered(f"item {item.item} has an answer that the page does not offer", path)
-    return Answer(item, verdict, line.count, line.note, given_at)
+    return AnsweredItem(item, verdict, line.count, line.note, given_at)
 
 
 def _altered(what: str, path: Path) -> UnreadableFileError:

@@ -58,7 +58,7 @@ class Question:
     x_px: float = 0.0
 
 
-def read_plan(path: Path, cohort: Cohort) -> tuple[list[Question], str]:
+def read_questions(path: Path, cohort: Cohort) -> tuple[list[Question], str]:
     """Read the items of a plan.
 
     Parameters

@@ -14,11 +14,11 @@ from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.export import Row, write_csv
-from napari_panoptic.review.identity import Place, Subject, matched, place_of
+from napari_panoptic.review.identity import ObjectKey, Subject, matched, object_key
 from napari_panoptic.review.judged import Subjects
 from napari_panoptic.review.package.answers import Answers
 from napari_panoptic.review.package.contents import Contents
-from napari_panoptic.review.plan.tables import VERDICT_COLUMNS
+from napari_panoptic.review.plan.tables import ITEM_VERDICT_COLUMNS
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Judgement, Receipt
 from napari_panoptic.values.cohort import Cohort, Region, Source
@@ -138,7 +138,7 @@ def write_verdicts(path: Path, answers: Answers) -> int:
         }
         for answer in answers.answers
     ]
-    return write_csv(path, VERDICT_COLUMNS, rows)
+    return write_csv(path, ITEM_VERDICT_COLUMNS, rows)
 
 
 class _Dated(NamedTuple):
@@ -177,13 +177,13 @@ def _found_in(
                 continue
             there = _all_of(Subjects(evaluation, region=name, team=team))
             own = [n for n in of_region if subjects[n].team == team]
-            wanted = [place_of(subjects[n]) for n in own]
-            for n, place in zip(own, _nearest(wanted, list(map(place_of, there))), strict=True):
+            wanted = [object_key(subjects[n]) for n in own]
+            for n, place in zip(own, _nearest(wanted, list(map(object_key, there))), strict=True):
                 result[n] = None if place is None else there[place]
     return result
 
 
-def _nearest(wanted: Sequence[Place], there: Sequence[Place]) -> list[int | None]:
+def _nearest(wanted: Sequence[ObjectKey], there: Sequence[ObjectKey]) -> list[int | None]:
     """Find objects, which may be asked for more than once."""
     once = list(dict.fromkeys(wanted))
     found = dict(zip(once, matched(once, there), strict=True))

@@ -47,7 +47,7 @@ _GROUPS = tuple((kind, is_suspect) for is_suspect in (False, True) for kind in K
 
 
 @dataclass(frozen=True)
-class Answer:
+class ItemVerdict:
     """The verdict on an item of a plan.
 
     Parameters
@@ -477,7 +477,7 @@ def _patient_intervals(
 # --- all teams --------------------------------------------------------------------------------
 
 
-def estimate(plan: Plan, units: Units, answers: Sequence[Answer]) -> Estimates:
+def estimate(plan: Plan, units: Units, answers: Sequence[ItemVerdict]) -> Estimates:
     """Estimate the annotation error rate, and each team's figures if the annotation were right.
 
     Items without a verdict, or whose verdict is "cannot tell", are left out, and the others of
@@ -534,7 +534,9 @@ class _Teams:
         self._strata = stratified(units, plan.level)
         self.plan = replace(plan, units=units[self._rows])  # names as the cohort spells them
 
-    def sample(self, team: str, answers: Mapping[int, Answer]) -> tuple[_Sample, tuple[Kind, ...]]:
+    def sample(
+        self, team: str, answers: Mapping[int, ItemVerdict]
+    ) -> tuple[_Sample, tuple[Kind, ...]]:
         """Return a team's reviewed items, and the outcomes of which none was reviewed."""
         own = self._units.team == team
         position = np.cumsum(own) - 1
@@ -552,15 +554,17 @@ class _Teams:
         return sample, tuple(KINDS[kind] for kind in sorted(there - reviewed))
 
 
-def _all_as(verdict: Verdict, items: Sequence[int], plan: Plan) -> dict[int, Answer]:
+def _all_as(verdict: Verdict, items: Sequence[int], plan: Plan) -> dict[int, ItemVerdict]:
     """Return answers as if every unclear object had a verdict; tiles stay unclear."""
     return {
-        item: Answer(item, verdict) for item in items if plan.units.kind[item - 1] != _BACKGROUND
+        item: ItemVerdict(item, verdict)
+        for item in items
+        if plan.units.kind[item - 1] != _BACKGROUND
     }
 
 
 def _missing(
-    plan: Plan, given: Mapping[int, Answer], decided: Mapping[int, Answer]
+    plan: Plan, given: Mapping[int, ItemVerdict], decided: Mapping[int, ItemVerdict]
 ) -> list[Finding]:
     """Report the items without a verdict, and those that could not be told."""
     findings = []
@@ -685,7 +689,7 @@ class Expected:
     half_width: float
 
 
-def expected(plan: Plan, units: Units, answers: Sequence[Answer] = ()) -> tuple[Expected, ...]:
+def expected(plan: Plan, units: Units, answers: Sequence[ItemVerdict] = ()) -> tuple[Expected, ...]:
     """Return how wide the intervals are expected to be when the whole plan is reviewed.
 
     Parameters
@@ -698,7 +702,7 @@ def expected(plan: Plan, units: Units, answers: Sequence[Answer] = ()) -> tuple[
         The verdicts so far. They replace `ASSUMED_ERRORS` the more, the more there are.
     """
     teams = _Teams(plan, units)
-    blank = {item: Answer(item, DECIDED[0]) for item in range(1, len(plan) + 1)}
+    blank = {item: ItemVerdict(item, DECIDED[0]) for item in range(1, len(plan) + 1)}
     decided = {a.item: a for a in answers if a.verdict is not Verdict.CANNOT_TELL}
     result: list[Expected] = []
     for team in teams.plan.teams:

@@ -18,7 +18,7 @@ import numpy as np
 from napari_panoptic.review.file import ReviewError, now, stamp
 from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.design import Level, Plan
-from napari_panoptic.review.plan.estimates import Answer
+from napari_panoptic.review.plan.estimates import ItemVerdict
 from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemSide, Kind, Units
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
@@ -202,7 +202,7 @@ class PlannedReview(ReviewStore):
 
     def answer(
         self, item: int, verdict: Verdict, *, count: int | None = None, note: str = ""
-    ) -> Answer:
+    ) -> ItemVerdict:
         """Save the verdict on an item; an earlier one by the same reviewer is replaced.
 
         Parameters
@@ -223,7 +223,7 @@ class PlannedReview(ReviewStore):
             not saved.
         """
         stored = self._required()
-        given = Answer(item, verdict, self._checked_count(stored.plan, item, verdict, count))
+        given = ItemVerdict(item, verdict, self._checked_count(stored.plan, item, verdict, count))
         with self._writing("the verdict was NOT saved") as connection:
             replaced = connection.execute(
                 f"SELECT max(id) FROM plan_verdicts WHERE plan = ? AND item = ? "  # noqa: S608
@@ -278,7 +278,7 @@ class PlannedReview(ReviewStore):
             )
         return int(found[1])
 
-    def answers(self, reviewer: str | None = None) -> list[Answer]:
+    def answers(self, reviewer: str | None = None) -> list[ItemVerdict]:
         """Return a reviewer's verdicts on the items of the current plan, by item.
 
         Parameters
@@ -293,7 +293,7 @@ class PlannedReview(ReviewStore):
         """
         return self._answers().get(reviewer or self.reviewer, [])
 
-    def pooled_answers(self) -> list[Answer]:
+    def pooled_answers(self) -> list[ItemVerdict]:
         """Return the verdicts of all reviewers who share the plan, by item.
 
         An object on which they differ cannot be told, until one of them gives another verdict. Of a
@@ -304,7 +304,7 @@ class PlannedReview(ReviewStore):
         ReviewError
             If the file cannot be read.
         """
-        by_item: dict[int, list[Answer]] = {}
+        by_item: dict[int, list[ItemVerdict]] = {}
         for own in self._answers().values():
             for answer in own:
                 by_item.setdefault(answer.item, []).append(answer)
@@ -380,10 +380,10 @@ class PlannedReview(ReviewStore):
         """
         return sorted(self._answers())
 
-    def _done(self, *, is_shared: bool) -> list[Answer]:
+    def _done(self, *, is_shared: bool) -> list[ItemVerdict]:
         return self.pooled_answers() if is_shared else self.answers()
 
-    def _answers(self) -> dict[str, list[Answer]]:
+    def _answers(self) -> dict[str, list[ItemVerdict]]:
         """Return the verdicts on the items of the current plan, by reviewer."""
         if not self._has_tables():
             return {}
@@ -392,10 +392,12 @@ class PlannedReview(ReviewStore):
             f"WHERE plan = (SELECT max(id) FROM plans) AND {_STANDING} ORDER BY item, id",
             {},
         )
-        result: dict[str, list[Answer]] = {}
+        result: dict[str, list[ItemVerdict]] = {}
         try:
             for reviewer, item, verdict, count in rows:
-                given = Answer(int(item), Verdict(verdict), None if count is None else int(count))
+                given = ItemVerdict(
+                    int(item), Verdict(verdict), None if count is None else int(count)
+                )
                 result.setdefault(str(reviewer), []).append(given)
         except (ValueError, TypeError) as error:
             raise self._not_understood("verdict", error) from error
@@ -443,7 +445,7 @@ class PlannedReview(ReviewStore):
         )
 
 
-def _pooled(answers: Sequence[Answer]) -> Answer:
+def _pooled(answers: Sequence[ItemVerdict]) -> ItemVerdict:
     """Return the verdict that several reviewers have given on one item together."""
     first = answers[0]
     if all(answer == first for answer in answers):
@@ -451,7 +453,7 @@ def _pooled(answers: Sequence[Answer]) -> Answer:
     counts = [answer.count for answer in answers if answer.count is not None]
     if len(counts) == len(answers):
         return replace(first, count=math.floor(sum(counts) / len(counts) + 0.5))
-    return Answer(first.item, Verdict.CANNOT_TELL)
+    return ItemVerdict(first.item, Verdict.CANNOT_TELL)
 
 
 def _tiles(plan: Plan) -> set[int]:

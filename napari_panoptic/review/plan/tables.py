@@ -18,7 +18,7 @@ from napari_panoptic.common.text import english_list, no_such
 from napari_panoptic.io.tables.small_tables import table_rows
 from napari_panoptic.review.plan.conclusions import RANKED, difference, ranking
 from napari_panoptic.review.plan.design import LEVELS, Plan, Strata, plan_of, stratified
-from napari_panoptic.review.plan.estimates import Answer, Estimate, Estimates
+from napari_panoptic.review.plan.estimates import Estimate, Estimates, ItemVerdict
 from napari_panoptic.review.plan.units import (
     KINDS,
     NO_ID,
@@ -48,7 +48,7 @@ PLAN_COLUMNS = (
     "stratum",
     "probability",
 )
-VERDICT_COLUMNS = ("item", "verdict", "count")
+ITEM_VERDICT_COLUMNS = ("item", "verdict", "count")
 ESTIMATE_COLUMNS = (
     *("quantity", "team", "class", "estimate", "low", "high", "items"),
     "as_annotated",
@@ -81,8 +81,8 @@ def plan_frame(plan: Plan) -> pd.DataFrame:
     )
 
 
-def verdicts_frame(answers: Sequence[Answer]) -> pd.DataFrame:
-    """Return verdicts with the columns `VERDICT_COLUMNS`; only tiles have a count."""
+def verdicts_frame(answers: Sequence[ItemVerdict]) -> pd.DataFrame:
+    """Return verdicts with the columns `ITEM_VERDICT_COLUMNS`; only tiles have a count."""
     import pandas as pd
 
     counts = np.array([-1 if a.count is None else a.count for a in answers], np.int64)
@@ -92,7 +92,7 @@ def verdicts_frame(answers: Sequence[Answer]) -> pd.DataFrame:
             "verdict": [str(answer.verdict) for answer in answers],
             "count": pd.arrays.IntegerArray(counts, counts < 0),
         },
-        columns=list(VERDICT_COLUMNS),
+        columns=list(ITEM_VERDICT_COLUMNS),
     )
 
 
@@ -344,20 +344,20 @@ def _unlike(plan: Plan, rows: Sequence[_Row], path: Path) -> tuple[Finding, ...]
     )
 
 
-def read_verdicts(path: Path, plan: Plan) -> tuple[list[Answer], tuple[Finding, ...]]:
+def read_verdicts(path: Path, plan: Plan) -> tuple[list[ItemVerdict], tuple[Finding, ...]]:
     """Read the verdicts on the items of a plan.
 
     Parameters
     ----------
     path
-        A table with the columns `VERDICT_COLUMNS`; ``count`` may be missing if the plan has no
+        A table with the columns `ITEM_VERDICT_COLUMNS`; ``count`` may be missing if the plan has no
         background items. A row without verdict and count is an item that was not reviewed.
     plan
         The plan.
 
     Returns
     -------
-    list of Answer
+    list of ItemVerdict
         One per reviewed item, by item.
     tuple of Finding
         Rows that are left out: items that the plan does not have, and repeated rows.
@@ -368,11 +368,11 @@ def read_verdicts(path: Path, plan: Plan) -> tuple[list[Answer], tuple[Finding, 
         If the file is no such table, for unknown verdicts, for a tile without a count or with one
         that is no whole number, and for two different verdicts on an item.
     """
-    answers: dict[int, Answer] = {}
+    answers: dict[int, ItemVerdict] = {}
     lines: dict[int, int] = {}
     outside, repeated, problems = [], [], []
     has_tiles = bool((plan.units.kind == KINDS.index(Kind.BACKGROUND)).any())
-    columns = VERDICT_COLUMNS if has_tiles else VERDICT_COLUMNS[:2]
+    columns = ITEM_VERDICT_COLUMNS if has_tiles else ITEM_VERDICT_COLUMNS[:2]
     for line, row in _rows(path, columns, "verdicts"):
         item = _item(row, line, path)
         if not row["verdict"] and not row.get("count"):
@@ -412,7 +412,7 @@ def _left_out(what: str, items: Sequence[int], path: Path) -> list[Finding]:
     return [Finding(FindingKind.EXTRA, message, path=path, count=len(items))]
 
 
-def _answer(item: int, row: Mapping[str, str], kind: Kind) -> Answer:
+def _answer(item: int, row: Mapping[str, str], kind: Kind) -> ItemVerdict:
     """Return the answer of a row; raise a ValueError with what is wrong in it."""
     count = _count(row.get("count", ""))
     word = row["verdict"].casefold()
@@ -422,18 +422,18 @@ def _answer(item: int, row: Mapping[str, str], kind: Kind) -> Answer:
             raise ValueError(f"expected {english_list(known)}, found '{row['verdict']}'")
         if count:
             raise ValueError("only background items have a count; leave it empty")
-        return Answer(item, Verdict(word))
+        return ItemVerdict(item, Verdict(word))
     if word and word not in known:
         raise ValueError(f"expected {english_list(known)} or nothing, found '{row['verdict']}'")
     if word == Verdict.CANNOT_TELL:
-        return Answer(item, Verdict.CANNOT_TELL)
+        return ItemVerdict(item, Verdict.CANNOT_TELL)
     if count is None and word == Verdict.ANNOTATION_RIGHT:
         count = 0
     if count is None:
         raise ValueError(
             "a background item needs the number of nuclei without an outline, found none"
         )
-    return Answer(item, Verdict.ANNOTATION_RIGHT, count)
+    return ItemVerdict(item, Verdict.ANNOTATION_RIGHT, count)
 
 
 def _count(text: str) -> int | None:
