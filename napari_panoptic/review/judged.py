@@ -187,11 +187,12 @@ class Judged:
 
     def record(self, side: Side, row: int) -> ReviewRecord | None:
         """Return the verdict on an object or, of a misclassified pair, on the other one."""
-        own = self.evaluation.outcomes.side(side)
+        outcomes = self.evaluation.outcomes
+        own = outcomes.side(side)
         first = judged_as_one(self.evaluation, side, row)
         record = self.records.get(first) or self.records.get((side, row))
         if record is None and own.status[row] == STATUS_CODE[Status.MISCLASSIFIED]:
-            record = self.records.get((_other(side), int(own.partner[row])))
+            record = self.records.get((outcomes.other(side).side, int(own.partner[row])))
         return record
 
     def counts(self) -> tuple[int, int]:
@@ -223,7 +224,3 @@ class Judged:
         reference[rows], prediction[partners] = both, both
         object.__setattr__(self, "_own", given)
         object.__setattr__(self, "codes", codes)
-
-
-def _other(side: Side) -> Side:
-    return Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 from uuid import uuid4
 
 from napari_panoptic.common.findings import Finding
@@ -56,22 +56,14 @@ _STANDING = (
     "withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM verdicts AS later "
     "WHERE later.replaces = verdicts.id AND later.withdrawn_at IS NULL)"
 )
-# The reviewer's own, and near enough to be worth a comparison.
-_OWN_PLACE = (
-    "reviewer = :reviewer AND role = :role AND region = :region AND team = :team AND side = :side "
+_OWN = "reviewer = :reviewer AND role = :role"
+_OWN_WINDOW = f"{_OWN} AND writer = :writer"
+# Near enough to be worth a comparison.
+_OWN_NEARBY = (
+    f"{_OWN} AND region = :region AND team = :team AND side = :side "
     "AND class_name = :class_name AND centroid_y_px BETWEEN :y - :reach AND :y + :reach "
     "AND centroid_x_px BETWEEN :x - :reach AND :x + :reach"
 )
-
-
-_OWN_WINDOW = "reviewer = :reviewer AND role = :role AND writer = :writer"
-
-
-class _Where(TypedDict, total=False):
-    """The object that an error is about."""
-
-    region: str
-    object_id: int
 
 
 class ReviewStore:
@@ -398,12 +390,8 @@ class ReviewStore:
         elif not include_others:
             wanted |= self._own()
         given = {name: one_spelling(value) for name, value in wanted.items() if value is not None}
-        conditions = " AND ".join([_STANDING, *(f"{name} = :{name}" for name in given)])
-        rows = self._read(
-            f"SELECT {_COLUMNS} FROM verdicts WHERE {conditions} ORDER BY id",  # noqa: S608
-            given,
-        )
-        return [_record(row, self._path) for row in rows]
+        conditions = "".join(f"AND {name} = :{name} " for name in given)
+        return self._standing(f"{conditions} ORDER BY id", given)
 
     def history(self, subject: Subject) -> list[HistoryEntry]:
         """Return every verdict that the reviewer ever gave on an object, oldest first.
@@ -415,8 +403,8 @@ class ReviewStore:
         """
         rows = self._read(
             f"SELECT {_COLUMNS}, withdrawn_at, {_STANDING} FROM verdicts "  # noqa: S608
-            f"WHERE {_OWN_PLACE} ORDER BY id",
-            self._place(subject),
+            f"WHERE {_OWN_NEARBY} ORDER BY id",
+            self._nearby(subject),
         )
         entries = [
             HistoryEntry(
@@ -437,12 +425,8 @@ class ReviewStore:
         ReviewError
             If the file cannot be read.
         """
-        rows = self._read(
-            f"SELECT {_COLUMNS} FROM verdicts WHERE reviewer = :reviewer "  # noqa: S608
-            f"AND role = :role AND {_STANDING} ORDER BY id DESC LIMIT :count",
-            self._own() | {"count": count},
-        )
-        return [_record(row, self._path) for row in rows]
+        values = self._own() | {"count": count}
+        return self._standing(f"AND {_OWN} ORDER BY id DESC LIMIT :count", values)
 
     def reviewers(self) -> list[str]:
         """Return the names of all reviewers with an own verdict that stands, sorted.
@@ -452,12 +436,7 @@ class ReviewStore:
         ReviewError
             If the file cannot be read.
         """
-        rows = self._read(
-            f"SELECT DISTINCT reviewer FROM verdicts WHERE {_STANDING} "  # noqa: S608
-            "AND role = :role ORDER BY reviewer",
-            {"role": Role.REVIEWER},
-        )
-        return [name for (name,) in rows]
+        return self._distinct("reviewer", f"{_STANDING} AND role = :role", {"role": Role.REVIEWER})
 
     def regions(self, *, team: str) -> list[str]:
         """Return the regions with verdicts on a team that count here, sorted.
@@ -469,13 +448,11 @@ class ReviewStore:
         ReviewError
             If the file cannot be read.
         """
-        rows = self._read(
-            f"SELECT DISTINCT region FROM verdicts WHERE {_STANDING} "  # noqa: S608
-            f"AND (:everybody OR (reviewer = :reviewer AND role = :role)) "
-            f"AND team = :team ORDER BY region",
+        return self._distinct(
+            "region",
+            f"{_STANDING} AND (:everybody OR ({_OWN})) AND team = :team",
             self._own() | {"everybody": self._adjudicates is not None, "team": one_spelling(team)},
         )
-        return [name for (name,) in rows]
 
     def agreement(self, first: str, second: str, *, region: str | None = None) -> ReviewerAgreement:
         """Compare two reviewers. The reviewer who asks is no longer blind.
@@ -552,10 +529,10 @@ class ReviewStore:
             version, newest = self._state_of_file()
             if version == self._seen[0]:
                 return ()
-            rows = self._read(
-                "SELECT DISTINCT region FROM verdicts WHERE revision > :seen "
-                "AND revision <= :newest AND writer <> :writer "
-                "AND (:everybody OR reviewer = :reviewer) ORDER BY region",
+            regions = self._distinct(
+                "region",
+                "revision > :seen AND revision <= :newest AND writer <> :writer "
+                "AND (:everybody OR reviewer = :reviewer)",
                 {
                     "seen": self._seen[1],
                     "newest": newest,
@@ -565,7 +542,7 @@ class ReviewStore:
                 },
             )
             self._seen = version, newest
-        return tuple(region for (region,) in rows)
+        return tuple(regions)
 
     def _open(self, *, create: bool = True) -> None:
         self._connection, notices = open_review_file(self._path, self._timeout_s, create=create)
@@ -593,6 +570,22 @@ class ReviewStore:
                 return self._connection.execute(statement, values).fetchall()
             except sqlite3.Error as error:
                 raise explained(error, self._path, "the verdicts cannot be read") from error
+
+    def _standing(self, rest: str, values: Mapping[str, Any]) -> list[ReviewRecord]:
+        """Return verdicts that stand; `rest` is the rest of the condition, and the order."""
+        rows = self._read(
+            f"SELECT {_COLUMNS} FROM verdicts WHERE {_STANDING} {rest}",  # noqa: S608
+            values,
+        )
+        return [_record(row, self._path) for row in rows]
+
+    def _distinct(self, column: str, condition: str, values: Mapping[str, Any]) -> list[str]:
+        """Return the different values in a column of the verdicts, sorted."""
+        rows = self._read(
+            f"SELECT DISTINCT {column} FROM verdicts WHERE {condition} ORDER BY {column}",  # noqa: S608
+            values,
+        )
+        return [value for (value,) in rows]
 
     @contextmanager
     def _writing(
@@ -633,14 +626,15 @@ class ReviewStore:
     def _standing_on(self, record: ReviewRecord) -> int | None:
         """Find the reviewer's standing verdict on the same object."""
         rows = self._connection.execute(
-            f"SELECT id, {_COLUMNS} FROM verdicts WHERE {_OWN_PLACE} AND {_STANDING}",  # noqa: S608
-            self._place(record),
+            f"SELECT id, {_COLUMNS} FROM verdicts WHERE {_OWN_NEARBY} AND {_STANDING}",  # noqa: S608
+            self._nearby(record),
         ).fetchall()
         known = [_record(row[1:], self._path) for row in rows]
         (number,) = matched([object_key(record)], map(object_key, known))
         return None if number is None else int(rows[number][0])
 
-    def _place(self, subject: Subject) -> dict[str, str | float]:
+    def _nearby(self, subject: Subject) -> dict[str, str | float]:
+        """Return the values of `_OWN_NEARBY`."""
         fingerprint = subject.fingerprint
         return {
             **self._own(),
@@ -672,10 +666,9 @@ class ReviewStore:
         return newest
 
 
-def _where(subject: Subject | None) -> _Where:
-    return (
-        _Where() if subject is None else _Where(region=subject.region, object_id=subject.object_id)
-    )
+def _where(subject: Subject | None) -> dict[str, Any]:
+    """Return the object that an error is about, if there is one."""
+    return {} if subject is None else {"region": subject.region, "object_id": subject.object_id}
 
 
 def _reviewer_name(name: str) -> str:

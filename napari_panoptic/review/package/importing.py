@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import english_list
@@ -16,14 +15,14 @@ from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.export import Row, write_csv
 from napari_panoptic.review.identity import ObjectKey, Subject, matched, object_key
 from napari_panoptic.review.judged import Subjects
-from napari_panoptic.review.package.answers import Answers
+from napari_panoptic.review.package.answers import AnsweredItem, Answers
 from napari_panoptic.review.package.contents import Contents
 from napari_panoptic.review.plan.tables import ITEM_VERDICT_COLUMNS
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Judgement, Receipt
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import Side, Verdict
+from napari_panoptic.values.vocabulary import Side
 
 SETTINGS = EvaluationSettings().replaced(distances=False)
 """The settings under which objects are looked up; their identity does not depend on them."""
@@ -81,7 +80,9 @@ def import_answers(cohort: Cohort, answers: Answers, place: Path, reviewer: str)
     check_cohort(cohort, answers.contents)
     judged = _judged(answers)
     found = _found_in(cohort, answers.contents, [judgement.subject for _, judgement in judged])
-    missing = [item for (item, _), at in zip(judged, found, strict=True) if at is None]
+    missing = [
+        answer.item.item for (answer, _), at in zip(judged, found, strict=True) if at is None
+    ]
     if len(missing) > MOST_MISSING * len(judged):
         raise _foreign(
             f"{len(missing)} of the {len(judged)} judged objects are not in it", answers.contents
@@ -90,18 +91,19 @@ def import_answers(cohort: Cohort, answers: Answers, place: Path, reviewer: str)
     new, older, known = [], [], 0
     with ReviewStore(place, reviewer=reviewer) as store:
         store.check_not_received(receipt)
-        for (item, judgement), subject in zip(judged, found, strict=True):
+        for (answer, judgement), subject in zip(judged, found, strict=True):
             own = judgement._replace(subject=subject or judgement.subject)
+            given_at = answer.given_at
             history = store.history(own.subject)
-            if any(entry.record.given_at == own.given_at for entry in history):
+            if any(entry.record.given_at == given_at for entry in history):
                 known += 1
-            elif any(entry.standing and entry.record.given_at > own.given_at for entry in history):
-                older.append(item)
+            elif any(entry.standing and entry.record.given_at > given_at for entry in history):
+                older.append(answer.item.item)
             else:
-                new.append(own)
+                new.append((given_at, own))
         # Of two items about one object, the verdict that was given last stands.
-        new.sort(key=lambda judgement: judgement.given_at)
-        store.give_all([Judgement(*dated) for dated in new], receipt=receipt)
+        new.sort(key=itemgetter(0))
+        store.give_all([judgement for _, judgement in new], receipt=receipt)
         return Imported(len(new), known, tuple(older), tuple(missing), store.reviewer)
 
 
@@ -141,25 +143,13 @@ def write_verdicts(path: Path, answers: Answers) -> int:
     return write_csv(path, ITEM_VERDICT_COLUMNS, rows)
 
 
-class _Dated(NamedTuple):
-    """A verdict with its time."""
-
-    subject: Subject
-    verdict: Verdict
-    tag: str
-    note: str
-    given_at: datetime
-
-
-def _judged(answers: Answers) -> list[tuple[str, _Dated]]:
+def _judged(answers: Answers) -> list[tuple[AnsweredItem, Judgement]]:
     """Return the items about objects, with their verdicts."""
-    result = []
-    for answer in answers.answers:
-        subject = answer.item.subject
-        if subject is not None and answer.verdict is not None:
-            dated = _Dated(subject, answer.verdict, "", answer.note, answer.given_at)
-            result.append((answer.item.item, dated))
-    return result
+    return [
+        (answer, Judgement(subject, answer.verdict, note=answer.note, given_at=answer.given_at))
+        for answer in answers.answers
+        if (subject := answer.item.subject) is not None and answer.verdict is not None
+    ]
 
 
 def _found_in(
