@@ -30,20 +30,13 @@ Details = tuple[Verdict, str, str]
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """The verdicts on one team in one region.
+    """The verdicts on one team in one region."""
 
-    Parameters
-    ----------
-    line
-        The summary of the region when they were found: with another one they are outdated.
-    records
-        The verdicts; both objects of a misclassified pair have that of the pair.
-    done, total
-        Failures with a verdict, and all failures.
-    """
-
+    #: The summary of the region when they were found: with another one they are outdated.
     line: RegionSummary | None
+    #: The verdicts; both objects of a misclassified pair have that of the pair.
     records: Records
+    #: Failures with a verdict, and all failures.
     done: int
     total: int
 

@@ -41,21 +41,13 @@ class ObjectKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Identity of an object independent of its id and outcome.
-
-    Parameters
-    ----------
-    class_name
-        Its class.
-    centroid_y_px, centroid_x_px
-        Centroid of all its pixels, before any ambiguous area is cut away.
-    area_px
-        Number of these pixels.
-    """
+    """Identity of an object independent of its id and outcome."""
 
     class_name: str
+    #: Centroid of all its pixels, before any ambiguous area is cut away.
     centroid_y_px: float
     centroid_x_px: float
+    #: Number of these pixels.
     area_px: int
 
     def likeness(self, other: Fingerprint) -> float | None:
@@ -79,25 +71,15 @@ class Fingerprint:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """An object that can be judged, with its context.
+    """An object that can be judged, with its context."""
 
-    Parameters
-    ----------
-    team
-        The team whose prediction it is, or is compared with.
-    region
-        The region that contains it.
-    side
-        Annotation or prediction.
-    object_id
-        Its id under the current settings.
-    fingerprint
-        Its identity.
-    """
-
+    #: The team whose prediction it is, or is compared with.
     team: str
+    #: The region that contains it.
     region: str
+    #: Annotation or prediction.
     side: Side
+    #: Its id under the current settings.
     object_id: int
     fingerprint: Fingerprint
 

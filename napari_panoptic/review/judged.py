@@ -142,21 +142,14 @@ def judged_as_one(evaluation: Evaluation, side: Side, row: int) -> Object:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The verdicts on the objects of one evaluation.
+    """The verdicts on the objects of one evaluation."""
 
-    Parameters
-    ----------
-    evaluation
-        What was judged.
-    records
-        Object -> the verdict given on it.
-    codes
-        Side -> int16 (n,): verdict of each object, by row; both objects of a
-        misclassified pair have the verdict that either has.
-    """
-
+    #: What was judged.
     evaluation: Evaluation
+    #: Object -> the verdict given on it.
     records: Mapping[Object, ReviewRecord]
+    #: Side -> int16 (n,): verdict of each object, by row; both objects of a misclassified pair have
+    #: the verdict that either has.
     codes: Mapping[Side, NDArray[np.int16]] = field(init=False)
     _own: Mapping[Side, NDArray[np.int16]] = field(init=False, repr=False)
 

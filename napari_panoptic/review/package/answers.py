@@ -27,52 +27,33 @@ _AGAIN = "ask the reviewer to save the verdicts again from the page, and send th
 
 @dataclass(frozen=True)
 class AnsweredItem:
-    """The answer to one item.
-
-    Parameters
-    ----------
-    item
-        The item.
-    verdict
-        Who is right; None for a counted background tile.
-    count
-        Number of nuclei without an outline in a background tile; None for objects and for
-        tiles that cannot be judged.
-    note
-        A remark, or empty.
-    given_at
-        Time by the reviewer's clock, in UTC.
-    """
+    """The answer to one item."""
 
     item: Item
+    #: Who is right; None for a counted background tile.
     verdict: Verdict | None
+    #: Number of nuclei without an outline in a background tile; None for objects and for tiles that
+    #: cannot be judged.
     count: int | None
+    #: A remark, or empty.
     note: str
+    #: Time by the reviewer's clock, in UTC.
     given_at: datetime
 
 
 @dataclass(frozen=True)
 class Answers:
-    """A file of verdicts whose digest is right.
+    """A file of verdicts whose digest is right."""
 
-    Parameters
-    ----------
-    contents
-        The package that was answered.
-    package
-        Its id.
-    reviewer
-        The reviewer's name as entered in the page; may be empty.
-    digest
-        The digest of the file, which tells it from other files.
-    answers
-        One per answered item, in the order of the package.
-    """
-
+    #: The package that was answered.
     contents: Contents
+    #: The id of that package.
     package: str
+    #: The reviewer's name as entered in the page; may be empty.
     reviewer: str
+    #: The digest of the file, which tells it from other files.
     digest: str
+    #: One per answered item, in the order of the package.
     answers: tuple[AnsweredItem, ...]
 
 

@@ -32,27 +32,18 @@ MOST_MISSING = 0.5
 
 @dataclass(frozen=True)
 class Imported:
-    """The result of an import.
+    """The result of an import."""
 
-    Parameters
-    ----------
-    saved
-        Number of verdicts that were written into the review file.
-    known
-        Number of verdicts that the review file had from an earlier import.
-    older
-        Items for which the review file has a newer verdict of the same reviewer, which stays.
-    missing
-        Items whose objects are not in the cohort any more; their verdicts are saved with the
-        places of the objects.
-    reviewer
-        The name in the review file.
-    """
-
+    #: Number of verdicts that were written into the review file.
     saved: int
+    #: Number of verdicts that the review file had from an earlier import.
     known: int
+    #: Items for which the review file has a newer verdict of the same reviewer, which stays.
     older: tuple[str, ...]
+    #: Items whose objects are not in the cohort any more; their verdicts are saved with the places
+    #: of the objects.
     missing: tuple[str, ...]
+    #: The name in the review file.
     reviewer: str
 
 

@@ -17,49 +17,32 @@ SEED = 0
 
 @dataclass(frozen=True)
 class RankedTeam:
-    """A team in the ranking by an estimated figure.
-
-    Parameters
-    ----------
-    team
-        Its name.
-    estimate
-        Its figure.
-    rank
-        1 + the number of teams with a higher estimate.
-    certainty
-        Share of draws in which it has this rank, between 0 and 1.
-    best, worst
-        The ranks between which it lies in 95 % of the draws.
-    """
+    """A team in the ranking by an estimated figure."""
 
     team: str
+    #: The figure by which it is ranked.
     estimate: float
+    #: 1 + the number of teams with a higher estimate.
     rank: int
+    #: Share of draws in which it has this rank, between 0 and 1.
     certainty: float
+    #: The ranks between which it lies in 95 % of the draws.
     best: int
     worst: int
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Two teams compared.
+    """Two teams compared."""
 
-    Parameters
-    ----------
-    first, second
-        Their names.
-    estimate, low, high
-        The first team's figure minus the second's, with its 95 % interval.
-    as_annotated
-        The same of the cohort as it is annotated.
-    """
-
+    #: Names of the teams.
     first: str
     second: str
+    #: The first team's figure minus the second's, with its 95 % interval.
     estimate: float
     low: float
     high: float
+    #: The difference in the cohort as it is annotated.
     as_annotated: float
 
 

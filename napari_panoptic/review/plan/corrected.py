@@ -57,13 +57,9 @@ class Sums:
     Per class: reference objects, erroneous ones, and TP, FP, FN and summed IoU as panoptic
     quality counts them; over all classes: matched pairs, unmatched predictions, unmatched
     reference objects, and nuclei that neither side has.
-
-    Parameters
-    ----------
-    n_classes
-        Number of classes C.
     """
 
+    #: Number of classes C.
     n_classes: int
 
     @cached_property

@@ -55,26 +55,17 @@ LEVELS = tuple(Level)
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """A population cut into strata.
+    """A population cut into strata."""
 
-    Parameters
-    ----------
-    level
-        How finely.
-    names
-        H names, sorted.
-    of_unit
-        int64 (n,): position of each item's stratum in the names.
-    kinds
-        The outcome that all items of a stratum share (H,).
-    suspect
-        Whether its items are suspect (H,).
-    """
-
+    #: How finely.
     level: Level
+    #: H names, sorted.
     names: tuple[str, ...]
+    #: int64 (n,): position of each item's stratum in the names.
     of_unit: IntArray
+    #: The outcome that all items of a stratum share (H,).
     kinds: tuple[Kind, ...]
+    #: Whether its items are suspect (H,).
     suspect: tuple[bool, ...]
 
     @cached_property
@@ -89,26 +80,17 @@ class Strata:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The items of a review, in the order in which they are reviewed.
+    """The items of a review, in the order in which they are reviewed."""
 
-    Parameters
-    ----------
-    units
-        The drawn items; item k of the plan is row k - 1.
-    stratum
-        Name of each item's stratum (n,).
-    probability
-        float64 (n,): inclusion probability: drawn items over all items of the stratum.
-    level
-        How finely the population was stratified.
-    seed
-        The seed; None if unknown, as in a plan read from a table.
-    """
-
+    #: The drawn items; item k of the plan is row k - 1.
     units: Units
+    #: Name of each item's stratum (n,).
     stratum: tuple[str, ...]
+    #: float64 (n,): inclusion probability: drawn items over all items of the stratum.
     probability: NDArray[np.float64]
+    #: How finely the population was stratified.
     level: Level
+    #: The seed; None if unknown, as in a plan read from a table.
     seed: int | None = None
 
     def __len__(self) -> int:

@@ -48,57 +48,39 @@ _GROUPS = tuple((kind, is_suspect) for is_suspect in (False, True) for kind in K
 
 @dataclass(frozen=True)
 class ItemVerdict:
-    """The verdict on an item of a plan.
+    """The verdict on an item of a plan."""
 
-    Parameters
-    ----------
-    item
-        Number of the item, from 1.
-    verdict
-        Who is right; of a tile only whether it can be told.
-    count
-        For a tile, the nuclei in it that have no outline.
-    """
-
+    #: Number of the item, from 1.
     item: int
+    #: Who is right; of a tile only whether it can be told.
     verdict: Verdict
+    #: For a tile, the nuclei in it that have no outline.
     count: int | None = None
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """One figure of a team, estimated.
+    """One figure of a team, estimated."""
 
-    Parameters
-    ----------
-    quantity, team, class_name
-        What; the class is `ALL` for the row over all classes.
-    estimate, low, high
-        The estimate and its 95 % interval for this cohort; NaN if undefined.
-    items
-        Reviewed items of this class, or of all.
-    standard_error
-        Of the estimate; NaN if undefined.
-    patients_low, patients_high
-        The interval for patients like these, of which these are a sample; NaN for fewer than two.
-    if_unclear
-        Least and largest estimate if all items that could not be told were decided one way; both
-        are the estimate if there are none.
-    as_annotated
-        The figure of the cohort as it is annotated, on the same scale: without any review.
-    """
-
+    #: The figure; the class is `ALL` in the row over all classes.
     quantity: Quantity
     team: str
     class_name: str
+    #: The estimate and its 95 % interval for this cohort; NaN if undefined.
     estimate: float
     low: float
     high: float
+    #: Reviewed items of this class, or of all.
     items: int
+    #: Of the estimate; NaN if undefined.
     standard_error: float
+    #: The interval for patients like these, of which these are a sample; NaN for fewer than two.
     patients_low: float
     patients_high: float
+    #: Least and largest estimate if all items that could not be told were decided one way; both are
+    #: the estimate if there are none.
     if_unclear: tuple[float, float]
+    #: The figure of the cohort as it is annotated, on the same scale: without any review.
     as_annotated: float
 
     @property
@@ -109,41 +91,27 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """The figures of all teams of a plan.
+    """The figures of all teams of a plan."""
 
-    Parameters
-    ----------
-    rows
-        One per team, quantity and class; the row over all classes last.
-    by_cause
-        Annotation error rate of the FNs of each team and cause.
-    given, unclear
-        Items with a verdict, and those among them that could not be told.
-    findings
-        What the reader of the figures must know.
-    """
-
+    #: One per team, quantity and class; the row over all classes last.
     rows: tuple[Estimate, ...]
+    #: Annotation error rate of the FNs of each team and cause.
     by_cause: tuple[CauseEstimate, ...]
+    #: Items with a verdict, and those among them that could not be told.
     given: int
     unclear: int
+    #: What the reader of the figures must know.
     findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)
 class CauseEstimate:
-    """The share of FNs of one cause whose annotation is wrong.
+    """The share of FNs of one cause whose annotation is wrong."""
 
-    Parameters
-    ----------
-    team, cause
-        What; strata of rare causes are one.
-    estimate, low, high, items
-        As in `Estimate`.
-    """
-
+    #: Rare causes are one.
     team: str
     cause: str
+    #: The share and its 95 % interval, and the reviewed items of the cause.
     estimate: float
     low: float
     high: float
@@ -155,44 +123,28 @@ class CauseEstimate:
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """The reviewed items of one team.
-
-    Parameters
-    ----------
-    sums
-        What is summed.
-    units
-        The items (n,).
-    stratum
-        int64 (n,): stratum of each.
-    sizes
-        int64 (H,): all items of each stratum.
-    before
-        float64 (P, K): the sums over all items of each patient as annotated.
-    added
-        float64 (n, 3, K): what each verdict on it adds to these sums, with what it stands for.
-    verdict
-        int64 (n,): position in `DECIDED`.
-    count
-        float64 (n,): nuclei without an outline; 0 for objects.
-    alike
-        All items of the team.
-    patient
-        int64 (n,): position of each item's patient.
-    patient_sizes
-        int64 (P,): all items of each patient.
-    """
+    """The reviewed items of one team."""
 
     sums: Sums
+    #: The items (n,).
     units: Units
+    #: int64 (n,): stratum of each.
     stratum: IntArray
+    #: int64 (H,): all items of each stratum.
     sizes: IntArray
+    #: float64 (P, K): the sums over all items of each patient as annotated.
     before: FloatArray
+    #: float64 (n, 3, K): what each verdict on it adds to these sums, with what it stands for.
     added: FloatArray
+    #: int64 (n,): position in `DECIDED`.
     verdict: IntArray
+    #: float64 (n,): nuclei without an outline; 0 for objects.
     count: FloatArray
+    #: All items of the team.
     alike: _Alike
+    #: int64 (n,): position of each item's patient.
     patient: IntArray
+    #: int64 (P,): all items of each patient.
     patient_sizes: IntArray
 
     @cached_property
@@ -239,21 +191,15 @@ class _Alike:
     """All items of a team; those of one stratum, patient and pair of classes as one.
 
     What they add is linear in the IoU, so that one item with their mean IoU stands for them.
-
-    Parameters
-    ----------
-    units
-        The items (R,).
-    stratum, patient, number
-        int64 (R,): stratum and patient of each, and how many items it stands for.
-    added
-        float64 (R, 3, K): as in `_Sample`.
     """
 
+    #: The items (R,).
     units: Units
+    #: int64 (R,): stratum and patient of each, and how many items it stands for.
     stratum: IntArray
     patient: IntArray
     number: IntArray
+    #: float64 (R, 3, K): as in `_Sample`.
     added: FloatArray
 
 
@@ -327,17 +273,11 @@ def _donors(absent: Units, drawn: Units) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class _Shares:
-    """How often each verdict is given, by outcome; apart for suspects, see `_Sample.group`.
+    """How often each verdict is given, by outcome; apart for suspects, see `_Sample.group`."""
 
-    Parameters
-    ----------
-    verdicts
-        float64 (groups, 3).
-    lacked
-        Nuclei without an outline per tile (groups,).
-    """
-
+    #: float64 (groups, 3).
     verdicts: FloatArray
+    #: Nuclei without an outline per tile (groups,).
     lacked: FloatArray
 
 
@@ -673,19 +613,13 @@ def _by_cause(team: str, sample: _Sample) -> list[CauseEstimate]:
 
 @dataclass(frozen=True)
 class Expected:
-    """The interval that a figure is expected to have when all items are reviewed.
+    """The interval that a figure is expected to have when all items are reviewed."""
 
-    Parameters
-    ----------
-    quantity, team, class_name
-        What.
-    half_width
-        Half of the expected width of the interval; NaN if undefined.
-    """
-
+    #: The figure; the class is `ALL` in the row over all classes.
     quantity: Quantity
     team: str
     class_name: str
+    #: Half of the expected width of the interval; NaN if undefined.
     half_width: float
 
 

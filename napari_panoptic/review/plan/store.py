@@ -78,20 +78,13 @@ _STANDING = (
 
 @dataclass(frozen=True, eq=False)
 class StoredPlan:
-    """A plan as it is in a review file.
+    """A plan as it is in a review file."""
 
-    Parameters
-    ----------
-    number
-        Its number in the file; the largest is the current one.
-    plan
-        The plan, with its seed.
-    settings
-        How the population was evaluated.
-    """
-
+    #: Its number in the file; the largest is the current one.
     number: int
+    #: The plan, with its seed.
     plan: Plan
+    #: How the population was evaluated.
     settings: Mapping[str, Any]
 
 

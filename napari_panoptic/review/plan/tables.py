@@ -196,17 +196,10 @@ def plan_cells(
 
 @dataclass(frozen=True)
 class PlanTable:
-    """The table of a plan, before its items are found in a population.
-
-    Parameters
-    ----------
-    path
-        The file.
-    rows
-        The number of the line and the cells of each item.
-    """
+    """The table of a plan, before its items are found in a population."""
 
     path: Path
+    #: The number of the line and the cells of each item.
     rows: Sequence[_Row]
 
     def teams(self, known: Sequence[str]) -> tuple[str, ...]:

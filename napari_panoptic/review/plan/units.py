@@ -72,41 +72,29 @@ SUSPECT = "suspect"
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """All items of some teams that can be drawn, one row each.
+    """All items of some teams that can be drawn, one row each."""
 
-    Parameters
-    ----------
-    class_names
-        The scored classes, in order.
-    team, patient, region
-        Names (n,).
-    side, kind
-        int8 (n,): positions in `SIDES` and `KINDS`.
-    id
-        int64 (n,): ids of objects, `NO_ID` for tiles.
-    y_px, x_px
-        float64 (n,): centroid of an object; of a tile the background pixel nearest to its middle.
-    reference_class, prediction_class
-        int16 (n,): 1-based index into the classes, 0 for none.
-    iou
-        float64 (n,): IoU of a matched pair, else 0.
-    detail
-        Cause of an FN or FP, `EMPTY` or `PARTLY` for background; else empty. With `SUSPECT` and a
-        space before it, or `SUSPECT` alone, where the annotation is suspect.
-    """
-
+    #: The scored classes, in order.
     class_names: tuple[str, ...]
+    #: Names (n,).
     team: StrArray
     patient: StrArray
     region: StrArray
+    #: int8 (n,): positions in `SIDES` and `KINDS`.
     side: NDArray[np.int8]
     kind: NDArray[np.int8]
+    #: int64 (n,): ids of objects, `NO_ID` for tiles.
     id: IntArray
+    #: float64 (n,): centroid of an object; of a tile the background pixel nearest to its middle.
     y_px: NDArray[np.float64]
     x_px: NDArray[np.float64]
+    #: int16 (n,): 1-based index into the classes, 0 for none.
     reference_class: NDArray[np.int16]
     prediction_class: NDArray[np.int16]
+    #: float64 (n,): IoU of a matched pair, else 0.
     iou: NDArray[np.float64]
+    #: Cause of an FN or FP, `EMPTY` or `PARTLY` for background; else empty. With `SUSPECT` and a
+    #: space before it, or `SUSPECT` alone, where the annotation is suspect.
     detail: StrArray
 
     def __len__(self) -> int:
@@ -161,17 +149,11 @@ def key_of(team: str, region: str, side: str, own: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The items of a cohort, and what could not be read.
+    """The items of a cohort, and what could not be read."""
 
-    Parameters
-    ----------
-    units
-        All items that can be drawn.
-    findings
-        What was odd, and the regions that are left out.
-    """
-
+    #: All items that can be drawn.
     units: Units
+    #: What was odd, and the regions that are left out.
     findings: tuple[Finding, ...] = ()
 
 
