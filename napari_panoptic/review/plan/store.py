@@ -350,11 +350,7 @@ class PlannedReview(ReviewStore):
             If the file cannot be read.
         """
         own, other = (
-            {
-                answer.item: str(answer.verdict)
-                for answer in self.answers(name)
-                if answer.count is None
-            }
+            {answer.item: str(answer.verdict) for answer in self.answers(name)}
             for name in (first, second)
         )
         stored = self.stored_plan()
