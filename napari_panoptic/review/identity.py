@@ -110,19 +110,21 @@ def matched(subjects: Iterable[ObjectKey], others: Iterable[ObjectKey]) -> list[
     for group in own_groups.keys() & other_groups.keys():
         own, other = own_groups[group], other_groups[group]
         candidates = _alike(_measures(subjects, own), _measures(others, other))
-        taken: set[int] = set()
+        used: set[int] = set()
         # The most similar first; the order of the lists decides between equals.
         for i, j in zip(*candidates, strict=True):
-            if result[own[i]] is None and j not in taken:
+            if result[own[i]] is None and j not in used:
                 result[own[i]] = other[j]
-                taken.add(j)
+                used.add(j)
     return result
 
 
 def object_key(subject: Subject) -> ObjectKey:
     """Return everything that distinguishes an object from others."""
-    own = subject.fingerprint
-    return ObjectKey(subject.team, subject.region, subject.side, own.class_name, *own._measures)
+    fingerprint = subject.fingerprint
+    return ObjectKey(
+        subject.team, subject.region, subject.side, fingerprint.class_name, *fingerprint._measures
+    )
 
 
 def _grouped(places: Sequence[ObjectKey]) -> dict[tuple[str, ...], list[int]]:

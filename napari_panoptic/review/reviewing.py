@@ -259,7 +259,7 @@ class Reviewing:
         return records
 
     def _save(self, judgements: Sequence[Judgement]) -> list[ReviewRecord]:
-        store = self._store or self._open()
+        store = self.opened()
         if store is None:
             return []
         times_opened = store.times_opened
@@ -411,13 +411,13 @@ class Reviewing:
         subjects = self._current_subjects()
         if subjects is None:
             return None
-        side, found = record.side, None
-        least = float("inf")
-        for row in subjects.near(side, [record]):
-            likeness = record.fingerprint.likeness(subjects.of(side, row).fingerprint)
-            if likeness is not None and likeness < least:
-                least, found = likeness, row
-        return None if found is None else (side, found)
+        side, fingerprint = record.side, record.fingerprint
+        likenesses = (
+            (fingerprint.likeness(subjects.of(side, row).fingerprint), row)
+            for row in subjects.near(side, [record])
+        )
+        found = [(likeness, row) for likeness, row in likenesses if likeness is not None]
+        return (side, min(found)[1]) if found else None
 
     def _open(self) -> PlannedReview | None:
         try:

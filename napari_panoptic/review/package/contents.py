@@ -99,9 +99,9 @@ def unseal(sealed: str) -> Contents:
 
 
 def _is_possible(target: Target) -> bool:
-    own = target.fingerprint
-    whole_numbers = abs(target.object_id) < _LARGEST and 0 <= own.area_px < _LARGEST
-    return whole_numbers and math.isfinite(own.centroid_y_px + own.centroid_x_px)
+    fingerprint = target.fingerprint
+    whole_numbers = abs(target.object_id) < _LARGEST and 0 <= fingerprint.area_px < _LARGEST
+    return whole_numbers and math.isfinite(fingerprint.centroid_y_px + fingerprint.centroid_x_px)
 
 
 def package_id(sealed: str) -> str:

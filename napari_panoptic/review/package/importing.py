@@ -83,15 +83,15 @@ def import_answers(cohort: Cohort, answers: Answers, place: Path, reviewer: str)
     with ReviewStore(place, reviewer=reviewer) as store:
         store.check_not_received(receipt)
         for (answer, judgement), subject in zip(judged, found, strict=True):
-            own = judgement._replace(subject=subject or judgement.subject)
+            wanted = judgement._replace(subject=subject or judgement.subject)
             given_at = answer.given_at
-            history = store.history(own.subject)
+            history = store.history(wanted.subject)
             if any(entry.record.given_at == given_at for entry in history):
                 known += 1
             elif any(entry.standing and entry.record.given_at > given_at for entry in history):
                 older.append(answer.item.item)
             else:
-                new.append((given_at, own))
+                new.append((given_at, wanted))
         # Of two items about one object, the verdict that was given last stands.
         new.sort(key=itemgetter(0))
         store.give_all([judgement for _, judgement in new], receipt=receipt)
@@ -157,9 +157,11 @@ def _found_in(
             if evaluation is None:
                 continue
             there = _all_of(Subjects(evaluation, region=name, team=team))
-            own = [n for n in of_region if subjects[n].team == team]
-            wanted = [object_key(subjects[n]) for n in own]
-            for n, place in zip(own, _nearest(wanted, list(map(object_key, there))), strict=True):
+            of_team = [n for n in of_region if subjects[n].team == team]
+            wanted = [object_key(subjects[n]) for n in of_team]
+            for n, place in zip(
+                of_team, _nearest(wanted, list(map(object_key, there))), strict=True
+            ):
                 result[n] = None if place is None else there[place]
     return result
 

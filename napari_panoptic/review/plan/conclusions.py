@@ -72,12 +72,12 @@ def ranking(estimates: Estimates, quantity: Quantity) -> tuple[RankedTeam, ...]:
     spread = np.array([row.standard_error for row in rows])
     drawn = np.random.default_rng(SEED).normal(middle, spread, (DRAWS, len(rows)))
     ranks = 1 + (drawn[:, None, :] > drawn[:, :, None]).sum(axis=2)
-    own = 1 + (middle[None, :] > middle[:, None]).sum(axis=1)
+    rank = 1 + (middle[None, :] > middle[:, None]).sum(axis=1)
     tail = (1 - LEVEL) / 2
     ends = np.quantile(ranks, [tail, 1 - tail], axis=0, method="nearest").astype(int)
     return tuple(
         RankedTeam(
-            row.team, row.estimate, int(own[k]), float((ranks[:, k] == own[k]).mean()), *pair
+            row.team, row.estimate, int(rank[k]), float((ranks[:, k] == rank[k]).mean()), *pair
         )
         for k, (row, pair) in enumerate(zip(rows, ends.T.tolist(), strict=True))
     )
@@ -147,16 +147,16 @@ def ranking_sentences(estimates: Estimates, quantity: Quantity) -> list[str]:
     if len(ranked) < 2:
         return []
     return [
-        f"{own.team} has rank {own.rank} of {len(ranked)} by {_name(quantity)}, with a certainty "
-        f"of {own.certainty:.0%}{_range(own)}."
-        for own in ranked
+        f"{row.team} has rank {row.rank} of {len(ranked)} by {_name(quantity)}, with a certainty "
+        f"of {row.certainty:.0%}{_range(row)}."
+        for row in ranked
     ]
 
 
-def _range(own: RankedTeam) -> str:
-    if own.best == own.worst:
+def _range(row: RankedTeam) -> str:
+    if row.best == row.worst:
         return ""
-    return f" (between {own.best} and {own.worst} in 95 % of draws)"
+    return f" (between {row.best} and {row.worst} in 95 % of draws)"
 
 
 def _name(quantity: Quantity) -> str:

@@ -83,18 +83,18 @@ class Sums:
         Tiles of background add nothing here: their verdict is a count.
         """
         result = np.zeros((len(units), len(DECIDED), len(self)))
-        own, predicted = (
+        annotated, predicted = (
             units.reference_class.astype(np.intp),
             units.prediction_class.astype(np.intp),
         )
-        nothing, is_matched = np.zeros_like(own), (own > 0) & (predicted > 0)
+        nothing, is_matched = np.zeros_like(annotated), (annotated > 0) & (predicted > 0)
         # The class of the reference object if a verdict is right, in the order of `DECIDED`.
-        for number, reference in enumerate((own, predicted, nothing)):
+        for number, reference in enumerate((annotated, predicted, nothing)):
             iou = np.where(is_matched, units.iou, 1.0)
             self._add_outcomes(result[:, number], reference, predicted, iou)
-            self._add(result[:, number], 0, own)
+            self._add(result[:, number], 0, annotated)
             if DECIDED[number] is not Verdict.ANNOTATION_RIGHT:
-                self._add(result[:, number], 1, own)
+                self._add(result[:, number], 1, annotated)
         return result
 
     def _add_outcomes(

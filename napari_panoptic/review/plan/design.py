@@ -105,8 +105,8 @@ class Plan:
     def drawn(self, strata: Strata) -> IntArray:
         """Return the number of items drawn from each stratum (H,)."""
         number = {name: position for position, name in enumerate(strata.names)}
-        own = np.array([number[name] for name in self.stratum], np.int64)
-        return np.bincount(own, minlength=len(strata.names))
+        numbers = np.array([number[name] for name in self.stratum], np.int64)
+        return np.bincount(numbers, minlength=len(strata.names))
 
 
 def stratified(units: Units, level: Level) -> Strata:
@@ -147,12 +147,12 @@ def _finer(units: Units, level: Level) -> list[StrArray]:
     if level is Level.STATUS:
         return [mark]
     classes = np.array(["", *units.class_names], object)
-    own = np.where(units.reference_class > 0, units.reference_class, units.prediction_class)
+    class_index = np.where(units.reference_class > 0, units.reference_class, units.prediction_class)
     if level is Level.CLASS:
-        return [mark, np.where(is_suspect, "", classes[own])]
-    details = _details(units, own)
+        return [mark, np.where(is_suspect, "", classes[class_index])]
+    details = _details(units, class_index)
     is_joined = is_suspect & (details == OTHER)
-    return [mark, details, np.where(is_joined, "", classes[own])]
+    return [mark, details, np.where(is_joined, "", classes[class_index])]
 
 
 def _details(units: Units, own_class: NDArray[np.int16]) -> StrArray:
@@ -296,11 +296,11 @@ def rows_of(plan: Plan, units: Units) -> IntArray:
 
 def plan_of(units: Units, strata: Strata, rows: IntArray, seed: int | None = None) -> Plan:
     """Return the plan of some rows of a population, in their order."""
-    own = strata.of_unit[rows]
+    stratum = strata.of_unit[rows]
     return Plan(
         units[rows],
-        tuple(strata.names[number] for number in own.tolist()),
-        strata.count(rows)[own] / strata.sizes[own],
+        tuple(strata.names[number] for number in stratum.tolist()),
+        strata.count(rows)[stratum] / strata.sizes[stratum],
         strata.level,
         seed,
     )

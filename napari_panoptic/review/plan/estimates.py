@@ -175,10 +175,10 @@ class _Sample:
     @cached_property
     def values(self) -> FloatArray:
         """What each item adds under its verdict to the sums as annotated (n, K)."""
-        own: FloatArray = self.added[np.arange(len(self.units)), self.verdict].copy()
+        result: FloatArray = self.added[np.arange(len(self.units)), self.verdict].copy()
         is_tile = self.units.is_kind(Kind.BACKGROUND)
-        own[is_tile, self.sums.lacked] *= self.count[is_tile]
-        return own
+        result[is_tile, self.sums.lacked] *= self.count[is_tile]
+        return result
 
     @cached_property
     def totals(self) -> FloatArray:
@@ -205,10 +205,10 @@ class _Alike:
 
 def _alike(units: Units, strata: Strata, patient: IntArray) -> _Alike:
     keys = _classes(units, strata.of_unit) * (patient.max(initial=0) + 1) + patient
-    _, first, own, number = np.unique(
+    _, first, group, number = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
-    one = replace(units[first], iou=np.bincount(own, units.iou) / number)
+    one = replace(units[first], iou=np.bincount(group, units.iou) / number)
     return _Alike(one, strata.of_unit[first], patient[first], number, _added(one))
 
 
@@ -227,7 +227,7 @@ def _sample(
         *(sums, drawn, strata.of_unit[rows], strata.sizes, before, added, verdict, count, alike),
         *(patient[rows], np.bincount(patient)),
     )
-    own, there = _classes(drawn, sample.stratum), _classes(alike.units, alike.stratum)
+    classes, alike_classes = _classes(drawn, sample.stratum), _classes(alike.units, alike.stratum)
     changed = alike.number[:, None, None] * alike.added
     for number in np.flatnonzero((sample.drawn == 0) & (strata.sizes > 0)).tolist():
         absent = alike.stratum == number
@@ -236,7 +236,7 @@ def _sample(
             # Weights of donors sum to the items that they stand for, whatever is drawn.
             each = changed[absent].sum(axis=0) / sample.weight[donors].sum()
             added[donors] += each
-            alike.added[np.isin(there, own[donors])] += each
+            alike.added[np.isin(alike_classes, classes[donors])] += each
     return sample
 
 
@@ -263,8 +263,8 @@ def _donors(absent: Units, drawn: Units) -> BoolArray:
     same: BoolArray = drawn.kind == absent.kind[0]
     as_suspect = same & (drawn.is_suspect == absent.is_suspect[0])
     same = as_suspect if as_suspect.any() else same
-    own = (absent.reference_class[0], absent.prediction_class[0])
-    alike = same & (drawn.reference_class == own[0]) & (drawn.prediction_class == own[1])
+    classes = (absent.reference_class[0], absent.prediction_class[0])
+    alike = same & (drawn.reference_class == classes[0]) & (drawn.prediction_class == classes[1])
     return alike if alike.any() else same
 
 
@@ -333,15 +333,15 @@ def _variance_parts(
         rows = order[starts[stratum] : starts[stratum + 1]]
         group = int(sample.group[rows[0]])
         is_background = _GROUPS[group][0] is Kind.BACKGROUND
-        own = np.flatnonzero(alike.stratum == stratum)
-        is_mixed = np.ptp(classes[own]) > 0
-        part = alike.number[own] / alike.number[own].sum()
+        members = np.flatnonzero(alike.stratum == stratum)
+        is_mixed = np.ptp(classes[members]) > 0
+        part = alike.number[members] / alike.number[members].sum()
         if is_background:
-            expected = part @ per_verdict[own, 0] ** 2 * shares.lacked[group]
+            expected = part @ per_verdict[members, 0] ** 2 * shares.lacked[group]
         else:
             share = shares.verdicts[group]
-            middle = np.einsum("v,i,ivq->q", share, part, per_verdict[own])
-            apart = (per_verdict[own] - middle) ** 2
+            middle = np.einsum("v,i,ivq->q", share, part, per_verdict[members])
+            apart = (per_verdict[members] - middle) ** 2
             expected = np.einsum("v,i,ivq->q", share, part, apart)
         if not is_observed:
             result[stratum] = expected
@@ -457,8 +457,8 @@ def estimate(plan: Plan, units: Units, answers: Sequence[ItemVerdict]) -> Estima
             teams.sample(team, decided | _all_as(verdict, unclear, plan))[0]
             for verdict in (DECIDED if unclear else ())
         ]
-        own, found = _rows(team, units.class_names, sample, absent, others)
-        result += own
+        rows, found = _rows(team, units.class_names, sample, absent, others)
+        result += rows
         findings += found
         causes += _by_cause(team, sample)
     return Estimates(
@@ -478,9 +478,9 @@ class _Teams:
         self, team: str, answers: Mapping[int, ItemVerdict]
     ) -> tuple[_Sample, tuple[Kind, ...]]:
         """Return a team's reviewed items, and the outcomes of which none was reviewed."""
-        own = self._units.team == team
-        position = np.cumsum(own) - 1
-        units, of_unit = self._units[own], self._strata.of_unit[own]
+        of_team = self._units.team == team
+        position = np.cumsum(of_team) - 1
+        units, of_unit = self._units[of_team], self._strata.of_unit[of_team]
         strata = replace(self._strata, of_unit=of_unit)
         items = [k for k in sorted(answers) if self.plan.units.team[k - 1] == team]
         rows = position[self._rows[np.array(items, np.int64) - 1]]
@@ -598,9 +598,9 @@ def _by_cause(team: str, sample: _Sample) -> list[CauseEstimate]:
     is_fn = sample.units.is_kind(Kind.FN)
     result = []
     for cause in sorted(set(sample.units.cause[is_fn])):
-        own = is_fn & (sample.units.cause == cause)
-        weight, n = sample.weight[own], int(own.sum())
-        share = float(weight @ (sample.verdict[own] > 0) / weight.sum())
+        of_cause = is_fn & (sample.units.cause == cause)
+        weight, n = sample.weight[of_cause], int(of_cause.sum())
+        share = float(weight @ (sample.verdict[of_cause] > 0) / weight.sum())
         inner = (n * share + 0.5) / (n + 1)
         parts = (weight * (weight - 1) * inner * (1 - inner) / weight.sum() ** 2)[:, None]
         low, high = _intervals(np.array([share]), parts, np.ones(n, np.int64), np.array([n]))

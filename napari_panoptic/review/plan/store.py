@@ -298,8 +298,8 @@ class PlannedReview(ReviewStore):
             If the file cannot be read.
         """
         by_item: dict[int, list[ItemVerdict]] = {}
-        for own in self._answers().values():
-            for answer in own:
+        for answers in self._answers().values():
+            for answer in answers:
                 by_item.setdefault(answer.item, []).append(answer)
         return [_pooled(by_item[item]) for item in sorted(by_item)]
 
@@ -492,10 +492,13 @@ def _plan(
         If the rows are none of a plan.
     """
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(_ITEM_COLUMNS.split(","))
-    item, team, patient, region, side, ids, y, x, kind, detail, own, predicted, iou, *rest = columns
+    item, team, patient, region, side, ids, y, x, kind, detail, reference, predicted, *rest = (
+        columns
+    )
+    iou, stratum, probability = rest
     if list(item) != list(range(1, len(rows) + 1)):
         raise ValueError("items are missing")
-    classes = [int(code) for code in (*own, *predicted)]
+    classes = [int(code) for code in (*reference, *predicted)]
     if not all(0 <= code <= len(class_names) for code in classes):
         raise ValueError("unknown classes")
 
@@ -517,5 +520,4 @@ def _plan(
         iou=np.array(iou, np.float64),
         detail=names(detail),
     )
-    stratum, probability = rest
     return Plan(units, tuple(map(str, stratum)), np.array(probability, np.float64), level, seed)

@@ -125,14 +125,14 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
         "ranking": [
             {
                 "quantity": str(quantity),
-                "team": own.team,
-                "estimate": own.estimate,
-                "rank": own.rank,
-                "certainty": own.certainty,
-                "best_and_worst": [own.best, own.worst],
+                "team": ranked.team,
+                "estimate": ranked.estimate,
+                "rank": ranked.rank,
+                "certainty": ranked.certainty,
+                "best_and_worst": [ranked.best, ranked.worst],
             }
             for quantity in RANKED
-            for own in ranking(estimates, quantity)
+            for ranked in ranking(estimates, quantity)
         ],
         "differences": [
             {
@@ -307,8 +307,8 @@ def _strata(names: Sequence[str], units: Units, rows: IntArray, path: Path) -> S
     """Return the strata of the level at which a plan was drawn."""
     for level in LEVELS:
         strata = stratified(units, level)
-        own = [_cell(strata.names[number]) for number in strata.of_unit[rows].tolist()]
-        if own == list(names):
+        written = [_cell(strata.names[number]) for number in strata.of_unit[rows].tolist()]
+        if written == list(names):
             return strata
     raise UnreadableFileError(
         "the strata are not those of this cohort: its objects have other outcomes than when the "
@@ -321,8 +321,10 @@ def _unlike(plan: Plan, rows: Sequence[_Row], path: Path) -> tuple[Finding, ...]
     """Report items whose probability is not that of the table."""
     differ = [
         k
-        for k, ((line, row), own) in enumerate(zip(rows, plan.probability.tolist(), strict=True), 1)
-        if not math.isclose(_number(row, "probability", line, path), own, rel_tol=1e-9)
+        for k, ((line, row), probability) in enumerate(
+            zip(rows, plan.probability.tolist(), strict=True), 1
+        )
+        if not math.isclose(_number(row, "probability", line, path), probability, rel_tol=1e-9)
     ]
     if not differ:
         return ()
@@ -485,15 +487,15 @@ def _number(row: Mapping[str, str], column: str, line: int, path: Path) -> float
 def _key(row: Mapping[str, str], line: int, path: Path) -> str:
     """Return what identifies the item of a row."""
     if row["side"] == ItemSide.BACKGROUND:
-        own = tile_name(_number(row, "y_px", line, path), _number(row, "x_px", line, path))
+        id_or_tile = tile_name(_number(row, "y_px", line, path), _number(row, "x_px", line, path))
     else:
-        own = str(int(_number(row, "id", line, path)))
-    return key_of(row["team"], row["region"], row["side"], own)
+        id_or_tile = str(int(_number(row, "id", line, path)))
+    return key_of(row["team"], row["region"], row["side"], id_or_tile)
 
 
-def _as_written(team: str, region: str, side: str, own: str) -> str:
+def _as_written(team: str, region: str, side: str, id_or_tile: str) -> str:
     """Return what identifies an item by its cells in a table."""
-    return key_of(_cell(team), _cell(region), side, own)
+    return key_of(_cell(team), _cell(region), side, id_or_tile)
 
 
 def _cell(name: str) -> str:

@@ -113,20 +113,20 @@ class Units:
     @cached_property
     def is_suspect(self) -> BoolArray:
         """Whether the annotation of each item is suspect (n,)."""
-        return np.array([own.split(" ")[0] == SUSPECT for own in self.detail], bool)
+        return np.array([detail.split(" ")[0] == SUSPECT for detail in self.detail], bool)
 
     @cached_property
     def cause(self) -> StrArray:
         """The detail without `SUSPECT` (n,)."""
-        causes = [own.removeprefix(SUSPECT).lstrip(" ") for own in self.detail]
+        causes = [detail.removeprefix(SUSPECT).lstrip(" ") for detail in self.detail]
         return np.array(causes, object)
 
     def key_parts(self) -> Iterator[KeyParts]:
         """Yield what identifies each item."""
         sides = [str(SIDES[code]) for code in self.side.tolist()]
         places = zip(self.y_px.tolist(), self.x_px.tolist(), self.id.tolist(), strict=True)
-        own = (tile_name(y, x) if id_ == NO_ID else str(id_) for y, x, id_ in places)
-        yield from zip(self.team, self.region, sides, own, strict=True)
+        ids = (tile_name(y, x) if id_ == NO_ID else str(id_) for y, x, id_ in places)
+        yield from zip(self.team, self.region, sides, ids, strict=True)
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -142,9 +142,9 @@ def tile_name(y_px: float, x_px: float) -> str:
     return f"{int(y_px // TILE_PX)},{int(x_px // TILE_PX)}"
 
 
-def key_of(team: str, region: str, side: str, own: str) -> str:
-    """Return what identifies an item as one text; `own` is the id or the name of the tile."""
-    return _SEPARATOR.join((one_spelling(team), one_spelling(region), side, own))
+def key_of(team: str, region: str, side: str, id_or_tile: str) -> str:
+    """Return what identifies an item, as `Units.key_parts` yields it, as one text."""
+    return _SEPARATOR.join((one_spelling(team), one_spelling(region), side, id_or_tile))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +194,8 @@ def population(
     found = []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
-            for region, own in zip(cohort.regions, pool.map(work, cohort.regions), strict=True):
-                found.append(own)
+            for region, part in zip(cohort.regions, pool.map(work, cohort.regions), strict=True):
+                found.append(part)
                 progress.tell(len(found) / len(cohort.regions), region.name)
                 progress.check()
         except StoppedError:
@@ -249,8 +249,8 @@ def units_of(evaluation: Evaluation, team: str, patient: str, region: str) -> Un
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     n = len(joined["id"])
     names = {"team": team, "patient": patient, "region": region}
-    own = {name: np.full(n, value, object) for name, value in names.items()}
-    return Units(class_names=classes, **own, **joined)
+    columns = {name: np.full(n, value, object) for name, value in names.items()}
+    return Units(class_names=classes, **columns, **joined)
 
 
 def _pairs(
@@ -270,18 +270,18 @@ def _pairs(
     )
 
 
-def _unmatched(own: SideOutcomes, status: Status) -> dict[str, NDArray[Any]]:
-    rows = np.flatnonzero(own.status == STATUS_CODE[status])
+def _unmatched(objects: SideOutcomes, status: Status) -> dict[str, NDArray[Any]]:
+    rows = np.flatnonzero(objects.status == STATUS_CODE[status])
     is_fn = status is Status.FN
     causes = np.array([str(cause) for cause in CAUSES], object)
     return _columns(
         ItemSide.REFERENCE if is_fn else ItemSide.PREDICTION,
         Kind.FN if is_fn else Kind.FP,
-        own.ids[rows],
-        own.centroid_yx_px[rows],
-        reference_class=own.class_index[rows] if is_fn else None,
-        prediction_class=None if is_fn else own.class_index[rows],
-        detail=causes[own.cause[rows]],
+        objects.ids[rows],
+        objects.centroid_yx_px[rows],
+        reference_class=objects.class_index[rows] if is_fn else None,
+        prediction_class=None if is_fn else objects.class_index[rows],
+        detail=causes[objects.cause[rows]],
     )
 
 
