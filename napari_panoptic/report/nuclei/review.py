@@ -92,8 +92,8 @@ def write_estimates(
         If they cannot be written.
     """
     estimates = review.estimates
-    told = [*findings, *estimates.findings]
-    record = estimates_record(estimates, review.plan, review.units) | provenance(told, inputs)
+    warnings = [*findings, *estimates.findings]
+    record = estimates_record(estimates, review.plan, review.units) | provenance(warnings, inputs)
     tables = {**(others or {}), ESTIMATES_TABLE: estimates_frame(estimates)}
     return write_set(folder, tables, (ESTIMATES_RECORD, record))
 

@@ -148,29 +148,21 @@ def _found_in(
 ) -> list[Subject | None]:
     """Find objects in a cohort by their identity; None for those that are not there any more."""
     source = None if contents.source is None else Source(contents.source)
-    result: list[Subject | None] = [None] * len(subjects)
-    for name in dict.fromkeys(subject.region for subject in subjects):
-        held = HeldRegion(cohort, cohort.region(name), SETTINGS, held_up_to_px=HELD_UP_TO_PX)
-        of_region = [n for n, subject in enumerate(subjects) if subject.region == name]
-        for team in dict.fromkeys(subjects[n].team for n in of_region):
+    keys = dict.fromkeys(map(object_key, subjects))
+    found: dict[ObjectKey, Subject] = {}
+    for region in dict.fromkeys(key.region for key in keys):
+        held = HeldRegion(cohort, cohort.region(region), SETTINGS, held_up_to_px=HELD_UP_TO_PX)
+        for team in dict.fromkeys(key.team for key in keys if key.region == region):
             evaluation = held.evaluate(team, SETTINGS, source).evaluation
             if evaluation is None:
                 continue
-            there = _all_of(Subjects(evaluation, region=name, team=team))
-            of_team = [n for n in of_region if subjects[n].team == team]
-            wanted = [object_key(subjects[n]) for n in of_team]
-            for n, place in zip(
-                of_team, _nearest(wanted, list(map(object_key, there))), strict=True
-            ):
-                result[n] = None if place is None else there[place]
-    return result
-
-
-def _nearest(wanted: Sequence[ObjectKey], there: Sequence[ObjectKey]) -> list[int | None]:
-    """Find objects, which may be asked for more than once."""
-    once = list(dict.fromkeys(wanted))
-    found = dict(zip(once, matched(once, there), strict=True))
-    return [found[place] for place in wanted]
+            there = _all_of(Subjects(evaluation, region=region, team=team))
+            wanted = [key for key in keys if (key.region, key.team) == (region, team)]
+            numbers = matched(wanted, map(object_key, there))
+            for key, number in zip(wanted, numbers, strict=True):
+                if number is not None:
+                    found[key] = there[number]
+    return [found.get(object_key(subject)) for subject in subjects]
 
 
 def _all_of(subjects: Subjects) -> list[Subject]:
