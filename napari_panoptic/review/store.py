@@ -390,8 +390,12 @@ class ReviewStore:
         elif not include_others:
             wanted |= self._own()
         given = {name: one_spelling(value) for name, value in wanted.items() if value is not None}
-        conditions = "".join(f"AND {name} = :{name} " for name in given)
-        return self._standing(f"{conditions} ORDER BY id", given)
+        conditions = " AND ".join([_STANDING, *(f"{name} = :{name}" for name in given)])
+        rows = self._read(
+            f"SELECT {_COLUMNS} FROM verdicts WHERE {conditions} ORDER BY id",  # noqa: S608
+            given,
+        )
+        return [_record(row, self._path) for row in rows]
 
     def history(self, subject: Subject) -> list[HistoryEntry]:
         """Return every verdict that the reviewer ever gave on an object, oldest first.
@@ -425,8 +429,12 @@ class ReviewStore:
         ReviewError
             If the file cannot be read.
         """
-        values = self._own() | {"count": count}
-        return self._standing(f"AND {_OWN} ORDER BY id DESC LIMIT :count", values)
+        rows = self._read(
+            f"SELECT {_COLUMNS} FROM verdicts WHERE {_OWN} AND {_STANDING} "  # noqa: S608
+            f"ORDER BY id DESC LIMIT :count",
+            self._own() | {"count": count},
+        )
+        return [_record(row, self._path) for row in rows]
 
     def reviewers(self) -> list[str]:
         """Return the names of all reviewers with an own verdict that stands, sorted.
@@ -436,7 +444,12 @@ class ReviewStore:
         ReviewError
             If the file cannot be read.
         """
-        return self._distinct("reviewer", f"{_STANDING} AND role = :role", {"role": Role.REVIEWER})
+        rows = self._read(
+            f"SELECT DISTINCT reviewer FROM verdicts WHERE {_STANDING} "  # noqa: S608
+            "AND role = :role ORDER BY reviewer",
+            {"role": Role.REVIEWER},
+        )
+        return [name for (name,) in rows]
 
     def regions(self, *, team: str) -> list[str]:
         """Return the regions with verdicts on a team that count here, sorted.
@@ -448,11 +461,12 @@ class ReviewStore:
         ReviewError
             If the file cannot be read.
         """
-        return self._distinct(
-            "region",
-            f"{_STANDING} AND (:everybody OR ({_OWN})) AND team = :team",
+        rows = self._read(
+            f"SELECT DISTINCT region FROM verdicts WHERE {_STANDING} "  # noqa: S608
+            f"AND (:everybody OR ({_OWN})) AND team = :team ORDER BY region",
             self._own() | {"everybody": self._adjudicates is not None, "team": one_spelling(team)},
         )
+        return [name for (name,) in rows]
 
     def agreement(self, first: str, second: str, *, region: str | None = None) -> ReviewerAgreement:
         """Compare two reviewers. The reviewer who asks is no longer blind.
@@ -529,10 +543,10 @@ class ReviewStore:
             version, newest = self._state_of_file()
             if version == self._seen[0]:
                 return ()
-            regions = self._distinct(
-                "region",
-                "revision > :seen AND revision <= :newest AND writer <> :writer "
-                "AND (:everybody OR reviewer = :reviewer)",
+            rows = self._read(
+                "SELECT DISTINCT region FROM verdicts WHERE revision > :seen "
+                "AND revision <= :newest AND writer <> :writer "
+                "AND (:everybody OR reviewer = :reviewer) ORDER BY region",
                 {
                     "seen": self._seen[1],
                     "newest": newest,
@@ -542,7 +556,7 @@ class ReviewStore:
                 },
             )
             self._seen = version, newest
-        return tuple(regions)
+        return tuple(region for (region,) in rows)
 
     def _open(self, *, create: bool = True) -> None:
         self._connection, notices = open_review_file(self._path, self._timeout_s, create=create)
@@ -570,22 +584,6 @@ class ReviewStore:
                 return self._connection.execute(statement, values).fetchall()
             except sqlite3.Error as error:
                 raise explained(error, self._path, "the verdicts cannot be read") from error
-
-    def _standing(self, rest: str, values: Mapping[str, Any]) -> list[ReviewRecord]:
-        """Return verdicts that stand; `rest` is the rest of the condition, and the order."""
-        rows = self._read(
-            f"SELECT {_COLUMNS} FROM verdicts WHERE {_STANDING} {rest}",  # noqa: S608
-            values,
-        )
-        return [_record(row, self._path) for row in rows]
-
-    def _distinct(self, column: str, condition: str, values: Mapping[str, Any]) -> list[str]:
-        """Return the different values in a column of the verdicts, sorted."""
-        rows = self._read(
-            f"SELECT DISTINCT {column} FROM verdicts WHERE {condition} ORDER BY {column}",  # noqa: S608
-            values,
-        )
-        return [value for (value,) in rows]
 
     @contextmanager
     def _writing(
