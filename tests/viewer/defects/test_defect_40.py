@@ -4,7 +4,7 @@ import pytest
 
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.viewer.desk.nuclei import desk_of
-from tests.defects.test_defect_40 import cohort_with_type_info
+from tests.support.nested_names import cohort_with_type_info
 
 
 @pytest.mark.long

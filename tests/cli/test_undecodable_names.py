@@ -43,9 +43,7 @@ def values(output: Path, table: str, column: str) -> set[str]:
         return {row[column] for row in csv.DictReader(file)}
 
 
-def test_defect_39_a_team_whose_name_is_no_utf8_is_in_every_table(
-    cohort: Path, tmp_path: Path
-) -> None:
+def test_a_team_whose_name_is_no_utf8_is_in_every_table(cohort: Path, tmp_path: Path) -> None:
     rename_all(cohort, "alpha")
     output = tmp_path / "out"
     assert main(["evaluate", str(cohort), "--output", str(output)]) == 0
@@ -55,9 +53,7 @@ def test_defect_39_a_team_whose_name_is_no_utf8_is_in_every_table(
     assert set(record["score"]) == {WRITTEN, "beta"}
 
 
-def test_defect_39_a_region_whose_name_is_no_utf8_is_in_every_table(
-    cohort: Path, tmp_path: Path
-) -> None:
+def test_a_region_whose_name_is_no_utf8_is_in_every_table(cohort: Path, tmp_path: Path) -> None:
     rename_all(cohort, REGIONS[1].name)
     output = tmp_path / "out"
     assert main(["evaluate", str(cohort), "--output", str(output)]) == 0
@@ -65,9 +61,7 @@ def test_defect_39_a_region_whose_name_is_no_utf8_is_in_every_table(
         assert values(output, table, "region") == {REGIONS[0].name, WRITTEN}
 
 
-def test_defect_39_odd_files_are_listed_and_the_tables_are_a_whole_set(
-    cohort: Path, tmp_path: Path
-) -> None:
+def test_odd_files_are_listed_and_the_tables_are_a_whole_set(cohort: Path, tmp_path: Path) -> None:
     path = mask_path(cohort, "alpha", REGIONS[0])
     path.with_name(f"{ODD}{path.name}").write_bytes(b"no mask")
     output = tmp_path / "out"
@@ -75,7 +69,7 @@ def test_defect_39_odd_files_are_listed_and_the_tables_are_a_whole_set(
     assert WRITTEN.encode("unicode_escape") in (output / "evaluation.json").read_bytes()
 
 
-def test_defect_39_half_a_character_as_the_name_of_a_class(
+def test_half_a_character_as_the_name_of_a_class(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "cohort.toml").write_text(
@@ -104,7 +98,7 @@ def test_defect_39_half_a_character_as_the_name_of_a_class(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("no_plots")
-def test_defect_39_a_report_is_written(cohort: Path, tmp_path: Path) -> None:
+def test_a_report_is_written(cohort: Path, tmp_path: Path) -> None:
     rename_all(cohort, "alpha")
     rename_all(cohort, REGIONS[1].name)
     page = tmp_path / f"{ODD}.html"
@@ -113,7 +107,7 @@ def test_defect_39_a_report_is_written(cohort: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["geojson", "coco-panoptic", "conic"])
-def test_defect_39_a_conversion_writes_files_or_says_why_not(
+def test_a_conversion_writes_files_or_says_why_not(
     cohort: Path, tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Arrays hold regions of one size, which these are not."""

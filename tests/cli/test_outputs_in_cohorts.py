@@ -4,33 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from napari_panoptic.cli.main import main
 from tests.faults.kill import contents
 
-OWN_TABLE = "region,patient\nr0,A\nr1,B\n"
 
-
-@pytest.fixture
-def pannuke(tmp_path: Path) -> Path:
-    """An annotation, one team, and the names of the regions beside the annotation."""
-    masks = np.zeros((2, 16, 16, 6), np.int32)
-    masks[:, 2:8, 2:8, 0] = 1
-    masks[:, 9:14, 3:9, 1] = 2
-    masks[..., 5] = masks[..., :5].sum(axis=-1) == 0
-    root = tmp_path / "cohort"
-    (root / "Teams").mkdir(parents=True)
-    np.save(root / "masks.npy", masks)
-    np.save(root / "images.npy", np.zeros((2, 16, 16, 3), np.uint8))
-    np.save(root / "Teams" / "one.npy", masks)
-    for folder in (root, root / "Teams"):
-        (folder / "regions.csv").write_text(OWN_TABLE)
-    return root
-
-
-def test_defect_38_the_cohorts_own_table_of_regions_is_kept(
+def test_the_cohorts_own_table_of_regions_is_kept(
     pannuke: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = contents(pannuke)
@@ -42,7 +22,7 @@ def test_defect_38_the_cohorts_own_table_of_regions_is_kept(
     assert main(["evaluate", str(pannuke), "--output", str(tmp_path / "out")]) == 0
 
 
-def test_defect_38_own_tables_in_a_cohort_are_replaced_until_somebody_changes_them(
+def test_own_tables_in_a_cohort_are_replaced_until_somebody_changes_them(
     pannuke: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = pannuke / "results"
@@ -59,17 +39,16 @@ def test_defect_38_own_tables_in_a_cohort_are_replaced_until_somebody_changes_th
     assert main(command) == 0
 
 
-def test_defect_38_a_file_reached_through_a_link_to_the_cohort_is_kept(
-    pannuke: Path, tmp_path: Path
-) -> None:
+def test_a_file_reached_through_a_link_to_the_cohort_is_kept(pannuke: Path, tmp_path: Path) -> None:
+    table = (pannuke / "regions.csv").read_text()
     (tmp_path / "link").symlink_to(pannuke)
     assert main(["evaluate", str(pannuke), "--output", str(tmp_path / "link")]) == 1
-    assert (pannuke / "regions.csv").read_text() == OWN_TABLE
+    assert (pannuke / "regions.csv").read_text() == table
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("no_plots")
-def test_defect_38_a_report_replaces_only_reports_inside_the_cohort(
+def test_a_report_replaces_only_reports_inside_the_cohort(
     pannuke: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = pannuke / "index.html"
@@ -82,7 +61,7 @@ def test_defect_38_a_report_replaces_only_reports_inside_the_cohort(
     assert main(["report", str(pannuke), "--output", str(own)]) == 0
 
 
-def test_defect_38_convert_replaces_nothing_inside_the_cohort(
+def test_convert_replaces_nothing_inside_the_cohort(
     pannuke: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (pannuke / "extra").mkdir()
@@ -97,7 +76,7 @@ def test_defect_38_convert_replaces_nothing_inside_the_cohort(
     assert main([*command, str(tmp_path / "out")]) == 0
 
 
-def test_defect_38_a_screenshot_replaces_nothing_inside_the_cohort(
+def test_a_screenshot_replaces_nothing_inside_the_cohort(
     pannuke: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")

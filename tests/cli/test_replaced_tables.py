@@ -80,7 +80,7 @@ def stopped_at(rename: int, number: signal.Signals, cohort: Path, output: Path) 
     ("number", "is_replaced", "step"),
     [(signal.SIGINT, True, 2), (signal.SIGINT, False, 3), (signal.SIGTERM, True, 4)],
 )
-def test_defect_06_a_signal_leaves_the_older_set_or_the_newer_one(
+def test_a_signal_leaves_the_older_set_or_the_newer_one(
     cohort: Path,
     sets: tuple[dict[str, bytes], dict[str, bytes]],
     tmp_path: Path,
@@ -107,7 +107,7 @@ def test_defect_06_a_signal_leaves_the_older_set_or_the_newer_one(
 
 @pytest.mark.long
 @pytest.mark.parametrize("is_replaced", [True, False], ids=["replaced", "first"])
-def test_defect_06_a_mixed_set_is_recognised_and_completed(
+def test_a_mixed_set_is_recognised_and_completed(
     cohort: Path,
     sets: tuple[dict[str, bytes], dict[str, bytes]],
     tmp_path: Path,
@@ -136,7 +136,7 @@ def test_defect_06_a_mixed_set_is_recognised_and_completed(
     assert contents(last) == newer
 
 
-def test_defect_06_the_record_names_the_content_of_each_table(
+def test_the_record_names_the_content_of_each_table(
     sets: tuple[dict[str, bytes], dict[str, bytes]],
 ) -> None:
     for tables in sets:
@@ -147,7 +147,7 @@ def test_defect_06_the_record_names_the_content_of_each_table(
         }
 
 
-def test_defect_06_a_table_that_cannot_be_replaced_leaves_the_older_set(
+def test_a_table_that_cannot_be_replaced_leaves_the_older_set(
     cohort: Path,
     sets: tuple[dict[str, bytes], dict[str, bytes]],
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""``dump --missing worst`` counted gaps in a team's own mean, and did not list them."""
+"""Gaps in the organisers' output: a team's own mean, and what counts as the worst."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def dumped(folder: Path, missing: str) -> tuple[pd.DataFrame, dict[str, Any]]:
     return pd.read_csv(output / "leaderboard.csv").set_index("team"), record["statistics"]["mean"]
 
 
-def test_defect_29_a_teams_own_mean_is_over_what_it_has(tmp_path: Path) -> None:
+def test_a_teams_own_mean_is_over_what_it_has(tmp_path: Path) -> None:
     for missing in ("complete-cases", "worst"):
         board, record = dumped(tmp_path, missing)
         assert board.loc["gapped", "patients"] == 2
@@ -43,7 +43,7 @@ def test_defect_29_a_teams_own_mean_is_over_what_it_has(tmp_path: Path) -> None:
         assert board.loc["whole", "patient_mean"] == pytest.approx((0.9 + 0.8 + 0.6) / 3)
 
 
-def test_defect_29_what_counts_as_the_worst_is_listed(tmp_path: Path) -> None:
+def test_what_counts_as_the_worst_is_listed(tmp_path: Path) -> None:
     _, record = dumped(tmp_path, "worst")
     assert record["patients"] == 3
     assert record["counted_as_worst"] == [["gapped", "P3"]]
@@ -55,7 +55,7 @@ def test_defect_29_what_counts_as_the_worst_is_listed(tmp_path: Path) -> None:
     assert pairs["whole", "gapped"]["difference"]["mean"] == pytest.approx(expected)
 
 
-def test_defect_29_complete_cases_list_nothing(tmp_path: Path) -> None:
+def test_complete_cases_list_nothing(tmp_path: Path) -> None:
     _, record = dumped(tmp_path, "complete-cases")
     assert record["patients"] == 2
     assert record["counted_as_worst"] == []

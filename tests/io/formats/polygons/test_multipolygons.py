@@ -1,4 +1,4 @@
-"""One MultiPolygon for all nuclei of a class, as CellViT writes it, was read as one object."""
+"""A MultiPolygon is one object or one for each part, as the cohort says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.defects.outlined_cohort import (
+from tests.support.outlined_cohort import (
     contours,
     evaluated,
     feature,
@@ -39,9 +39,7 @@ def write_cellvit(path: Path) -> None:
 
 
 @pytest.mark.parametrize("windows", [False, True])
-def test_defect_33_parts_are_objects_where_the_cohort_says_so(
-    tmp_path: Path, windows: bool
-) -> None:
+def test_parts_are_objects_where_the_cohort_says_so(tmp_path: Path, windows: bool) -> None:
     cohort = write_cohort(tmp_path, nuclei(), SPLIT, CENTRES, classes=CLASSES)
     write_cellvit(cohort / "cellvit" / "P_1.geojson")
     found = evaluated(cohort, windows=windows)
@@ -51,7 +49,7 @@ def test_defect_33_parts_are_objects_where_the_cohort_says_so(
     assert sorted(objects[objects["side"] == "prediction"]["id"]) == list(range(1, 11))
 
 
-def test_defect_33_parts_far_apart_are_reported(tmp_path: Path) -> None:
+def test_parts_far_apart_are_reported(tmp_path: Path) -> None:
     cohort = write_cohort(tmp_path, nuclei(), CENTRES, classes=CLASSES)
     write_cellvit(cohort / "cellvit" / "P_1.geojson")
     found = evaluated(cohort)
@@ -61,7 +59,7 @@ def test_defect_33_parts_far_apart_are_reported(tmp_path: Path) -> None:
     assert SPLIT in message
 
 
-def test_defect_33_a_nucleus_in_pieces_is_not_reported(tmp_path: Path) -> None:
+def test_a_nucleus_in_pieces_is_not_reported(tmp_path: Path) -> None:
     """Nor one whose pieces are meant, where the cohort says so, nor an excluded area."""
     near = [[(2, 2), (9, 2), (9, 9), (2, 9)], [(10, 2), (14, 2), (14, 9), (10, 9)]]
     far = [near[0], [(70, 70), (75, 70), (75, 75), (70, 75)]]
@@ -73,7 +71,7 @@ def test_defect_33_a_nucleus_in_pieces_is_not_reported(tmp_path: Path) -> None:
         assert evaluated(cohort).messages("convention") == []
 
 
-def test_defect_33_holes_and_plain_polygons_stay_with_their_parts(tmp_path: Path) -> None:
+def test_holes_and_plain_polygons_stay_with_their_parts(tmp_path: Path) -> None:
     cohort = write_cohort(tmp_path, nuclei(), SPLIT)
     outer = [(2, 2), (22, 2), (22, 22), (2, 22)]
     hole = [(5, 5), (8, 5), (8, 8), (5, 8)]

@@ -1,4 +1,4 @@
-"""Outlines traced through pixel centres, as OpenCV does, were read as pixel edges, silently."""
+"""Outlines through the centres of pixels, as OpenCV traces them, or along their edges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from napari_panoptic.io.formats.saving import write_objects
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
-from tests.defects.outlined_cohort import (
+from tests.support.outlined_cohort import (
     Ring,
     contours,
     evaluated,
@@ -43,7 +43,7 @@ def write_rois(path: Path, rings: list[Ring]) -> None:
 
 @pytest.mark.parametrize("windows", [False, True])
 @pytest.mark.parametrize("simple", [True, False])
-def test_defect_32_geojson_through_pixel_centres_scores_1(
+def test_geojson_through_pixel_centres_scores_1(
     tmp_path: Path, simple: bool, windows: bool
 ) -> None:
     cohort = write_cohort(tmp_path, nuclei(), CENTRES)
@@ -53,16 +53,14 @@ def test_defect_32_geojson_through_pixel_centres_scores_1(
     assert found.messages("convention") == []
 
 
-def test_defect_32_rois_of_cellpose_score_1(tmp_path: Path) -> None:
+def test_rois_of_cellpose_score_1(tmp_path: Path) -> None:
     cohort = write_cohort(tmp_path, nuclei(), CENTRES, predictions=ROIS)
     write_rois(cohort / "cellpose" / "P_1.zip", contours(nuclei(), simple=False))
     assert evaluated(cohort).score == {"cellpose": 1.0}
 
 
 @pytest.mark.parametrize("form", ["geojson", "imagej-roi"])
-def test_defect_32_the_convention_is_reported_where_nothing_is_said(
-    tmp_path: Path, form: str
-) -> None:
+def test_the_convention_is_reported_where_nothing_is_said(tmp_path: Path, form: str) -> None:
     """Nothing is guessed: the figures are those of pixel edges, with a remedy beside them."""
     if form == "geojson":
         cohort = write_cohort(tmp_path, nuclei())
@@ -76,13 +74,13 @@ def test_defect_32_the_convention_is_reported_where_nothing_is_said(
     assert CENTRES in message
 
 
-def test_defect_32_saying_pixel_edges_ends_the_report(tmp_path: Path) -> None:
+def test_saying_pixel_edges_ends_the_report(tmp_path: Path) -> None:
     cohort = write_cohort(tmp_path, nuclei(), 'predictions.vertices = "pixel-edges"')
     write_contours(cohort / "opencv" / "P_1.geojson")
     assert evaluated(cohort).messages("convention") == []
 
 
-def test_defect_32_teams_may_differ(tmp_path: Path) -> None:
+def test_teams_may_differ(tmp_path: Path) -> None:
     rules = 'predictions.vertices = { OpenCV = "pixel-centres" }'
     cohort = write_cohort(tmp_path, nuclei(), rules)
     write_contours(cohort / "opencv" / "P_1.geojson")
@@ -96,7 +94,7 @@ def test_defect_32_teams_may_differ(tmp_path: Path) -> None:
     assert found.messages("convention") == []
 
 
-def test_defect_32_polygons_with_other_vertices_are_not_reported(tmp_path: Path) -> None:
+def test_polygons_with_other_vertices_are_not_reported(tmp_path: Path) -> None:
     """Drawn by hand in whole numbers, simplified, between pixels, or a single octagon."""
     turn = np.linspace(0, 2 * np.pi, 12, endpoint=False)
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
@@ -109,7 +107,7 @@ def test_defect_32_polygons_with_other_vertices_are_not_reported(tmp_path: Path)
     assert evaluated(cohort).messages("convention") == []
 
 
-def test_defect_32_holes_traced_through_pixel_centres(tmp_path: Path) -> None:
+def test_holes_traced_through_pixel_centres(tmp_path: Path) -> None:
     """OpenCV traces a hole along the object's own pixels around it."""
     labels = np.zeros((90, 100), np.int32)
     labels[10:40, 10:50], labels[20:30, 20:30] = 1, 0
@@ -120,7 +118,7 @@ def test_defect_32_holes_traced_through_pixel_centres(tmp_path: Path) -> None:
     assert evaluated(cohort).score == {"opencv": 1.0}
 
 
-def test_defect_32_vertices_between_pixels(tmp_path: Path) -> None:
+def test_vertices_between_pixels(tmp_path: Path) -> None:
     """One vertex is rounded, and listed; with most of them between pixels, centres decide."""
     rings: list[Ring] = contours(nuclei())
     shifted = [(rings[0][0][0] + 0.25, rings[0][0][1]), *rings[0][1:]]
@@ -144,7 +142,7 @@ def test_defect_32_vertices_between_pixels(tmp_path: Path) -> None:
         ('predictions.vertex = "pixel-centres"', "did you mean vertices"),
     ],
 )
-def test_defect_32_words_that_cannot_be_understood(
+def test_words_that_cannot_be_understood(
     tmp_path: Path, line: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cohort = write_cohort(tmp_path, nuclei(), line)
@@ -153,13 +151,13 @@ def test_defect_32_words_that_cannot_be_understood(
     assert words in capsys.readouterr().err
 
 
-def test_defect_32_a_misspelt_team_is_reported(tmp_path: Path) -> None:
+def test_a_misspelt_team_is_reported(tmp_path: Path) -> None:
     cohort = write_cohort(tmp_path, nuclei(), 'predictions.vertices = { opncv = "pixel-centres" }')
     write_contours(cohort / "opencv" / "P_1.geojson")
     assert any("opncv" in message for message in evaluated(cohort).messages("extra"))
 
 
-def test_defect_32_rectangles_and_ovals_keep_their_pixels(tmp_path: Path) -> None:
+def test_rectangles_and_ovals_keep_their_pixels(tmp_path: Path) -> None:
     """A shape of ImageJ covers whole pixels, whatever outlines run through."""
     labels = np.zeros((60, 60), np.int32)
     labels[5:15, 8:20] = 1

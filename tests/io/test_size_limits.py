@@ -1,4 +1,4 @@
-"""Files were read as a whole whatever their size: gigabytes of memory, or minutes."""
+"""Files have limits of size, which are stated, and no file beyond them is read."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ SCHEME = MONUSAC_CLASSES
         pytest.param(names_of_regions, id="regions.csv"),
     ],
 )
-def test_defect_43_a_limit_is_stated_and_enforced_before_reading(
+def test_a_limit_is_stated_and_enforced_before_reading(
     read: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     with pytest.raises(UnreadableFileError, match=r"up to [\d,]+ MiB, found 2,048 MiB"):
         read(tmp_path)
 
 
-def test_defect_43_text_without_an_element_is_not_held(tmp_path: Path) -> None:
+def test_text_without_an_element_is_not_held(tmp_path: Path) -> None:
     whole = annotation_xml(("Epithelial", [square(1, 1)])).encode()
     path = tmp_path / "a.xml"
     with path.open("wb") as file:
@@ -103,13 +103,13 @@ def test_defect_43_text_without_an_element_is_not_held(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_defect_43_descriptions_have_limits(text: str, words: str, tmp_path: Path) -> None:
+def test_descriptions_have_limits(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "cohort.toml").write_text(text)
     with pytest.raises(CohortError, match=words):
         open_cohort(tmp_path)
 
 
-def test_defect_43_dots_in_comments_and_lists_do_not_matter(tmp_path: Path) -> None:
+def test_dots_in_comments_and_lists_do_not_matter(tmp_path: Path) -> None:
     (tmp_path / "a.png").touch()
     (tmp_path / "cohort.toml").write_text(
         f"# {'.' * 300}\n[classes]\na = [1, 2, 3]\n[files]\n  # {'.' * 300}\n"
@@ -119,7 +119,7 @@ def test_defect_43_dots_in_comments_and_lists_do_not_matter(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("is_version_5", [False, True])
-def test_defect_43_zeros_are_no_matlab_file(is_version_5: bool, tmp_path: Path) -> None:
+def test_zeros_are_no_matlab_file(is_version_5: bool, tmp_path: Path) -> None:
     start = b""
     if is_version_5:
         start = write_mat(tmp_path / "b.mat", n_ary_mask=np.zeros((2, 2))).read_bytes()[:128]
@@ -133,7 +133,7 @@ def test_defect_43_zeros_are_no_matlab_file(is_version_5: bool, tmp_path: Path) 
     assert time.thread_time() < began + 10
 
 
-def test_defect_43_a_huge_matlab_file_is_not_read(tmp_path: Path) -> None:
+def test_a_huge_matlab_file_is_not_read(tmp_path: Path) -> None:
     path = write_mat(tmp_path / "a.mat", n_ary_mask=np.zeros((2, 2)))
     with path.open("r+b") as file:
         file.truncate(2**33)

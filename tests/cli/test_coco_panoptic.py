@@ -1,11 +1,8 @@
-"""Exit statuses, messages, and what one bad entry takes with it."""
+"""What one bad entry of a COCO panoptic file takes with it."""
 
 from __future__ import annotations
 
 import json
-import struct
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,74 +11,9 @@ import pytest
 from PIL import Image
 
 from napari_panoptic.cli.main import main
-from tests.faults.kill import small
-from tests.support.paths import REPOSITORY
-from tests.support.small_cohort import REGIONS, mask_path
 
 
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small(tmp_path_factory.mktemp("small"), 1)
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="closed pipes are reported differently there")
-@pytest.mark.parametrize(
-    "closed", [pytest.param(["stdout"], marks=pytest.mark.long), ["stdout", "stderr"]]
-)
-def test_defect_44_tables_are_written_when_nobody_reads_the_output(
-    cohort: Path, tmp_path: Path, closed: list[str]
-) -> None:
-    """As with `| true` and with `2>&1 | true`."""
-    output = tmp_path / "out"
-    command = [sys.executable, "-m", "napari_panoptic.cli.main", "evaluate", str(cohort)]
-    process = subprocess.Popen(
-        [*command, "--output", str(output)],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    streams = {"stdout": process.stdout, "stderr": process.stderr}
-    for name in closed:
-        streams.pop(name).close()  # type: ignore[union-attr]
-    said = {name: stream.read().decode() for name, stream in streams.items() if stream}
-    for stream in streams.values():
-        stream.close()  # type: ignore[union-attr]
-    assert process.wait(300) == 0
-    assert (output / "evaluation.json").is_file()
-    for text in said.values():
-        assert "cannot be written" not in text
-        assert "Traceback" not in text
-        assert "Broken" not in text
-
-
-@pytest.mark.parametrize("offset", [pytest.param(0, marks=pytest.mark.long), 9_999])
-def test_defect_44_a_tiff_without_pages_is_described_in_one_line(
-    tmp_path: Path, offset: int
-) -> None:
-    """Neither lines of tifffile nor Python's own words are shown."""
-    root = small(tmp_path, 1)
-    path = mask_path(root, "alpha", REGIONS[0])
-    path.write_bytes(b"II*\0" + struct.pack("<I", offset))
-    command = [sys.executable, "-m", "napari_panoptic.cli.main", "evaluate", str(root)]
-    done = subprocess.run(
-        [*command, "--output", str(tmp_path / "out")],
-        cwd=REPOSITORY,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0
-    (line,) = [line for line in done.stderr.splitlines() if path.name in line]
-    assert line.startswith("napari-panoptic: ")
-    assert "a part that the format requires is missing" in line
-    for own in ("tifffile", "TiffFile", "list index out of range"):
-        assert own not in done.stderr
-
-
-def test_defect_44_no_message_contains_a_nul(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_message_contains_a_nul(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = panoptic_cohort(tmp_path)
     table = json.loads((root / "teams" / "team.json").read_text())
     names = (root / "teams" / "other.json", root / "teams" / "team.json")
@@ -101,9 +33,7 @@ def test_defect_44_no_message_contains_a_nul(
 
 
 @pytest.mark.parametrize("bad", [0, -3, 2**24, 2**70])
-def test_defect_44_a_segment_id_that_no_pixel_can_have_costs_this_segment(
-    tmp_path: Path, bad: int
-) -> None:
+def test_a_segment_id_that_no_pixel_can_have_costs_this_segment(tmp_path: Path, bad: int) -> None:
     record = with_id(tmp_path, bad)
     assert record["evaluated_regions"] == {"team": 2}
     (warning,) = record["warnings"]["vanished"]
@@ -112,9 +42,7 @@ def test_defect_44_a_segment_id_that_no_pixel_can_have_costs_this_segment(
 
 
 @pytest.mark.parametrize("bad", ["one", None, [1]])
-def test_defect_44_a_segment_id_that_is_no_number_costs_its_region(
-    tmp_path: Path, bad: object
-) -> None:
+def test_a_segment_id_that_is_no_number_costs_its_region(tmp_path: Path, bad: object) -> None:
     record = with_id(tmp_path, bad)
     assert record["evaluated_regions"] == {"team": 1}
     (warning,) = record["warnings"]["unreadable"]

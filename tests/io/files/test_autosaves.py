@@ -1,4 +1,4 @@
-"""Unsaved edits were lost in a crash."""
+"""Autosaves: whole after a kill, gone when they are not needed, and read or refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLASSES = ("Epithelial", "Lymphocyte")
 WRITES_FOR_EVER = """
 import sys
 from pathlib import Path
-from tests.defects.test_defect_05 import PART, image_of
+from tests.io.files.test_autosaves import PART, image_of
 from napari_panoptic.io.files.autosaves import AutosaveFolder
 folder = AutosaveFolder(Path(sys.argv[1]))
 for number in range(1, 1_000_000):
@@ -40,12 +40,12 @@ def image_of(number: int, size: int = 20) -> LabelImage:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
-def test_defect_05_what_was_written_before_a_kill_is_there_and_whole(tmp_path: Path) -> None:
+def test_what_was_written_before_a_kill_is_there_and_whole(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", WRITES_FOR_EVER, str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
     ) as process:
         assert process.stdout is not None
         written = [int(process.stdout.readline()) for _ in range(5)]
@@ -60,7 +60,7 @@ def test_defect_05_what_was_written_before_a_kill_is_there_and_whole(tmp_path: P
     assert labels.class_names_of_objects().tolist() == ["Lymphocyte"]
 
 
-def test_defect_05_autosaves_end_with_saving_discarding_and_restoring(tmp_path: Path) -> None:
+def test_autosaves_end_with_saving_discarding_and_restoring(tmp_path: Path) -> None:
     area = np.zeros((4, 5), bool)
     area[1] = True
     crashed = AutosaveFolder(tmp_path)
@@ -81,7 +81,7 @@ def test_defect_05_autosaves_end_with_saving_discarding_and_restoring(tmp_path: 
     assert list(tmp_path.iterdir()) == []  # nothing stays for ever
 
 
-def test_defect_05_changed_files_are_noticed(tmp_path: Path) -> None:
+def test_changed_files_are_noticed(tmp_path: Path) -> None:
     source = tmp_path / "annotation.xml"
     source.write_text("before")
     folder = AutosaveFolder(tmp_path / "autosaves")
@@ -95,7 +95,7 @@ def test_defect_05_changed_files_are_noticed(tmp_path: Path) -> None:
     assert not found.is_of_these_files(tmp_path)
 
 
-def test_defect_05_a_damaged_autosave_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_damaged_autosave_is_no_obstacle(tmp_path: Path) -> None:
     folder = AutosaveFolder(tmp_path)
     folder.write(PART, image_of(1), {})
     folder.close(discard=False)

@@ -1,4 +1,4 @@
-"""The probabilities of HoVer-Net (``type_prob``) were dropped when a file was read."""
+"""The probabilities of HoVer-Net (``type_prob``) are the scores of objects."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NUCLEI = {
 }
 
 
-def test_defect_23_probabilities_are_kept_as_scores(tmp_path: Path) -> None:
+def test_probabilities_are_kept_as_scores(tmp_path: Path) -> None:
     labels = load_masks(file_of(tmp_path, NUCLEI), SCHEME, shape=SHAPE).labels
     assert labels.ids.tolist() == [3, 6, 9]
     np.testing.assert_array_equal(labels.scores, [0.9, np.nan, 0.25])
@@ -52,7 +52,7 @@ def test_defect_23_probabilities_are_kept_as_scores(tmp_path: Path) -> None:
     )
 
 
-def test_defect_23_covered_and_overlapping_objects_keep_theirs(tmp_path: Path) -> None:
+def test_covered_and_overlapping_objects_keep_theirs(tmp_path: Path) -> None:
     nuclei = {"1": nucleus(2, 0.1), "2": nucleus(2, 0.2), "3": nucleus(5, 0.3)}
     labels = load_masks(file_of(tmp_path, nuclei), SCHEME, shape=SHAPE).labels
     assert dict(zip(labels.ids.tolist(), labels.scores.tolist(), strict=True)) == {2: 0.2, 3: 0.3}
@@ -60,22 +60,20 @@ def test_defect_23_covered_and_overlapping_objects_keep_theirs(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("nuclei", [{}, {"1": nucleus(2, None)}, {"1": nucleus(2, "high")}])
-def test_defect_23_without_a_probability_there_is_no_score(
-    nuclei: dict[str, Any], tmp_path: Path
-) -> None:
+def test_without_a_probability_there_is_no_score(nuclei: dict[str, Any], tmp_path: Path) -> None:
     labels = load_masks(file_of(tmp_path, nuclei), SCHEME, shape=SHAPE).labels
     assert np.isnan(labels.scores).all()
     assert len(labels.scores) == len(nuclei)
 
 
-def test_defect_23_keys_that_do_not_ascend(tmp_path: Path) -> None:
+def test_keys_that_do_not_ascend(tmp_path: Path) -> None:
     nuclei = {"9": nucleus(2, 0.9), "3": nucleus(20, 0.3)}
     labels = load_masks(file_of(tmp_path, nuclei), SCHEME, shape=SHAPE).labels
     assert labels.ids.tolist() == [1, 2]
     assert labels.scores.tolist() == [0.9, 0.3]
 
 
-def test_defect_23_they_are_written_again(tmp_path: Path) -> None:
+def test_they_are_written_again(tmp_path: Path) -> None:
     labels = load_masks(file_of(tmp_path, NUCLEI), SCHEME, shape=SHAPE).labels
     objects = Objects(labels, Side.PREDICTION, "R", "T", None, SCHEME, None)
     write_files(tmp_path / "w.json", objects)
@@ -88,7 +86,7 @@ def test_defect_23_they_are_written_again(tmp_path: Path) -> None:
     assert read_hovernet(tmp_path / "w.json", SCHEME).scores is not None
 
 
-def test_defect_23_slides_have_them(tmp_path: Path) -> None:
+def test_slides_have_them(tmp_path: Path) -> None:
     tiles = open_masks(file_of(tmp_path, NUCLEI), SCHEME, SHAPE).labels
     assert tiles.known_scores is not None
     np.testing.assert_array_equal(tiles.known_scores.of(tiles.ids), [0.9, np.nan, 0.25])

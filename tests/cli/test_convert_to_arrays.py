@@ -1,4 +1,4 @@
-"""Converting to arrays on a full disk ends with a message and leaves nothing behind."""
+"""Converting to arrays: the files that NumPy writes, and a message on a full disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from napari_panoptic.cli.main import main
-from tests.defects.test_defect_38 import pannuke  # noqa: F401 - a fixture
 from tests.support.paths import REPOSITORY
 
 KILOBYTE = 1024
@@ -36,7 +35,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["pannuke", "conic"])
-def test_defect_42_a_full_disk_is_reported(pannuke: Path, full_disk: Path, form: str) -> None:  # noqa: F811
+def test_a_full_disk_is_reported(pannuke: Path, full_disk: Path, form: str) -> None:
     output = full_disk / "out"
     command = [sys.executable, "-m", "napari_panoptic.cli.main", "convert", str(pannuke)]
     done = subprocess.run(
@@ -53,8 +52,8 @@ def test_defect_42_a_full_disk_is_reported(pannuke: Path, full_disk: Path, form:
 
 
 @pytest.mark.parametrize(("form", "name"), [("pannuke", "masks.npy"), ("conic", "labels.npy")])
-def test_defect_42_the_arrays_are_those_that_numpy_writes(
-    pannuke: Path,  # noqa: F811
+def test_the_arrays_are_those_that_numpy_writes(
+    pannuke: Path,
     tmp_path: Path,
     form: str,
     name: str,

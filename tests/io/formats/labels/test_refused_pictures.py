@@ -1,4 +1,4 @@
-"""Pictures in colours, of several pages or in JPEG were read as label images without a word."""
+"""Pictures in colours, of several pages or in JPEG are no label images."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def refused(path: Path, scheme: ClassScheme, words: str) -> None:
 @pytest.mark.parametrize("scheme", [TWO, THREE], ids=["two classes", "three classes"])
 @pytest.mark.parametrize("table", ["m.csv", "m.json"])
 @pytest.mark.parametrize("image", ["m.png", "m.tif"])
-def test_defect_36_colours_beside_a_table_are_refused(
+def test_colours_beside_a_table_are_refused(
     image: str, table: str, scheme: ClassScheme, tmp_path: Path
 ) -> None:
     path = tmp_path / image
@@ -55,20 +55,20 @@ def test_defect_36_colours_beside_a_table_are_refused(
     refused(path, scheme, f"the table {table} gives the class")
 
 
-def test_defect_36_png_in_colours_of_16_bits_is_refused(tmp_path: Path) -> None:
+def test_png_in_colours_of_16_bits_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.png"
     path.write_bytes(imagecodecs.png_encode(in_colours(np.uint16)))
     refused(path, THREE, "colours of 16 bits")
 
 
-def test_defect_36_a_second_page_is_no_background(tmp_path: Path) -> None:
+def test_a_second_page_is_no_background(tmp_path: Path) -> None:
     path, page = tmp_path / "m.tif", two_objects().astype(np.uint16)
     for second in (np.roll(page, 1, axis=1), 5 * page, np.flipud(page)):
         tifffile.imwrite(path, np.stack([page, second]), photometric="minisblack")
         refused(path, ONE, "the last holds")
 
 
-def test_defect_36_a_background_is_still_left_out(tmp_path: Path) -> None:
+def test_a_background_is_still_left_out(tmp_path: Path) -> None:
     path, page = tmp_path / "m.tif", two_objects().astype(np.uint16)
     tifffile.imwrite(path, np.stack([page, 7 * (page == 0)]), photometric="minisblack")
     labels = read_labels(label_files(path), ONE, LoadRequest(shape=SHAPE)).labels
@@ -76,7 +76,7 @@ def test_defect_36_a_background_is_still_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["m.jpg", "m.png", "m.tif"])
-def test_defect_36_jpeg_is_no_label_image(name: str, tmp_path: Path) -> None:
+def test_jpeg_is_no_label_image(name: str, tmp_path: Path) -> None:
     path, page = tmp_path / name, two_objects().astype(np.uint8)
     if name.endswith(".tif"):
         write_tiff(path, page, compression="jpeg")

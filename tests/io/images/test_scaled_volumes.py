@@ -1,4 +1,4 @@
-"""Probabilities of NIfTI files with a scale missed the levels that they stand for."""
+"""Probabilities of NIfTI files with a scale are the numbers that were scaled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write_scaled(path: Path, values: NDArray[np.int16], slope: float, intercept:
     path.write_bytes(header)
 
 
-def test_defect_27_the_raters_own_mean_in_percent_scores_1(tmp_path: Path) -> None:
+def test_the_raters_own_mean_in_percent_scores_1(tmp_path: Path) -> None:
     votes = np.arange(RATERS + 1, dtype=np.int16).repeat(12).reshape(11, 12)
     for rater in range(RATERS):
         folder = tmp_path / "masks" / f"r{rater}"
@@ -47,7 +47,7 @@ def test_defect_27_the_raters_own_mean_in_percent_scores_1(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("whole", [100, 1000, 255, 20, 10_000, 3])
-def test_defect_27_shares_are_those_that_were_scaled(tmp_path: Path, whole: int) -> None:
+def test_shares_are_those_that_were_scaled(tmp_path: Path, whole: int) -> None:
     path = tmp_path / "a.nii"
     numbers = np.arange(whole + 1, dtype=np.int16)
     write_scaled(path, numbers[:, None], 1 / whole)
@@ -55,7 +55,7 @@ def test_defect_27_shares_are_those_that_were_scaled(tmp_path: Path, whole: int)
     np.testing.assert_array_equal(found, (numbers / whole).astype(np.float32))
 
 
-def test_defect_27_an_intercept_is_added(tmp_path: Path) -> None:
+def test_an_intercept_is_added(tmp_path: Path) -> None:
     path = tmp_path / "a.nii"
     write_scaled(path, np.array([[-32000, 0], [8000, 32000]], np.int16).T, 1 / 64000, 0.5)
     found = read_probabilities(path, "a map").values

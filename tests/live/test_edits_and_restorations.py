@@ -1,4 +1,4 @@
-"""After paint and undo, the table and the metrics kept to masks of an earlier restoration."""
+"""Edits use the masks that are shown, whatever restoration was chosen before."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def change_nothing(session: Session, side: Side) -> None:
 @pytest.mark.parametrize("idle_edit", [paint_and_undo, change_nothing])
 @pytest.mark.parametrize("undone", list(Side))
 @pytest.mark.parametrize("painted", list(Side))
-def test_defect_24_an_edit_uses_the_masks_that_are_shown(
+def test_an_edit_uses_the_masks_that_are_shown(
     session: Session, idle_edit: object, undone: Side, painted: Side
 ) -> None:
     idle_edit(session, undone)  # type: ignore[operator]
@@ -49,7 +49,7 @@ def test_defect_24_an_edit_uses_the_masks_that_are_shown(
     check(session)
 
 
-def test_defect_24_a_redrawn_ambiguous_area_uses_the_masks_that_are_shown(
+def test_a_redrawn_ambiguous_area_uses_the_masks_that_are_shown(
     session: Session,
 ) -> None:
     paint_and_undo(session, Side.PREDICTION)
@@ -60,7 +60,7 @@ def test_defect_24_a_redrawn_ambiguous_area_uses_the_masks_that_are_shown(
     check(session)
 
 
-def test_defect_24_edits_undone_under_another_restoration_show_its_masks(
+def test_edits_undone_under_another_restoration_show_its_masks(
     session: Session,
 ) -> None:
     y, x = square(30, 30)
@@ -77,7 +77,7 @@ def test_defect_24_edits_undone_under_another_restoration_show_its_masks(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_defect_24_any_sequence_of_edits_equals_a_recount(session: Session, seed: int) -> None:
+def test_any_sequence_of_edits_equals_a_recount(session: Session, seed: int) -> None:
     random = np.random.default_rng(seed)
     teams = [team.name for team in session.cohort.competing_teams]
     names = session.cohort.scheme.names

@@ -1,4 +1,4 @@
-"""Objects without a class name, and with one in other places, were left out."""
+"""Objects without a class name, or with one in another place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from tests.defects.outlined_cohort import evaluated, feature, write_cohort, write_features
+from tests.support.outlined_cohort import evaluated, feature, write_cohort, write_features
 
 CLASSES = {1: "Epithelial", 2: "Lymphocyte"}
 
@@ -25,7 +25,7 @@ def outlines() -> list[list[tuple[int, int]]]:
     return [[(5, 5), (15, 5), (15, 15), (5, 15)], [(30, 20), (50, 20), (50, 30), (30, 30)]]
 
 
-def test_defect_34_the_only_class_is_that_of_objects_without_one(tmp_path: Path) -> None:
+def test_the_only_class_is_that_of_objects_without_one(tmp_path: Path) -> None:
     """QuPath's detections have no classification, those of dlup and large_image neither."""
     cohort = write_cohort(tmp_path, labels())
     for team, properties in (
@@ -41,7 +41,7 @@ def test_defect_34_the_only_class_is_that_of_objects_without_one(tmp_path: Path)
     assert found.messages("unknown-class") == []
 
 
-def test_defect_34_an_annotation_around_detections_is_no_nucleus(tmp_path: Path) -> None:
+def test_an_annotation_around_detections_is_no_nucleus(tmp_path: Path) -> None:
     """QuPath detects cells within an annotation, which has no class, and exports both."""
     parent = feature([[(0, 0), (60, 0), (60, 40), (0, 40)]], objectType="annotation")
     parts = [feature([ring], objectType="detection") for ring in outlines()]
@@ -52,7 +52,7 @@ def test_defect_34_an_annotation_around_detections_is_no_nucleus(tmp_path: Path)
     assert any("1 annotation(s) without a class" in text for text in found.messages("fallback"))
 
 
-def test_defect_34_an_alias_names_the_class_of_objects_without_one(tmp_path: Path) -> None:
+def test_an_alias_names_the_class_of_objects_without_one(tmp_path: Path) -> None:
     cohort = write_cohort(tmp_path, labels(), classes=CLASSES, aliases='"" = "Epithelial"')
     first, second = outlines()
     named = feature([second], classification={"name": "Lymphocyte"})
@@ -60,7 +60,7 @@ def test_defect_34_an_alias_names_the_class_of_objects_without_one(tmp_path: Pat
     assert evaluated(cohort).score == {"team": 1.0}
 
 
-def test_defect_34_without_an_alias_the_report_names_it(tmp_path: Path) -> None:
+def test_without_an_alias_the_report_names_it(tmp_path: Path) -> None:
     cohort = write_cohort(tmp_path, labels(), classes=CLASSES)
     write_features(cohort / "team" / "P_1.geojson", [feature([ring]) for ring in outlines()])
     found = evaluated(cohort)
@@ -70,14 +70,14 @@ def test_defect_34_without_an_alias_the_report_names_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("types", [("Epithelial", "Lymphocyte"), (1, 2), ("1", "2"), (1.0, 2.0)])
-def test_defect_34_tiatoolbox_has_the_class_in_type(tmp_path: Path, types: tuple[Any, Any]) -> None:
+def test_tiatoolbox_has_the_class_in_type(tmp_path: Path, types: tuple[Any, Any]) -> None:
     cohort = write_cohort(tmp_path, labels(), classes=CLASSES)
     features = [feature([r], type=kind) for r, kind in zip(outlines(), types, strict=True)]
     write_features(cohort / "tiatoolbox" / "P_1.geojson", features)
     assert evaluated(cohort).score == {"tiatoolbox": 1.0}
 
 
-def test_defect_34_numbers_may_have_names(tmp_path: Path) -> None:
+def test_numbers_may_have_names(tmp_path: Path) -> None:
     cohort = write_cohort(tmp_path, labels(), classes=CLASSES)
     features = [feature([r], type=kind) for r, kind in zip(outlines(), (7, 3), strict=True)]
     path = write_features(cohort / "tiatoolbox" / "P_1.geojson", features)
@@ -88,7 +88,7 @@ def test_defect_34_numbers_may_have_names(tmp_path: Path) -> None:
     assert found.messages("extra") == []
 
 
-def test_defect_34_lizard(tmp_path: Path) -> None:
+def test_lizard(tmp_path: Path) -> None:
     """Its ids are no running numbers, and stand in ``id`` beside ``class``."""
     predictions = 'predictions.hovernet-mat = "{team}/{region}.mat"'
     cohort = write_cohort(tmp_path, labels(), classes=CLASSES, predictions=predictions)
