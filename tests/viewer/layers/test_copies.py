@@ -11,6 +11,8 @@ from napari_panoptic.display.styles import ColourBy, Look
 from napari_panoptic.viewer.opening import open_in
 from tests.viewer.finding import FIRST, SECOND
 
+pytestmark = pytest.mark.long
+
 
 def duplicate(viewer, layer, name):
     """Copy a layer as napari's "Duplicate layer" does."""
@@ -41,10 +43,7 @@ def own_copy(desk):
     return duplicate(viewer, viewer.layers[desk.session.team], "my backup")
 
 
-@pytest.mark.long
-def test_defect_04_a_copy_is_not_overwritten_where_the_original_was_deleted(
-    desk, own_copy, wait_until
-):
+def test_a_copy_is_not_overwritten_where_the_original_was_deleted(desk, own_copy, wait_until):
     viewer, team = desk._viewer, desk.session.team
     before = state(own_copy)
     viewer.layers.remove(viewer.layers[team])
@@ -54,8 +53,7 @@ def test_defect_04_a_copy_is_not_overwritten_where_the_original_was_deleted(
     assert viewer.layers[team].visible
 
 
-@pytest.mark.long
-def test_defect_04_a_copy_stays_where_the_cohort_lacks_the_team(desk, own_copy, cohort, wait_until):
+def test_a_copy_stays_where_the_cohort_lacks_the_team(desk, own_copy, cohort, wait_until):
     before, team = state(own_copy), desk.session.team
     others = tuple(each for each in cohort.teams if each.name != team)
     desk.show_cohort(replace(cohort, teams=others))
@@ -65,16 +63,14 @@ def test_defect_04_a_copy_stays_where_the_cohort_lacks_the_team(desk, own_copy, 
     assert same(state(own_copy), before)
 
 
-@pytest.mark.long
-def test_defect_04_a_copy_keeps_its_colours(desk, own_copy, wait_until):
+def test_a_copy_keeps_its_colours(desk, own_copy, wait_until):
     before = state(own_copy)
     desk.panels.legend.look_chosen.emit(Look(ColourBy.CLASS))
     wait_until(lambda: desk.is_settled)
     assert same(state(own_copy), before)
 
 
-@pytest.mark.long
-def test_defect_04_a_copy_that_shares_its_pixels_keeps_them(desk, cohort, wait_until):
+def test_a_copy_that_shares_its_pixels_keeps_them(desk, cohort, wait_until):
     """As with `Layer.create(*layer.as_layer_data_tuple())`."""
     viewer, team = desk._viewer, desk.session.team
     go_to(desk, FIRST, wait_until)
@@ -88,8 +84,7 @@ def test_defect_04_a_copy_that_shares_its_pixels_keeps_them(desk, cohort, wait_u
         assert same(state(copy), before)
 
 
-@pytest.mark.long
-def test_defect_04_a_copy_stays_seen_when_another_desk_opens(
+def test_a_copy_stays_seen_when_another_desk_opens(
     desk, own_copy, wait_until, detection_sample, close_desk
 ):
     viewer = desk._viewer
@@ -108,10 +103,7 @@ def test_defect_04_a_copy_stays_seen_when_another_desk_opens(
     close_desk(other)
 
 
-@pytest.mark.long
-def test_defect_04_a_slide_that_the_user_opened_is_not_taken_over(
-    window, cohort, wait_until, close_desk
-):
+def test_a_slide_that_the_user_opened_is_not_taken_over(window, cohort, wait_until, close_desk):
     viewer = window
     path = next(region.image for region in cohort.regions)
     (mine,) = viewer.open(str(path), plugin="napari-panoptic")

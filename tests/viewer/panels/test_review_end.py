@@ -1,4 +1,4 @@
-"""At the end of the failures, verdicts overwrote that of the last object."""
+"""At the end of the failures no verdict replaces another, and the window says so."""
 
 from itertools import pairwise
 
@@ -7,6 +7,8 @@ from qtpy.QtCore import Qt
 
 from napari_panoptic.values.vocabulary import Side, Verdict
 from napari_panoptic.viewer.state.preferences import Queue
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -31,8 +33,7 @@ def judge_all(review):
     return last
 
 
-@pytest.mark.long
-def test_defect_01_nothing_is_stored_when_nothing_is_left_to_judge(review):
+def test_nothing_is_stored_when_nothing_is_left_to_judge(review):
     last = judge_all(review)
     stored = review.stored()
     for number in (2, 3, 4, 2, 3, 4, 2):
@@ -45,8 +46,7 @@ def test_defect_01_nothing_is_stored_when_nothing_is_left_to_judge(review):
     assert review.end_text() in review.said_above()
 
 
-@pytest.mark.long
-def test_defect_01_the_buttons_wait_for_another_object(review):
+def test_the_buttons_wait_for_another_object(review):
     last = judge_all(review)
     buttons = [review.button(words) for words in ("annotation", "prediction", "both", "cannot")]
     assert not any(button.isVisible() or button.isEnabled() for button in buttons)
@@ -56,9 +56,8 @@ def test_defect_01_the_buttons_wait_for_another_object(review):
     assert review.end_text() == ""
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("order", list(Queue))
-def test_defect_01_every_failure_of_the_cohort_comes_once(review, queue, order):
+def test_every_failure_of_the_cohort_comes_once(review, queue, order):
     queue(order)
     judge_all(review)
     stored = review.stored()
@@ -70,8 +69,7 @@ def test_defect_01_every_failure_of_the_cohort_comes_once(review, queue, order):
     assert (changes == 1) is (order is Queue.REGION)
 
 
-@pytest.mark.long
-def test_defect_01_the_review_goes_on_in_the_next_region_by_itself(review, wait_until):
+def test_the_review_goes_on_in_the_next_region_by_itself(review, wait_until):
     review.settle()
     first = review.session.snapshot.region.name
     review.press(Qt.Key.Key_N)
@@ -93,8 +91,7 @@ def test_defect_01_the_review_goes_on_in_the_next_region_by_itself(review, wait_
     assert newest.region == review.session.snapshot.region.name
 
 
-@pytest.mark.long
-def test_defect_01_failures_that_were_left_out_come_at_the_end(review):
+def test_failures_that_were_left_out_come_at_the_end(review):
     review.settle()
     review.press(Qt.Key.Key_N)
     skipped = review.session.snapshot.region.name, review.session.selection
@@ -112,8 +109,7 @@ def test_defect_01_failures_that_were_left_out_come_at_the_end(review):
     assert review.left_in_cohort() == 0
 
 
-@pytest.mark.long
-def test_defect_01_what_was_reviewed_before_is_not_gone_to(review):
+def test_what_was_reviewed_before_is_not_gone_to(review):
     review.settle()
     review.press(Qt.Key.Key_N)
     for _ in range(review.left_to_judge()):
@@ -136,8 +132,7 @@ def test_defect_01_what_was_reviewed_before_is_not_gone_to(review):
     assert len(review.stored()) == len(stored) + left
 
 
-@pytest.mark.long
-def test_defect_01_a_button_obeys_the_same_rule(review):
+def test_a_button_obeys_the_same_rule(review):
     judge_all(review)
     stored = review.stored()
     review.button("both wrong").click()
@@ -146,8 +141,7 @@ def test_defect_01_a_button_obeys_the_same_rule(review):
     assert not review.button("both wrong").isChecked()
 
 
-@pytest.mark.long
-def test_defect_01_a_verdict_is_changed_after_a_click_on_its_object(review):
+def test_a_verdict_is_changed_after_a_click_on_its_object(review):
     last = judge_all(review)
     count = len(review.stored())
     review.click_object(last.side, last.row)
@@ -161,8 +155,7 @@ def test_defect_01_a_verdict_is_changed_after_a_click_on_its_object(review):
     assert [record.verdict for record in review.stored()] == verdicts
 
 
-@pytest.mark.long
-def test_defect_01_a_row_of_the_table_that_is_current_is_clicked_again(review):
+def test_a_row_of_the_table_that_is_current_is_clicked_again(review):
     last = judge_all(review)
     view = review.desk.panels.objects.view
     view.clicked.emit(view.currentIndex())
@@ -171,8 +164,7 @@ def test_defect_01_a_row_of_the_table_that_is_current_is_clicked_again(review):
     assert [record.verdict for record in review.stored()].count(Verdict.CANNOT_TELL) == 1
 
 
-@pytest.mark.long
-def test_defect_01_undo_lets_the_object_be_judged_again(review):
+def test_undo_lets_the_object_be_judged_again(review):
     judge_all(review)
     count = len(review.stored())
     review.undo()
@@ -181,8 +173,7 @@ def test_defect_01_undo_lets_the_object_be_judged_again(review):
     assert [record.verdict for record in review.stored()].count(Verdict.PREDICTION_RIGHT) == 1
 
 
-@pytest.mark.long
-def test_defect_01_other_settings_do_not_select_an_object_anew(review, wait_until):
+def test_other_settings_do_not_select_an_object_anew(review, wait_until):
     review.button("next after a verdict").click()
     review.session.select_row(Side.REFERENCE, 0)
     review.give(1)
@@ -194,8 +185,7 @@ def test_defect_01_other_settings_do_not_select_an_object_anew(review, wait_unti
     assert review.stored() == stored
 
 
-@pytest.mark.long
-def test_defect_01_the_end_is_said_once(review):
+def test_the_end_is_said_once(review):
     judge_all(review)
     for _ in range(3):
         review.button("next open").click()

@@ -1,4 +1,4 @@
-"""The keyboard stayed with the note after a verdict, and a note without a verdict was lost."""
+"""Notes: the keyboard returns to the image, and a note without a verdict is kept."""
 
 import pytest
 from qtpy.QtCore import Qt
@@ -6,14 +6,15 @@ from qtpy.QtTest import QTest
 
 from napari_panoptic.values.vocabulary import Side
 
+pytestmark = pytest.mark.long
+
 
 def type_note(review, text):
     review.note.setFocus()
     QTest.keyClicks(review.note, text)
 
 
-@pytest.mark.long
-def test_defect_03_after_a_verdict_the_keys_are_those_of_the_image(review):
+def test_after_a_verdict_the_keys_are_those_of_the_image(review):
     review.press(Qt.Key.Key_N)
     type_note(review, "pale")
     review.give(1, review.note)
@@ -26,15 +27,14 @@ def test_defect_03_after_a_verdict_the_keys_are_those_of_the_image(review):
     assert review.note.toPlainText() == ""
 
 
-@pytest.mark.long
-def test_defect_03_a_clicked_button_returns_the_keys(review):
+def test_a_clicked_button_returns_the_keys(review):
     review.press(Qt.Key.Key_N)
     review.button("both wrong").setFocus()
     QTest.mouseClick(review.button("both wrong"), Qt.MouseButton.LeftButton)
     assert review.panel.window().focusWidget() is review.canvas
 
 
-def test_defect_03_escape_leaves_every_field(review):
+def test_escape_leaves_every_field(review):
     review.press(Qt.Key.Key_N)
     review.open_settings()
     for field in (review.note, review.tags, review.name):
@@ -43,7 +43,7 @@ def test_defect_03_escape_leaves_every_field(review):
         assert review.panel.window().focusWidget() is review.canvas
 
 
-def test_defect_03_a_note_without_a_verdict_is_kept_for_its_object(review):
+def test_a_note_without_a_verdict_is_kept_for_its_object(review):
     review.press(Qt.Key.Key_N)
     first = review.session.selection
     type_note(review, "blurred")
@@ -62,8 +62,7 @@ def test_defect_03_a_note_without_a_verdict_is_kept_for_its_object(review):
     assert "draft" not in review.texts()
 
 
-@pytest.mark.long
-def test_defect_03_such_a_note_outlives_the_window(review):
+def test_such_a_note_outlives_the_window(review):
     review.press(Qt.Key.Key_N)
     first = review.session.selection
     type_note(review, "out of focus")
@@ -77,8 +76,7 @@ def test_defect_03_such_a_note_outlives_the_window(review):
     assert [record.note for record in review.stored()] == ["out of focus"]
 
 
-@pytest.mark.long
-def test_defect_03_a_note_typed_before_the_name_becomes_the_reviewer_s(review):
+def test_a_note_typed_before_the_name_becomes_the_reviewer_s(review):
     review.start_again()
     review.press(Qt.Key.Key_N)
     type_note(review, "fold")
@@ -88,7 +86,7 @@ def test_defect_03_a_note_typed_before_the_name_becomes_the_reviewer_s(review):
     assert [record.note for record in review.stored()] == ["fold"]
 
 
-def test_defect_03_the_note_of_another_reviewer_is_not_taken_over(review):
+def test_the_note_of_another_reviewer_is_not_taken_over(review):
     review.session.select_row(Side.REFERENCE, 0)
     type_note(review, "mine")
     review.give(1, review.note)

@@ -12,6 +12,8 @@ from napari_panoptic.viewer.panels.navigator import Navigator
 from napari_panoptic.viewer.panels.strips import LegendStrip, TitleStrip
 from tests.support.small_pairs import SCHEME
 
+pytestmark = pytest.mark.long
+
 
 def pair(reference_classes, prediction_classes):
     """Evaluate objects of 8 px in a row; None where a side has none."""
@@ -40,7 +42,7 @@ def panel(qtbot):
     return panel
 
 
-def test_defect_18_fp_by_class_is_split_into_unmatched_and_misclassified(panel, qtbot):
+def test_fp_by_class_is_split_into_unmatched_and_misclassified(panel, qtbot):
     one, other = SCHEME.names[:2]
     found = pair([one, one, other, None], [one, other, other, one])
     panel.show_evaluation(found, SCHEME)
@@ -54,7 +56,7 @@ def test_defect_18_fp_by_class_is_split_into_unmatched_and_misclassified(panel, 
     assert said == "By class, FP 2 and FN 1 each include 1 misclassified pair."
 
 
-def test_defect_18_an_absent_class_that_counts_is_named(panel):
+def test_an_absent_class_that_counts_is_named(panel):
     one, other = SCHEME.names[:2]
     found = pair([one, one, None], [one, one, other])
     assert found.metrics.pq == 0.5
@@ -63,14 +65,13 @@ def test_defect_18_an_absent_class_that_counts_is_named(panel):
     assert f"mean over 2 classes; {other}, predicted but not annotated here, counts as 0" in said
 
 
-def test_defect_18_nothing_is_said_where_nothing_differs(panel):
+def test_nothing_is_said_where_nothing_differs(panel):
     one, other = SCHEME.names[:2]
     panel.show_evaluation(pair([one, other, None], [one, other, one]), SCHEME)
     assert panel.definitions.text() == ""
 
 
-@pytest.mark.long
-def test_defect_18_the_title_says_that_absent_classes_count(qtbot, desk):
+def test_the_title_says_that_absent_classes_count(qtbot, desk):
     figures = desk.panels.title.figure.text()
     counts = desk.session.shown.counts
     absent = int(((counts.tp + counts.fn == 0) & (counts.fp > 0)).sum())
@@ -81,7 +82,7 @@ def test_defect_18_the_title_says_that_absent_classes_count(qtbot, desk):
     assert re.search("3 absent classes count as 0.*PQ 0.178", title.figure.text())
 
 
-def test_defect_18_the_list_of_teams_names_its_average(qtbot):
+def test_the_list_of_teams_names_its_average(qtbot):
     navigator = Navigator()
     qtbot.addWidget(navigator)
     assert "Mean PQ" in navigator.teams.table.titles()

@@ -9,6 +9,8 @@ from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.opening import open_in
 from tests.viewer.finding import click, on_canvas
 
+pytestmark = pytest.mark.long
+
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
 NO_KEY, CTRL = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ControlModifier
 
@@ -36,8 +38,7 @@ def points(make_napari_viewer, detection_sample, wait_until, close_desk):
     close_desk(desk)
 
 
-@pytest.mark.long
-def test_defect_15_only_a_plain_click_selects(points):
+def test_only_a_plain_click_selects(points):
     desk, canvas, place, row = points
     QTest.mouseClick(canvas, RIGHT, NO_KEY, place)
     assert desk.session.selection is None

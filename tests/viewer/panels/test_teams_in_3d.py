@@ -8,6 +8,8 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.panels.teams.presenter import TeamsPresenter
 from napari_panoptic.viewer.state.modes import ViewMode
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def desk(make_napari_viewer, cohort, close_desk, wait_until):
@@ -20,8 +22,7 @@ def desk(make_napari_viewer, cohort, close_desk, wait_until):
     close_desk(desk)
 
 
-@pytest.mark.long
-def test_defect_08_side_by_side_switches_the_display_to_2d(desk, wait_until):
+def test_side_by_side_switches_the_display_to_2d(desk, wait_until):
     viewer, teams = desk.viewer, desk.presenter(TeamsPresenter)
     before = list(viewer.layers)
     viewer.dims.ndisplay = 3

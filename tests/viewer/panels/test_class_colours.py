@@ -17,6 +17,8 @@ from napari_panoptic.viewer.panels.strips import class_chips
 from tests.support.small_pairs import SCHEME, four_fates
 from tests.support.vision import VISIONS, difference
 
+pytestmark = pytest.mark.long
+
 LEAST, LEAST_OF_CLASSES = 20.0, 10.0
 MOST = 8
 """Classes with a colour of their own."""
@@ -24,24 +26,24 @@ MOST = 8
 
 @pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize("status", FAILURES)
-def test_defect_19_no_class_looks_like_a_failure(status, vision):
+def test_no_class_looks_like_a_failure(status, vision):
     for colour in class_colours(MOST):
         assert difference(colour, STATUS_COLOURS[status], vision) >= LEAST
 
 
 @pytest.mark.parametrize("status", [Status.TP, Status.IGNORED])
-def test_defect_19_no_class_looks_like_another_status(status):
+def test_no_class_looks_like_another_status(status):
     for colour in class_colours(MOST):
         assert difference(colour, STATUS_COLOURS[status], "normal") >= LEAST
 
 
 @pytest.mark.parametrize("vision", VISIONS)
-def test_defect_19_classes_can_be_told_apart(vision):
+def test_classes_can_be_told_apart(vision):
     for one, other in itertools.combinations(class_colours(MOST), 2):
         assert difference(one, other, vision) >= LEAST_OF_CLASSES
 
 
-def test_defect_19_image_legend_and_tables_show_these_colours(qtbot):
+def test_image_legend_and_tables_show_these_colours(qtbot):
     found = four_fates()
     expected = class_colours(len(SCHEME.names))
     labels = found.pair.reference
@@ -60,5 +62,5 @@ def test_defect_19_image_legend_and_tables_show_these_colours(qtbot):
         assert icon.pixelColor(6, 6).getRgb()[:3] == expected[0]
 
 
-def test_defect_19_files_keep_their_colours():
+def test_files_keep_their_colours():
     assert MONUSAC_CLASSES.colours == ((255, 0, 0), (255, 255, 0), (0, 0, 255), (0, 255, 0))

@@ -13,6 +13,8 @@ from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.viewer.panels.teams.comparison import Comparison
 from napari_panoptic.viewer.panels.teams.panel import Listed, TeamsPanel
 
+pytestmark = pytest.mark.long
+
 LONG, OTHER = "Amirreza Mahbod", "Dark Brotherhood"
 
 
@@ -35,7 +37,7 @@ def panel(qtbot, sample_folder):
 
 @pytest.mark.parametrize(("team", "place"), [(LONG, 0), (OTHER, 1)])
 @pytest.mark.parametrize("listed", [Listed.ALL, Listed.FP])
-def test_defect_13_a_click_on_a_cell_shows_its_team(panel, team, place, listed):
+def test_a_click_on_a_cell_shows_its_team(panel, team, place, listed):
     asked = []
     panel.object_chosen.connect(lambda _row, of: asked.append(of))
     panel.place_chosen.connect(lambda _place, of: asked.append(of))

@@ -1,4 +1,4 @@
-"""Names with "&" and quotes were escaped twice in what the review says about a verdict."""
+"""Names with "&" and quotes in what the review says about a verdict."""
 
 import pytest
 from qtpy.QtCore import Qt
@@ -7,9 +7,10 @@ from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.store import ReviewStore
 
+pytestmark = pytest.mark.long
 
-@pytest.mark.long
-def test_defect_14_names_are_shown_as_they_are_written(review):
+
+def test_names_are_shown_as_they_are_written(review):
     review.settle()
     review.desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
     review.press(Qt.Key.Key_N)
@@ -23,8 +24,7 @@ def test_defect_14_names_are_shown_as_they_are_written(review):
     assert any("are hidden by the table's filters" in text for text in review.texts())
 
 
-@pytest.mark.long
-def test_defect_14_what_another_window_took_back_is_told_by_the_verdict(review, wait_until):
+def test_what_another_window_took_back_is_told_by_the_verdict(review, wait_until):
     review.desk.panels.objects.set_filter(ObjectFilter(statuses=frozenset({"FP"})))
     review.press(Qt.Key.Key_N)
     review.give(1)

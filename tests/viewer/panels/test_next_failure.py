@@ -1,4 +1,4 @@
-"""N selected a failure but neither centred nor enlarged it."""
+"""The next failure is centred and enlarged."""
 
 from itertools import product
 
@@ -7,6 +7,8 @@ from qtpy.QtCore import Qt
 
 from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.viewer.state.preferences import PREFERENCES
+
+pytestmark = pytest.mark.long
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
@@ -18,9 +20,8 @@ def fitted(review):
     return review
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("modifier", [Qt.KeyboardModifier.NoModifier, SHIFT])
-def test_defect_17_n_brings_every_failure_into_view(fitted, modifier):
+def test_n_brings_every_failure_into_view(fitted, modifier):
     for _ in range(fitted.failures()):
         fitted.press(Qt.Key.Key_N, modifier)
         size, away = fitted.size_on_screen()
@@ -28,8 +29,7 @@ def test_defect_17_n_brings_every_failure_into_view(fitted, modifier):
         assert away < 1
 
 
-@pytest.mark.long
-def test_defect_17_so_does_a_verdict_that_leads_on(fitted):
+def test_so_does_a_verdict_that_leads_on(fitted):
     fitted.press(Qt.Key.Key_N)
     fitted.give(1)
     size, away = fitted.size_on_screen()
@@ -37,7 +37,7 @@ def test_defect_17_so_does_a_verdict_that_leads_on(fitted):
     assert away < 1
 
 
-def test_defect_17_the_only_failure_is_brought_back(fitted):
+def test_the_only_failure_is_brought_back(fitted):
     objects, classes = fitted.desk.panels.objects, fitted.cohort.scheme.names
     for name, status in product(classes, ("FN", "FP", "misclassified")):
         objects.set_filter(ObjectFilter(classes=frozenset({name}), statuses=frozenset({status})))
@@ -55,7 +55,7 @@ def test_defect_17_the_only_failure_is_brought_back(fitted):
     assert max(fitted.size_on_screen()[0]) >= 64
 
 
-def test_defect_17_a_zoom_that_suits_is_left_alone(fitted):
+def test_a_zoom_that_suits_is_left_alone(fitted):
     fitted.press(Qt.Key.Key_N)
     fitted.viewer.scene.camera.zoom *= 1.5
     zoom = fitted.viewer.scene.camera.zoom
@@ -64,7 +64,7 @@ def test_defect_17_a_zoom_that_suits_is_left_alone(fitted):
     assert fitted.viewer.scene.camera.zoom == zoom
 
 
-def test_defect_17_the_user_turns_it_off(fitted):
+def test_the_user_turns_it_off(fitted):
     before = fitted.viewer.scene.camera.zoom
     switch = fitted.desk.panels.objects.follow
     assert switch.isChecked()

@@ -11,6 +11,8 @@ from napari_panoptic.viewer.opening import open_in
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.support.small_cohort import write_cohort
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(params=["nuclei", "detections", "raters"])
 def folder(request, tmp_path):
@@ -36,8 +38,7 @@ def _arrangement(window):
     }
 
 
-@pytest.mark.long
-def test_defect_16_a_closed_desk_leaves_the_window_as_it_was(
+def test_a_closed_desk_leaves_the_window_as_it_was(
     make_napari_viewer, folder, close_desk, wait_until, qtbot
 ):
     viewer = make_napari_viewer(show=True)
@@ -63,7 +64,7 @@ def test_defect_16_a_closed_desk_leaves_the_window_as_it_was(
     assert theirs.mode == "transform"
 
 
-def test_defect_16_a_copy_that_the_user_made_stays_and_can_be_moved(
+def test_a_copy_that_the_user_made_stays_and_can_be_moved(
     make_napari_viewer, folder, close_desk, wait_until
 ):
     viewer = make_napari_viewer(show=True)
@@ -79,8 +80,7 @@ def test_defect_16_a_copy_that_the_user_made_stays_and_can_be_moved(
     assert copy.mode == "transform"
 
 
-@pytest.mark.long
-def test_defect_16_the_slice_is_right_beside_a_layer_with_more_axes(
+def test_the_slice_is_right_beside_a_layer_with_more_axes(
     make_napari_viewer, close_desk, wait_until, tmp_path
 ):
     viewer = make_napari_viewer(show=True)
@@ -97,8 +97,7 @@ def test_defect_16_the_slice_is_right_beside_a_layer_with_more_axes(
     close_desk(desk)
 
 
-@pytest.mark.long
-def test_defect_16_the_image_of_the_desk_is_active_when_editing_ends(
+def test_the_image_of_the_desk_is_active_when_editing_ends(
     make_napari_viewer, cohort, close_desk, wait_until
 ):
     viewer = make_napari_viewer(show=True)

@@ -1,4 +1,4 @@
-"""Unsaved edits were lost in a crash; the closing dialog could not save. In a real window."""
+"""Unsaved edits after a crash, and when a window is closed."""
 
 import os
 import signal
@@ -20,7 +20,9 @@ from napari_panoptic.viewer.desk.nuclei import desk_of
 from napari_panoptic.viewer.editing import autosaving
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.support.small_cohort import write_cohort
-from tests.viewer.defects.in_a_process import run_in_process
+from tests.viewer.in_a_process import run_in_process
+
+pytestmark = pytest.mark.long
 
 YES = QMessageBox.StandardButton.Yes
 
@@ -93,12 +95,12 @@ def chosen(file, folder):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
-def test_defect_05_edits_of_a_killed_window_are_offered_and_restored(
+def test_edits_of_a_killed_window_are_offered_and_restored(
     open_window, folder, cache_folder, wait_until
 ):
     cache = cache_folder.parent / "of the other window"
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.viewer.defects.window_that_is_killed", str(folder)],
+        [sys.executable, "-m", "tests.viewer.editing.window_that_is_killed", str(folder)],
         stdout=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[3],
@@ -137,8 +139,7 @@ def test_defect_05_edits_of_a_killed_window_are_offered_and_restored(
     assert files_in(cache_folder) == []
 
 
-@pytest.mark.long
-def test_defect_05_left_edits_are_discarded_and_changed_files_are_noticed(
+def test_left_edits_are_discarded_and_changed_files_are_noticed(
     open_window, close_desk, folder, cache_folder, wait_until
 ):
     desk, part = open_window()
@@ -163,8 +164,7 @@ def test_defect_05_left_edits_are_discarded_and_changed_files_are_noticed(
     assert files_in(cache_folder) == []
 
 
-@pytest.mark.long
-def test_defect_05_edits_of_another_region_are_led_to(open_window, close_desk, wait_until):
+def test_edits_of_another_region_are_led_to(open_window, close_desk, wait_until):
     desk, part = open_window()
     first, second = (region.name for region in desk.session.cohort.regions[:2])
     desk.panels.navigator.place_chosen.emit(second)
@@ -186,11 +186,8 @@ def test_defect_05_edits_of_another_region_are_led_to(open_window, close_desk, w
     np.testing.assert_array_equal(shown_ids(desk, Side.PREDICTION), erased)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("regions", [1, 2])
-def test_defect_05_the_closing_dialog_saves(
-    open_window, cache_folder, wait_until, tmp_path, regions
-):
+def test_the_closing_dialog_saves(open_window, cache_folder, wait_until, tmp_path, regions):
     desk, part = open_window()
     drawn = {}
     for region in [region.name for region in desk.session.cohort.regions[:regions]]:
@@ -215,8 +212,7 @@ def test_defect_05_the_closing_dialog_saves(
     assert files_in(cache_folder) == []
 
 
-@pytest.mark.long
-def test_defect_05_discarding_when_closing_leaves_nothing_to_restore(
+def test_discarding_when_closing_leaves_nothing_to_restore(
     open_window, close_desk, cache_folder, wait_until
 ):
     desk, part = open_window()
@@ -239,8 +235,7 @@ print("drawn")
 """
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("qtbot")
-def test_defect_05_a_program_that_ends_with_an_open_window_keeps_edits(folder, tmp_path):
+def test_a_program_that_ends_with_an_open_window_keeps_edits(folder, tmp_path):
     assert "drawn" in run_in_process(LEFT_OPEN, folder, tmp_path / "around")
     assert files_in(tmp_path / "around" / "cache")

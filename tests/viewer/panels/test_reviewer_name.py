@@ -1,11 +1,12 @@
-"""After a restart, verdicts were stored under the name of whoever reviewed before."""
+"""Each start asks who reviews, and verdicts are stored under that name."""
 
 import pytest
 from qtpy.QtCore import Qt
 
+pytestmark = pytest.mark.long
 
-@pytest.mark.long
-def test_defect_02_the_name_is_asked_for_at_each_start(review):
+
+def test_the_name_is_asked_for_at_each_start(review):
     review.press(Qt.Key.Key_N)
     review.give(1)
     before = review.stored()
@@ -19,8 +20,7 @@ def test_defect_02_the_name_is_asked_for_at_each_start(review):
     assert review.panel.window().focusWidget() is review.name
 
 
-@pytest.mark.long
-def test_defect_02_one_click_continues_as_the_previous_reviewer(review):
+def test_one_click_continues_as_the_previous_reviewer(review):
     review.start_again()
     review.button("Continue as Ada").click()
     assert review.name.text() == "Ada"
@@ -30,8 +30,7 @@ def test_defect_02_one_click_continues_as_the_previous_reviewer(review):
     assert len(review.stored("Ada")) == 1
 
 
-@pytest.mark.long
-def test_defect_02_another_person_reviews_under_another_name(review):
+def test_another_person_reviews_under_another_name(review):
     review.press(Qt.Key.Key_N)
     review.give(1)
     review.start_again()
@@ -41,7 +40,6 @@ def test_defect_02_another_person_reviews_under_another_name(review):
     assert len(review.stored("Ada")) == len(review.stored("Grace")) == 1
 
 
-@pytest.mark.long
-def test_defect_02_the_name_stays_for_other_cohorts_of_the_window(review):
+def test_the_name_stays_for_other_cohorts_of_the_window(review):
     review.open()
     assert review.name.text() == "Ada"

@@ -1,10 +1,12 @@
-"""A drawn object that was undone and drawn again kept its first class, in a real window."""
+"""Edits that are undone and redone, also under another restoration."""
 
 import numpy as np
 import pytest
 
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -33,8 +35,7 @@ def free_pixel(desk):
     )
 
 
-@pytest.mark.long
-def test_defect_25_undo_and_redo_bring_back_the_class_of_the_time(desk, painted):
+def test_undo_and_redo_bring_back_the_class_of_the_time(desk, painted):
     layer, part = painted
     y, x = free_pixel(desk)
     label = layer.selected_label
@@ -53,8 +54,7 @@ def test_defect_25_undo_and_redo_bring_back_the_class_of_the_time(desk, painted)
     assert not desk.session.is_edited(Side.PREDICTION)
 
 
-@pytest.mark.long
-def test_defect_25_objects_of_the_files_keep_their_class(desk, painted):
+def test_objects_of_the_files_keep_their_class(desk, painted):
     layer, part = painted
     labels = desk.session.edited_labels(Side.PREDICTION)
     row = int(np.bincount(labels.index.ravel())[1:].argmax())
@@ -68,3 +68,34 @@ def test_defect_25_objects_of_the_files_keep_their_class(desk, painted):
     layer.data_setitem(places, value)
     assert class_at(desk, y, x) == name
     assert not desk.session.is_edited(Side.PREDICTION)
+
+
+def test_an_undone_edit_shows_the_files_as_they_are_restored_now(desk, wait_until):
+    part = desk.presenter(EditsPresenter)
+    part.edits.set_on(True)
+    session = desk.session
+    labels = session.edited_labels(Side.PREDICTION)
+    places = np.nonzero(labels.index == 1)
+
+    def layer_and_ids():
+        layer, values = desk.link.scene.object_layer(Side.PREDICTION, session.team)
+        return layer, values.ids(np.asarray(layer.data))
+
+    layer, _ = layer_and_ids()
+    value = int(np.asarray(layer.data)[places][0])
+    layer.data_setitem(places, 0)
+    assert session.is_edited(Side.PREDICTION)
+    desk.panels.settings.settings_chosen.emit(
+        session.settings.replaced(restoration="border-dilated")
+    )
+    wait_until(lambda: desk.is_settled)
+    assert session.is_edited(Side.PREDICTION)
+    layer, _ = layer_and_ids()
+    layer.data_setitem(places, value)
+    wait_until(lambda: desk.is_settled)
+    assert not session.is_edited(Side.PREDICTION)
+    assert part.edits.unsaved == ()
+    _, ids = layer_and_ids()
+    assert not np.array_equal(ids, labels.id_image())
+    np.testing.assert_array_equal(ids, session.loaded.predictions[session.team].id_image())
+    assert session.evaluation is session.loaded.evaluations[session.team]

@@ -6,7 +6,9 @@ from qtpy.QtWidgets import QDockWidget, QLabel
 
 from napari_panoptic.samples.write import write_raters_sample
 from napari_panoptic.viewer.opening import open_in
-from tests.viewer.defects.in_a_process import run_in_process
+from tests.viewer.in_a_process import run_in_process
+
+pytestmark = pytest.mark.long
 
 LEFT, RIGHT = Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea
 BOTTOM = Qt.DockWidgetArea.BottomDockWidgetArea
@@ -43,18 +45,16 @@ def folder(request, tmp_path, sample_folder):
     return write_raters_sample(tmp_path / "raters")
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("qtbot")
 @pytest.mark.parametrize("kind", ["nuclei", "detections"])
-def test_defect_07_a_desk_closes_after_another_dock_was_floated_or_moved(
+def test_a_desk_closes_after_another_dock_was_floated_or_moved(
     kind, sample_folder, detection_sample, tmp_path
 ):
     folder = {"nuclei": sample_folder, "detections": detection_sample}[kind]
     assert "closed" in run_in_process(MOVED_MEANWHILE, folder, tmp_path / "around")
 
 
-@pytest.mark.long
-def test_defect_07_docks_that_the_user_hid_or_moved_stay_so(
+def test_docks_that_the_user_hid_or_moved_stay_so(
     make_napari_viewer, folder, close_desk, wait_until, qtbot
 ):
     viewer = make_napari_viewer(show=True)
@@ -77,8 +77,7 @@ def test_defect_07_docks_that_the_user_hid_or_moved_stay_so(
     assert window.dockWidgetArea(kept) == RIGHT
 
 
-@pytest.mark.long
-def test_defect_07_layer_controls_that_the_user_moved_stay_there(
+def test_layer_controls_that_the_user_moved_stay_there(
     make_napari_viewer, folder, close_desk, wait_until, qtbot
 ):
     viewer = make_napari_viewer(show=True)

@@ -1,4 +1,4 @@
-"""Undo painted ambiguous areas white; the first shapes kept the user waiting."""
+"""Shapes of ambiguous areas: there at once, and in their style after undo and redo."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,8 @@ from qtpy.QtWidgets import QApplication
 from napari_panoptic.viewer.editing.shapes_history import ShapesHistory
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from tests.viewer.finding import on_canvas
+
+pytestmark = pytest.mark.long
 
 LEFT = Qt.MouseButton.LeftButton
 CTRL, NONE = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.NoModifier
@@ -28,7 +30,7 @@ def style_of(layer):
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])
-def test_defect_12_undo_and_redo_keep_the_style_of_every_shape(n):
+def test_undo_and_redo_keep_the_style_of_every_shape(n):
     layer = Shapes([SQUARE + 20 * k for k in range(n)], shape_type="polygon", **STYLE)
     history = ShapesHistory(layer)
     layer.add(SQUARE + 100, shape_type="polygon", **STYLE)
@@ -58,14 +60,13 @@ def canvas(desk):
     return desk._viewer.window._qt_viewer.canvas.native
 
 
-def test_defect_12_the_first_shapes_are_there_at_once(part):
+def test_the_first_shapes_are_there_at_once(part):
     part.panel.shapes.click()
     assert part.shapes.layer.nshapes == 2
     assert part.panel.shapes.isChecked()
 
 
-@pytest.mark.long
-def test_defect_12_drawing_and_undo_paint_nothing_white(desk, part, canvas, wait_until):
+def test_drawing_and_undo_paint_nothing_white(desk, part, canvas, wait_until):
     viewer = desk._viewer
     part.shapes.set_on(True)
     wait_until(lambda: desk.is_settled)
