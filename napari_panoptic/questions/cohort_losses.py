@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.explain.failure_groups import CohortLoss, lost_over
-from napari_panoptic.nuclei.regions.region import held_region
-from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.nuclei.regions.run import walk
+from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
 
 
@@ -51,17 +52,20 @@ def cohort_losses(
         After each region.
     """
     quick = settings.replaced(distances=False)
+
+    def lost(_region: Region, held: HeldRegion) -> tuple[CohortLoss, ...] | None:
+        found = held.evaluate(team, quick, source).evaluation
+        return None if found is None else lost_over([found])
+
     known: tuple[CohortLoss, ...] = ()
     left_out = 0
     total = len(cohort.regions)
-    for done, region in enumerate(cohort.regions, start=1):
-        held = held_region(cohort, region, quick, held_up_to_px=None)
-        # The navigator reports regions that cannot be read.
-        found = None if isinstance(held, Finding) else held.evaluate(team, quick, source).evaluation
-        if found is None:
-            left_out += 1
+    regions = walk(cohort, (team,), quick, lost, held_up_to_px=None)
+    for done, (_, found) in enumerate(regions, start=1):
+        if found is None or isinstance(found, Finding):
+            left_out += 1  # the navigator reports the reason
         else:
-            known = _added(known, lost_over([found]))
+            known = _added(known, found)
         yield LossesSoFar(done, total, left_out, known)
 
 

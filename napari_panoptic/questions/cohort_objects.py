@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from napari_panoptic.io.tables.covariates import KEY_COLUMNS
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
-from napari_panoptic.nuclei.regions.region import held_regions
+from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.nuclei.regions.run import walk
 from napari_panoptic.questions.covariates import (
     OUTCOME_COLUMNS,
     TEXTS,
@@ -30,7 +32,7 @@ from napari_panoptic.questions.covariates import (
 from napari_panoptic.questions.slices import SliceSearch, search_slices
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 from napari_panoptic.values import vocabulary
-from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side, Status
 
@@ -158,6 +160,7 @@ def cohort_objects(
     metadata: Metadata | None = None,
     table: pd.DataFrame | None = None,
     held_up_to_px: int = HELD_UP_TO_PX,
+    jobs: int | None = 1,
     progress: Progress = UNWATCHED,
 ) -> dict[str, CohortObjects]:
     """Evaluate teams, and return their objects with covariates.
@@ -172,6 +175,8 @@ def cohort_objects(
         Further covariates, from `napari_panoptic.io.tables.covariates.read_covariates`.
     held_up_to_px
         Regions with more pixels are left out: covariates need all of their pixels at once.
+    jobs
+        Regions at a time; None for the number of processors.
     progress
         Receives the progress after each region, and is checked for cancellation.
 
@@ -193,27 +198,24 @@ def cohort_objects(
     parts: dict[str, list[pd.DataFrame]] = {team: [] for team in team_names}
     findings: dict[str, list[Finding]] = {team: [*plugin_findings()] for team in team_names}
     scales: dict[str, float | None] = {}
-    for region, held in held_regions(
+    for region, found in walk(
         cohort,
+        team_names,
         settings,
-        findings.values(),
+        partial(_region_objects, team_names, settings, source),
+        jobs=jobs,
         held_up_to_px=held_up_to_px,
         too_large=_TOO_LARGE,
         progress=progress,
     ):
-        image, odd = read_picture(region)
-        scales[region.name] = held.mpp
-        try:
-            for team in team_names:
-                found = held.evaluate(team, settings, source)
-                findings[team] += [*odd, *found.findings]
-                if found.evaluation is not None:
-                    at = region.patient, region.name, team
-                    parts[team] += _both_sides(found.evaluation, at, image)
-                held.forget(team)
-        finally:
-            if image is not None:
-                image.close()
+        if isinstance(found, Finding):
+            for odd in findings.values():
+                odd.append(found)
+            continue
+        scales[region.name] = found.mpp
+        for team in team_names:
+            parts[team] += found.parts[team]
+            findings[team] += found.findings[team]
     objects = {}
     for team in team_names:
         frame = pd.concat(parts[team], ignore_index=True) if parts[team] else _nothing()
@@ -224,6 +226,39 @@ def cohort_objects(
 
 
 # --- one region -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _RegionObjects:
+    """The objects of each team in one region, and what was odd."""
+
+    mpp: float | None
+    parts: Mapping[str, Sequence[pd.DataFrame]]
+    findings: Mapping[str, Sequence[Finding]]
+
+
+def _region_objects(
+    team_names: Sequence[str],
+    settings: EvaluationSettings,
+    source: Source | None,
+    region: Region,
+    held: HeldRegion,
+) -> _RegionObjects:
+    parts: dict[str, list[pd.DataFrame]] = {}
+    findings: dict[str, list[Finding]] = {}
+    image, odd = read_picture(region)
+    try:
+        for team in team_names:
+            found = held.evaluate(team, settings, source)
+            findings[team] = [*odd, *found.findings]
+            at = region.patient, region.name, team
+            own = found.evaluation
+            parts[team] = [] if own is None else [*_both_sides(own, at, image)]
+            held.forget(team)
+    finally:
+        if image is not None:
+            image.close()
+    return _RegionObjects(held.mpp, parts, findings)
 
 
 def _both_sides(
@@ -240,7 +275,7 @@ def _both_sides(
         except PanopticError:  # the image is damaged; the views that show it report this
             if image is None:
                 raise
-            yield _side_frame(RegionSide(*at, labels, own.outcomes, None, own.mpp))
+            yield _side_frame(replace(own, image=None))
 
 
 def _side_frame(own: RegionSide) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,8 @@ import numpy as np
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.regions.region import held_regions
+from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.nuclei.regions.run import walk
 from napari_panoptic.questions.calibration import Reliability, reliability
 from napari_panoptic.questions.precision import (
     PrecisionRecall,
@@ -26,7 +27,7 @@ from napari_panoptic.questions.thresholds import (
     best_threshold,
     threshold_curve,
 )
-from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def cohort_scores(
     *,
     source: Source | None = None,
     held_up_to_px: int = HELD_UP_TO_PX,
+    jobs: int | None = 1,
     progress: Progress = UNWATCHED,
 ) -> dict[str, CohortScores]:
     """Evaluate teams, and return their objects with their scores.
@@ -124,6 +126,8 @@ def cohort_scores(
         What to evaluate, and how. Scoring and distances have no effect.
     held_up_to_px
         Regions with more pixels are left out.
+    jobs
+        Regions at a time; None for the number of processors.
     progress
         Reported to after each region, and checked for cancellation.
 
@@ -140,22 +144,40 @@ def cohort_scores(
     settings = settings.replaced(distances=False)
     regions: dict[str, list[ScoredRegion]] = {team: [] for team in team_names}
     findings: dict[str, list[Finding]] = {team: [] for team in team_names}
-    for region, held in held_regions(
+    for _, found in walk(
         cohort,
+        team_names,
         settings,
-        findings.values(),
+        partial(_scored_teams, team_names, settings, source),
+        jobs=jobs,
         held_up_to_px=held_up_to_px,
         too_large=_TOO_LARGE,
         progress=progress,
     ):
-        for team in team_names:
-            found = held.evaluate(team, settings, source)
-            findings[team] += found.findings
-            if found.evaluation is not None:
-                own = scored_region(found.evaluation, region.patient, region.name)
-                regions[team].append(own)
-            held.forget(team)
+        for place, team in enumerate(team_names):
+            odd, scored = ((found,), None) if isinstance(found, Finding) else found[place]
+            findings[team] += odd
+            if scored is not None:
+                regions[team].append(scored)
     return {
         team: CohortScores(team, regions[team], tuple(dict.fromkeys(findings[team])))
         for team in team_names
     }
+
+
+def _scored_teams(
+    team_names: Sequence[str],
+    settings: EvaluationSettings,
+    source: Source | None,
+    region: Region,
+    held: HeldRegion,
+) -> list[tuple[tuple[Finding, ...], ScoredRegion | None]]:
+    """Return the findings and the scored objects of each team in a region."""
+    scored = []
+    for team in team_names:
+        found, own = held.evaluate(team, settings, source), None
+        if found.evaluation is not None:
+            own = scored_region(found.evaluation, region.patient, region.name)
+        scored.append((found.findings, own))
+        held.forget(team)
+    return scored

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -166,6 +167,7 @@ def _add_plugin(name: str, function: object) -> None:
 
 
 _PLUGINS = Plugins(ENTRY_POINTS, "covariates", _add_plugin)
+_ONE_CALL = threading.Lock()  # regions are read in several threads; functions need not know
 
 
 def register(name: str, function: CovariateFunction) -> None:
@@ -241,7 +243,9 @@ def region_covariates(
     for built_in in (shapes, stains, surroundings):
         found |= built_in(side)
     for name, function in (known_functions() if functions is None else functions).items():
-        for covariate, values in function(side).items():
+        with _ONE_CALL:
+            columns = function(side)
+        for covariate, values in columns.items():
             column = as_covariate(values)
             is_taken = covariate in found or covariate in (*OUTCOME_COLUMNS, *_IN_UM)
             if is_taken or column.shape != (len(side),):

@@ -18,7 +18,8 @@ from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.display.failure_sections import worst_first
 from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.io.files.guard import check_file
-from napari_panoptic.nuclei.regions.region import held_region
+from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.nuclei.regions.run import walk
 from napari_panoptic.questions.cohort_failures import (
     Block,
     CohortFailures,
@@ -26,7 +27,7 @@ from napari_panoptic.questions.cohort_failures import (
     region_failures,
 )
 from napari_panoptic.review.plan.tables import plan_cells
-from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 
@@ -163,22 +164,26 @@ def failures_of(
     tuple of Finding
         What stood in the way, or was odd.
     """
-    blocks: list[Block] = []
-    findings: list[Finding] = []
-    for region in cohort.regions:
-        held = held_region(cohort, region, reading.settings)
-        if isinstance(held, Finding):
-            findings.append(held)
-            on_region()
-            continue
+
+    def failures_in(region: Region, held: HeldRegion) -> tuple[list[Block], list[Finding]]:
+        own: list[Block] = []
+        odd: list[Finding] = []
         for team in teams:
             found = held.evaluate(team, reading.settings, reading.source)
-            findings += [f for f in found.findings if f not in findings]
+            odd += found.findings
             if found.evaluation is not None:
                 failures = region_failures(found.evaluation)
-                blocks.append(Block(team, region.patient, region.name, failures))
+                own.append(Block(team, region.patient, region.name, failures))
+        return own, odd
+
+    blocks: list[Block] = []
+    findings: list[Finding] = []
+    for _, found in walk(cohort, teams, reading.settings, failures_in, jobs=None):
+        own, odd = ([], [found]) if isinstance(found, Finding) else found
+        blocks += own
+        findings += odd
         on_region()
-    return CohortFailures(blocks), tuple(findings)
+    return CohortFailures(blocks), tuple(dict.fromkeys(findings))
 
 
 def worst(failures: CohortFailures, number: int) -> list[Question]:

@@ -5,9 +5,7 @@ The population of a team are its matched pairs, its FNs, its FPs, and the tiles 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cached_property, partial
@@ -17,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.progress import UNWATCHED, Progress, StoppedError
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.regions.region import held_region
+from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.nuclei.regions.run import walk
 from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.labels import LabelPair
@@ -206,33 +205,32 @@ def population(
         If the work is cancelled.
     """
     settings = (settings or EvaluationSettings()).replaced(distances=False)
-    work = partial(_of_region, cohort, tuple(teams), settings, source, held_up_to_px)
-    found = []
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        try:
-            for region, own in zip(cohort.regions, pool.map(work, cohort.regions), strict=True):
-                found.append(own)
-                progress.tell(len(found) / len(cohort.regions), region.name)
-                progress.check()
-        except StoppedError:
-            pool.shutdown(cancel_futures=True)
-            raise
-    units = [part for parts, _ in found for part in parts]
-    findings = dict.fromkeys(finding for _, several in found for finding in several)
-    return Population(joined(cohort.scheme.names, units), (*cohort.findings, *findings))
+    work = partial(_of_region, teams, settings, source)
+    units: list[Units] = []
+    findings: list[Finding] = []
+    for _, found in walk(
+        cohort,
+        teams,
+        settings,
+        work,
+        jobs=None,
+        held_up_to_px=held_up_to_px,
+        progress=progress,
+    ):
+        own, odd = ([], [found]) if isinstance(found, Finding) else found
+        units += own
+        findings += odd
+    noted = (*cohort.findings, *dict.fromkeys(findings))
+    return Population(joined(cohort.scheme.names, units), noted)
 
 
 def _of_region(
-    cohort: Cohort,
-    teams: tuple[str, ...],
+    teams: Sequence[str],
     settings: EvaluationSettings,
     source: Source | None,
-    held_up_to_px: int,
     region: Region,
+    held: HeldRegion,
 ) -> tuple[list[Units], list[Finding]]:
-    held = held_region(cohort, region, settings, held_up_to_px=held_up_to_px)
-    if isinstance(held, Finding):
-        return [], [held]
     units: list[Units] = []
     findings: list[Finding] = []
     for team in teams:
