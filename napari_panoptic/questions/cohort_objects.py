@@ -26,6 +26,7 @@ from napari_panoptic.questions.covariates import (
     TEXTS,
     RegionSide,
     as_covariate,
+    built_in_covariates,
     plugin_findings,
     region_covariates,
 )
@@ -228,6 +229,10 @@ def cohort_objects(
 # --- one region -------------------------------------------------------------------------------
 
 
+_KnownCovariates = dict[bool, Mapping[str, NDArray[Any]]]
+"""Whether there is an image -> the built-in covariates of a side."""
+
+
 @dataclass(frozen=True, eq=False)
 class _RegionObjects:
     """The objects of each team in one region, and what was odd."""
@@ -246,6 +251,7 @@ def _region_objects(
 ) -> _RegionObjects:
     parts: dict[str, list[pd.DataFrame]] = {}
     findings: dict[str, list[Finding]] = {}
+    annotation: _KnownCovariates = {}
     image, odd = read_picture(region)
     try:
         for team in team_names:
@@ -253,7 +259,7 @@ def _region_objects(
             findings[team] = [*odd, *found.findings]
             at = region.patient, region.name, team
             own = found.evaluation
-            parts[team] = [] if own is None else [*_both_sides(own, at, image)]
+            parts[team] = [] if own is None else [*_both_sides(own, at, image, annotation)]
             held.forget(team)
     finally:
         if image is not None:
@@ -265,23 +271,27 @@ def _both_sides(
     evaluation: Evaluation,
     at: tuple[str, str, str],
     image: SlideImage | None,
+    annotation: _KnownCovariates,
 ) -> Iterator[pd.DataFrame]:
     tidy = evaluation.tidied()
     for side in Side:
         labels = tidy.pair.reference if side is Side.REFERENCE else tidy.pair.prediction
         own = RegionSide(*at, labels, tidy.outcomes.side(side), image, tidy.pair.mpp)
+        known = annotation if side is Side.REFERENCE else {}
         try:
-            yield _side_frame(own)
+            yield _side_frame(own, known)
         except PanopticError:  # the image is damaged; the views that show it report this
             if image is None:
                 raise
-            yield _side_frame(replace(own, image=None))
+            yield _side_frame(replace(own, image=None), known)
 
 
-def _side_frame(own: RegionSide) -> pd.DataFrame:
+def _side_frame(own: RegionSide, known: _KnownCovariates) -> pd.DataFrame:
     import pandas as pd
 
-    outcomes = own.outcomes
+    outcomes, has_image = own.outcomes, own.image is not None
+    if has_image not in known:
+        known[has_image] = built_in_covariates(own)
     columns: dict[str, Any] = {
         "patient": np.full(len(own), own.patient, dtype=object),
         "region": np.full(len(own), own.region, dtype=object),
@@ -290,7 +300,7 @@ def _side_frame(own: RegionSide) -> pd.DataFrame:
         "status": np.array([str(status) for status in STATUSES], object)[outcomes.status],
         "cause": np.array([str(cause) for cause in CAUSES], object)[outcomes.cause],
     }
-    frame = pd.DataFrame(columns | region_covariates(own))
+    frame = pd.DataFrame(columns | region_covariates(own, built_in=known[has_image]))
     return frame[frame["status"] != str(Status.IGNORED)]
 
 
