@@ -48,6 +48,8 @@ class Experiment:
         The conditions.
     with_objects
         Whether to include the rows of the objects, or the sums only.
+    sums_of
+        Further conditions, of which only the sums are included. Their results follow the others.
     held_up_to_px
         Larger regions are read in windows: see :func:`evaluate_slide`. Without
         effect on figures.
@@ -56,7 +58,17 @@ class Experiment:
     team_names: tuple[str, ...]
     conditions: tuple[Condition, ...]
     with_objects: bool = True
+    sums_of: tuple[Condition, ...] = ()
     held_up_to_px: int = HELD_UP_TO_PX
+
+    @property
+    def all_conditions(self) -> tuple[Condition, ...]:
+        """The conditions in the order of results."""
+        return (*self.conditions, *self.sums_of)
+
+    def includes_objects(self, number: int) -> bool:
+        """Return whether to include the rows of the objects under one of `all_conditions`."""
+        return self.with_objects and number < len(self.conditions)
 
     def evaluate(self, cohort: Cohort, region: Region) -> list[list[RegionResult]]:
         """Evaluate one region.
@@ -76,24 +88,22 @@ class Experiment:
         TooLargeError
             If the region is too large to hold.
         """
-        if not self.conditions:
+        if not self.all_conditions:
             return []
-        settings = self.conditions[0].settings
+        settings = self.all_conditions[0].settings
         try:
             held = HeldRegion(cohort, region, settings, held_up_to_px=self.held_up_to_px)
         except TooLargeError:
             raise
         except (PanopticError, OSError) as error:
-            return [unreadable_region(region, self.team_names, error) for _ in self.conditions]
+            return [unreadable_region(region, self.team_names, error) for _ in self.all_conditions]
         return self.evaluate_held(region, held)
 
     def evaluate_held(self, region: Region, held: HeldRegion) -> list[list[RegionResult]]:
         """Evaluate a region that is held; as `evaluate`."""
-        by_team = [
-            _of_team(held, region, team, self.conditions, self.with_objects)
-            for team in self.team_names
-        ]
-        return [[results[number] for results in by_team] for number in range(len(self.conditions))]
+        by_team = [_of_team(held, region, team, self) for team in self.team_names]
+        numbers = range(len(self.all_conditions))
+        return [[results[number] for results in by_team] for number in numbers]
 
     def as_record(self) -> dict[str, Any]:
         """Return a plain dictionary, for JSON."""
@@ -101,6 +111,7 @@ class Experiment:
             "teams": list(self.team_names),
             "conditions": [condition.as_record() for condition in self.conditions],
             "with_objects": self.with_objects,
+            "sums_of": [condition.as_record() for condition in self.sums_of],
         }
 
 
@@ -111,11 +122,11 @@ def _of_team(
     held: HeldRegion,
     region: Region,
     team: str,
-    conditions: Sequence[Condition],
-    with_objects: bool,
+    work: Experiment,
 ) -> list[RegionResult]:
     """Evaluate a team, one restoration after the other, so that one is in memory at a time."""
     results: dict[int, RegionResult] = {}
+    conditions = work.all_conditions
     for number in sorted(range(len(conditions)), key=lambda number: _pair_of(conditions[number])):
         condition = conditions[number]
         settings = condition.settings
@@ -123,6 +134,7 @@ def _of_team(
         found: Evaluated[Evaluation | ChallengeEvaluation] = evaluate(
             team, settings, condition.source, condition.shift
         )
+        with_objects = work.includes_objects(number)
         results[number] = region_result(region, team, found, settings, with_objects=with_objects)
     held.forget(team)
     return [results[number] for number in range(len(conditions))]
@@ -194,13 +206,13 @@ def evaluate_slide(
     try:
         size = region_size(cohort, region)
     except (PanopticError, OSError) as error:
-        return [unreadable_region(region, work.team_names, error) for _ in work.conditions]
-    results: list[list[RegionResult]] = [[] for _ in work.conditions]
+        return [unreadable_region(region, work.team_names, error) for _ in work.all_conditions]
+    results: list[list[RegionResult]] = [[] for _ in work.all_conditions]
     workers = min(os.cpu_count() or 1, _MOST_WORKERS)
     with _turn(progress):
         slide = WindowedRegion(cohort, region, size)
         for place, team in enumerate(work.team_names):
-            for number, condition in enumerate(work.conditions):
+            for number, condition in enumerate(work.all_conditions):
                 found = slide.evaluate(
                     team,
                     condition.settings,
@@ -215,9 +227,9 @@ def evaluate_slide(
                 )
                 if found.evaluation is not None:
                     result = replace(result, counts=found.evaluation.counts)
-                    if work.with_objects and store is None:
+                    if work.includes_objects(number) and store is None:
                         result = replace(result, objects=found.evaluation.objects)
-                    elif work.with_objects and store is not None:
+                    elif work.includes_objects(number) and store is not None:
                         rows_number = place * len(work.conditions) + number
                         path = store.rows_path(region.name, rows_number)
                         result = stored_rows(result, found.evaluation.outcomes, path)

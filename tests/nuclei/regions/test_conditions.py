@@ -214,6 +214,20 @@ def test_sums_alone_are_the_same_sums(cohort: Cohort) -> None:
         assert same_scores(one, other)
 
 
+def test_objects_of_some_conditions_and_sums_of_others(cohort: Cohort) -> None:
+    region = cohort.regions[0]
+    whole = Experiment(TEAMS, UNSHIFTED).evaluate(cohort, region)
+    work = Experiment(TEAMS, UNSHIFTED[:2], sums_of=UNSHIFTED[2:])
+    assert work.all_conditions == UNSHIFTED
+    for number, (results, wanted) in enumerate(
+        zip(work.evaluate(cohort, region), whole, strict=True)
+    ):
+        for one, other in zip(results, wanted, strict=True):
+            assert (one.objects is None) == (number >= 2)
+            assert same_counts(one.counts, other.counts)
+            assert same_scores(one, other)
+
+
 # --- the least work ---------------------------------------------------------------------------
 
 

@@ -243,7 +243,7 @@ def test_after_a_closed_window_another_goes_on(
     close_desk(desk)
     wait_until(lambda: not part.is_busy)
     left = len(list(cache.rglob("*.part.json")))
-    assert 2 <= left < 2 * len(cohort.regions)
+    assert 2 <= left < len(cohort.regions)
     taken_over.clear()
     asked = ReportRequest(
         cohort,
