@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from napari_panoptic.common.findings import Finding
 from napari_panoptic.explain.failure_groups import CohortLoss, lost_over
-from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.regions.run import walk
-from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.nuclei.regions.run import walk_teams
+from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 
 
@@ -52,20 +50,17 @@ def cohort_losses(
         After each region.
     """
     quick = settings.replaced(distances=False)
-
-    def lost(_region: Region, held: HeldRegion) -> tuple[CohortLoss, ...] | None:
-        found = held.evaluate(team, quick, source).evaluation
-        return None if found is None else lost_over([found])
-
     known: tuple[CohortLoss, ...] = ()
     left_out = 0
     total = len(cohort.regions)
-    regions = walk(cohort, (team,), quick, lost, held_up_to_px=None)
-    for done, (_, found) in enumerate(regions, start=1):
-        if found is None or isinstance(found, Finding):
+    regions = walk_teams(
+        cohort, (team,), quick, source, lambda found, *_: lost_over([found]), held_up_to_px=None
+    )
+    for done, region in enumerate(regions, start=1):
+        if region.result is None:
             left_out += 1  # the navigator reports the reason
         else:
-            known = _added(known, found)
+            known = _added(known, region.result)
         yield LossesSoFar(done, total, left_out, known)
 
 

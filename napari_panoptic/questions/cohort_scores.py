@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +12,7 @@ import numpy as np
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.regions.run import walk
+from napari_panoptic.nuclei.regions.run import walk_teams
 from napari_panoptic.questions.calibration import Reliability, reliability
 from napari_panoptic.questions.precision import (
     PrecisionRecall,
@@ -27,7 +26,7 @@ from napari_panoptic.questions.thresholds import (
     best_threshold,
     threshold_curve,
 )
-from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 
 if TYPE_CHECKING:
@@ -144,40 +143,21 @@ def cohort_scores(
     settings = settings.replaced(distances=False)
     regions: dict[str, list[ScoredRegion]] = {team: [] for team in team_names}
     findings: dict[str, list[Finding]] = {team: [] for team in team_names}
-    for _, found in walk(
+    for found in walk_teams(
         cohort,
         team_names,
         settings,
-        partial(_scored_teams, team_names, settings, source),
+        source,
+        lambda own, region, _team: scored_region(own, region.patient, region.name),
         jobs=jobs,
         held_up_to_px=held_up_to_px,
         too_large=_TOO_LARGE,
         progress=progress,
     ):
-        for place, team in enumerate(team_names):
-            odd, scored = ((found,), None) if isinstance(found, Finding) else found[place]
-            findings[team] += odd
-            if scored is not None:
-                regions[team].append(scored)
+        findings[found.team] += found.findings
+        if found.result is not None:
+            regions[found.team].append(found.result)
     return {
         team: CohortScores(team, regions[team], tuple(dict.fromkeys(findings[team])))
         for team in team_names
     }
-
-
-def _scored_teams(
-    team_names: Sequence[str],
-    settings: EvaluationSettings,
-    source: Source | None,
-    region: Region,
-    held: HeldRegion,
-) -> list[tuple[tuple[Finding, ...], ScoredRegion | None]]:
-    """Return the findings and the scored objects of each team in a region."""
-    scored = []
-    for team in team_names:
-        found, own = held.evaluate(team, settings, source), None
-        if found.evaluation is not None:
-            own = scored_region(found.evaluation, region.patient, region.name)
-        scored.append((found.findings, own))
-        held.forget(team)
-    return scored

@@ -36,6 +36,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.io.files.fingerprints import file_fingerprints, times_of_large
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.cluster import Cluster
 from napari_panoptic.nuclei.regions.experiment import Experiment, evaluate_slide
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError, preferred_form
@@ -200,6 +201,76 @@ def walk(
         progress.check()  # the results end early if cancelled
     finally:
         pool.close()
+
+
+@dataclass(frozen=True, eq=False)
+class TeamResult(Generic[T]):
+    """What came of one team in one region."""
+
+    region: Region
+    team: str
+    #: What was odd, or why there is no result.
+    findings: tuple[Finding, ...]
+    #: None if the team cannot be evaluated.
+    result: T | None
+
+
+def walk_teams(
+    cohort: Cohort,
+    team_names: Sequence[str],
+    settings: EvaluationSettings,
+    source: Source | None,
+    work: Callable[[Evaluation, Region, str], T],
+    *,
+    jobs: int | None = 1,
+    held_up_to_px: int | None = HELD_UP_TO_PX,
+    too_large: str = "",
+    progress: Progress = UNWATCHED,
+) -> Iterator[TeamResult[T]]:
+    """Do the same with the evaluation of each team in each region of a cohort.
+
+    Parameters
+    ----------
+    cohort, team_names, settings, source
+        What to evaluate, how, and which format of the predictions; None for the usual one.
+    work
+        Called with each evaluation, its region and its team, in a thread.
+    jobs, held_up_to_px, too_large, progress
+        As in `walk`.
+
+    Yields
+    ------
+    TeamResult
+        Region by region, in the order of the teams.
+
+    Raises
+    ------
+    StoppedError
+        If cancelled.
+    """
+
+    def of_region(region: Region, held: HeldRegion) -> list[TeamResult[T]]:
+        results = []
+        for team in team_names:
+            found = held.evaluate(team, settings, source)
+            own = None if found.evaluation is None else work(found.evaluation, region, team)
+            results.append(TeamResult(region, team, found.findings, own))
+            held.forget(team)
+        return results
+
+    for region, results in walk(
+        cohort,
+        team_names,
+        settings,
+        of_region,
+        jobs=jobs,
+        held_up_to_px=held_up_to_px,
+        too_large=too_large,
+        progress=progress,
+    ):
+        if isinstance(results, Finding):
+            results = [TeamResult(region, team, (results,), None) for team in team_names]
+        yield from results
 
 
 def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:

@@ -14,12 +14,12 @@ import numpy as np
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.progress import Progress
 from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.display.failure_sections import worst_first
 from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.io.files.guard import check_file
-from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.regions.run import walk
+from napari_panoptic.nuclei.regions.run import walk_teams
 from napari_panoptic.questions.cohort_failures import (
     Block,
     CohortFailures,
@@ -27,7 +27,7 @@ from napari_panoptic.questions.cohort_failures import (
     region_failures,
 )
 from napari_panoptic.review.plan.tables import plan_cells
-from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
 
@@ -165,24 +165,24 @@ def failures_of(
         What stood in the way, or was odd.
     """
 
-    def failures_in(region: Region, held: HeldRegion) -> tuple[list[Block], list[Finding]]:
-        own: list[Block] = []
-        odd: list[Finding] = []
-        for team in teams:
-            found = held.evaluate(team, reading.settings, reading.source)
-            odd += found.findings
-            if found.evaluation is not None:
-                failures = region_failures(found.evaluation)
-                own.append(Block(team, region.patient, region.name, failures))
-        return own, odd
+    def count(_share: float, _region: str) -> None:
+        on_region()
 
     blocks: list[Block] = []
     findings: list[Finding] = []
-    for _, found in walk(cohort, teams, reading.settings, failures_in, jobs=None):
-        own, odd = ([], [found]) if isinstance(found, Finding) else found
-        blocks += own
-        findings += odd
-        on_region()
+    for found in walk_teams(
+        cohort,
+        teams,
+        reading.settings,
+        reading.source,
+        lambda own, _region, _team: region_failures(own),
+        jobs=None,
+        progress=Progress(report=count),
+    ):
+        findings += found.findings
+        if found.result is not None:
+            region = found.region
+            blocks.append(Block(found.team, region.patient, region.name, found.result))
     return CohortFailures(blocks), tuple(dict.fromkeys(findings))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,9 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.regions.region import HeldRegion
-from napari_panoptic.nuclei.regions.run import walk
+from napari_panoptic.nuclei.regions.run import walk_teams
 from napari_panoptic.review.identity import one_spelling
-from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, Status
@@ -205,41 +204,23 @@ def population(
         If the work is cancelled.
     """
     settings = (settings or EvaluationSettings()).replaced(distances=False)
-    work = partial(_of_region, teams, settings, source)
     units: list[Units] = []
     findings: list[Finding] = []
-    for _, found in walk(
+    for found in walk_teams(
         cohort,
         teams,
         settings,
-        work,
+        source,
+        lambda own, region, team: units_of(own, team, region.patient, region.name),
         jobs=None,
         held_up_to_px=held_up_to_px,
         progress=progress,
     ):
-        own, odd = ([], [found]) if isinstance(found, Finding) else found
-        units += own
-        findings += odd
+        findings += found.findings
+        if found.result is not None:
+            units.append(found.result)
     noted = (*cohort.findings, *dict.fromkeys(findings))
     return Population(joined(cohort.scheme.names, units), noted)
-
-
-def _of_region(
-    teams: Sequence[str],
-    settings: EvaluationSettings,
-    source: Source | None,
-    region: Region,
-    held: HeldRegion,
-) -> tuple[list[Units], list[Finding]]:
-    units: list[Units] = []
-    findings: list[Finding] = []
-    for team in teams:
-        found = held.evaluate(team, settings, source)
-        findings += found.findings
-        if found.evaluation is not None:
-            units.append(units_of(found.evaluation, team, region.patient, region.name))
-        held.forget(team)
-    return units, findings
 
 
 def units_of(evaluation: Evaluation, team: str, patient: str, region: str) -> Units:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 
 @pytest.fixture
 def request_(cohort):
-    small = replace(cohort, regions=cohort.regions[:3])
+    small = replace(cohort, regions=cohort.regions[:6])
     return ReportRequest(small, EvaluationSettings(), "disentangled", ("careful", "merger"))
 
 
@@ -191,7 +191,7 @@ def test_other_settings_begin_anew_and_remove_the_old(request_, finish, taken_ov
 def test_of_few_cohorts_is_something_kept(request_, finish, cache):
     folder = cache / "cohorts"
     for number in range(KEPT_COHORTS + 2):
-        path = folder / f"cohort {number}" / "asked" / "sums"
+        path = folder / f"cohort {number}" / "asked" / "kept"
         path.mkdir(parents=True)
         os.utime(path.parent.parent, (number, number))
     finish(request_)
