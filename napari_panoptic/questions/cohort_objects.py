@@ -210,13 +210,12 @@ def cohort_objects(
         progress=progress,
     ):
         if isinstance(found, Finding):
-            for odd in findings.values():
-                odd.append(found)
-            continue
-        scales[region.name] = found.mpp
-        for team in team_names:
-            parts[team] += found.parts[team]
-            findings[team] += found.findings[team]
+            own: Sequence[_TeamObjects] = [([found], [])] * len(team_names)
+        else:
+            scales[region.name], own = found
+        for team, (odd, frames) in zip(team_names, own, strict=True):
+            findings[team] += odd
+            parts[team] += frames
     objects = {}
     for team in team_names:
         frame = pd.concat(parts[team], ignore_index=True) if parts[team] else _nothing()
@@ -233,13 +232,8 @@ _KnownCovariates = dict[bool, Mapping[str, NDArray[Any]]]
 """Whether there is an image -> the built-in covariates of a side."""
 
 
-@dataclass(frozen=True, eq=False)
-class _RegionObjects:
-    """The objects of each team in one region, and what was odd."""
-
-    mpp: float | None
-    parts: Mapping[str, Sequence[pd.DataFrame]]
-    findings: Mapping[str, Sequence[Finding]]
+_TeamObjects = tuple[Sequence[Finding], Sequence["pd.DataFrame"]]
+"""What was odd, and the objects of a team in one region, side by side."""
 
 
 def _region_objects(
@@ -248,23 +242,23 @@ def _region_objects(
     source: Source | None,
     region: Region,
     held: HeldRegion,
-) -> _RegionObjects:
-    parts: dict[str, list[pd.DataFrame]] = {}
-    findings: dict[str, list[Finding]] = {}
+) -> tuple[float | None, Sequence[_TeamObjects]]:
+    """Return the micrometres per pixel of a region, and the objects of each team in it."""
+    teams: list[_TeamObjects] = []
     annotation: _KnownCovariates = {}
     image, odd = read_picture(region)
     try:
         for team in team_names:
             found = held.evaluate(team, settings, source)
-            findings[team] = [*odd, *found.findings]
             at = region.patient, region.name, team
             own = found.evaluation
-            parts[team] = [] if own is None else [*_both_sides(own, at, image, annotation)]
+            frames = [] if own is None else list(_both_sides(own, at, image, annotation))
+            teams.append(([*odd, *found.findings], frames))
             held.forget(team)
     finally:
         if image is not None:
             image.close()
-    return _RegionObjects(held.mpp, parts, findings)
+    return held.mpp, teams
 
 
 def _both_sides(
