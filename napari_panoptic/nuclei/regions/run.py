@@ -172,8 +172,8 @@ def walk(
     regions
         Which regions; None for all.
     jobs
-        Regions at a time, each of which may take gigabytes; a window needs a processor of its
-        own. None for the number of processors, at most eight.
+        Regions at a time, at most eight: each may take gigabytes, and a window needs a processor
+        of its own. None for the number of processors.
     progress
         Reported to after each region, and checked for cancellation.
 
@@ -190,7 +190,7 @@ def walk(
     """
     wanted = cohort.regions if regions is None else tuple(regions)
     held = _HeldWork(tuple(team_names), settings, work, held_up_to_px, too_large)
-    pool = _Pool(jobs or min(os.cpu_count() or 1, _MOST_REGIONS), THREADS, None)
+    pool = _Pool(min(jobs or os.cpu_count() or 1, _MOST_REGIONS), THREADS, None)
     try:
         run = _Run(replace(cohort, regions=wanted), held, pool, None, None)
         results = run.in_order(progress.is_wanted)
