@@ -221,10 +221,10 @@ def share_bar() -> Iterator[Progress]:
 class RegionProgress:
     """A progress bar, and a note on regions reused from an interrupted run."""
 
-    def __init__(self, cohort: Cohort, n_passes: int = 1) -> None:
-        self._n_regions, self._n_passes = len(cohort.regions), n_passes
+    def __init__(self, cohort: Cohort) -> None:
+        self._n_regions = len(cohort.regions)
         self._taken_over = 0
-        self._bar = progress_bar(n_passes * self._n_regions, "region")
+        self._bar = progress_bar(self._n_regions, "region")
 
     def __enter__(self) -> Self:
         return self
@@ -233,10 +233,9 @@ class RegionProgress:
         self._bar.close()
         if error is not None or not self._taken_over:
             return
-        passes = "" if self._n_passes == 1 else f", each evaluated {self._n_passes} times,"
         warn(
-            f"{self._taken_over} of {self._n_passes * self._n_regions} regions"
-            f"{passes} were done by an interrupted run and have not changed since"
+            f"{self._taken_over} of {self._n_regions} regions were done by an interrupted run and "
+            f"have not changed since"
         )
 
     def on_result(self, done: RegionDone) -> None:

@@ -208,7 +208,7 @@ def _report_alone(
 ) -> int:
     """Write a report whose file is locked."""
     # They take long to import, and evaluate does not need them.
-    from napari_panoptic.questions.cohort_report import cohort_report, n_passes, remove_kept
+    from napari_panoptic.questions.cohort_report import cohort_report, remove_kept
     from napari_panoptic.questions.versions import MARGIN, compare_teams_of
     from napari_panoptic.report.nuclei.page import write_report
 
@@ -216,7 +216,7 @@ def _report_alone(
         remove_kept(store)
     remove_unfinished(options.output.parent, [options.output.name])
     try:
-        with RegionProgress(request.cohort, n_passes()) as progress:
+        with RegionProgress(request.cohort) as progress:
             found = cohort_report(
                 request,
                 jobs=options.jobs,

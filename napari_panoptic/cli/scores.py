@@ -55,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
             settings,
             source=source,
             held_up_to_px=options.held_up_to,
+            jobs=None,
             progress=progress,
         )[team]
         findings = tuple(dict.fromkeys((*cohort.findings, *found.findings)))

@@ -119,6 +119,7 @@ def run(options: argparse.Namespace) -> int:
             metadata=metadata,
             table=table,
             held_up_to_px=options.held_up_to,
+            jobs=None,
             progress=progress,
         )
         findings = tuple(dict.fromkeys((*cohort.findings, *searched.objects.findings)))

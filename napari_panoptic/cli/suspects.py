@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         tables_in(options.output, SUSPECTS_NAMES),
         progress_bar(len(cohort.regions), "region") as bar,
     ):
-        found = cohort_suspects(cohort, names, settings, source, on_region=bar.update)
+        found = cohort_suspects(cohort, names, settings, source, jobs=None, on_region=bar.update)
         report_findings(found.findings, SUSPECTS_RECORD if found.regions else None)
         if not found.regions:
             return report_nothing(cohort, names, "compared")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.distances import pair_distances
@@ -17,9 +18,10 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.regions.region import held_regions
+from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
-from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.nuclei.regions.run import walk
+from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
 
@@ -418,23 +420,31 @@ def chosen_objects(
     settings = settings.replaced(distances=False)
     wanted = {region for _, region in ids}
     regions = [region for region in cohort.regions if region.name in wanted]
-    found = []
-    # Regions that cannot be read are reported when they are shown.
-    for region, held in held_regions(
-        cohort,
-        settings,
-        regions=regions,
-        held_up_to_px=held_up_to_px,
-        progress=progress,
-    ):
+
+    def chosen(region: Region, held: HeldRegion) -> list[Block]:
+        blocks = []
         for team in cohort.team_names:
             if (team, region.name) not in ids:
                 continue
             evaluation = held.evaluate(team, settings, source).evaluation
             if evaluation is not None:
                 own = objects_with_ids(evaluation, ids[team, region.name])
-                found.append(Block(team, region.patient, region.name, own))
+                blocks.append(Block(team, region.patient, region.name, own))
             held.forget(team)
+        return blocks
+
+    found: list[Block] = []
+    for _, blocks in walk(
+        cohort,
+        cohort.team_names,
+        settings,
+        chosen,
+        regions=regions,
+        held_up_to_px=held_up_to_px,
+        progress=progress,
+    ):
+        # Regions that cannot be read are reported when they are shown.
+        found += [] if isinstance(blocks, Finding) else blocks
     return tuple(found)
 
 

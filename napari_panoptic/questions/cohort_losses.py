@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from napari_panoptic.common.findings import Finding
 from napari_panoptic.explain.failure_groups import CohortLoss, lost_over
-from napari_panoptic.nuclei.regions.region import held_region
+from napari_panoptic.nuclei.regions.run import walk_teams
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
 
@@ -54,14 +53,14 @@ def cohort_losses(
     known: tuple[CohortLoss, ...] = ()
     left_out = 0
     total = len(cohort.regions)
-    for done, region in enumerate(cohort.regions, start=1):
-        held = held_region(cohort, region, quick, held_up_to_px=None)
-        # The navigator reports regions that cannot be read.
-        found = None if isinstance(held, Finding) else held.evaluate(team, quick, source).evaluation
-        if found is None:
-            left_out += 1
+    regions = walk_teams(
+        cohort, (team,), quick, source, lambda found, *_: lost_over([found]), held_up_to_px=None
+    )
+    for done, region in enumerate(regions, start=1):
+        if region.result is None:
+            left_out += 1  # the navigator reports the reason
         else:
-            known = _added(known, lost_over([found]))
+            known = _added(known, region.result)
         yield LossesSoFar(done, total, left_out, known)
 
 

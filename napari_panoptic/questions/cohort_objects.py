@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,19 +19,21 @@ from napari_panoptic.io.tables.covariates import KEY_COLUMNS
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
-from napari_panoptic.nuclei.regions.region import held_regions
+from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.nuclei.regions.run import walk
 from napari_panoptic.questions.covariates import (
     OUTCOME_COLUMNS,
     TEXTS,
     RegionSide,
     as_covariate,
+    built_in_covariates,
     plugin_findings,
     region_covariates,
 )
 from napari_panoptic.questions.slices import SliceSearch, search_slices
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 from napari_panoptic.values import vocabulary
-from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side, Status
 
@@ -158,6 +161,7 @@ def cohort_objects(
     metadata: Metadata | None = None,
     table: pd.DataFrame | None = None,
     held_up_to_px: int = HELD_UP_TO_PX,
+    jobs: int | None = 1,
     progress: Progress = UNWATCHED,
 ) -> dict[str, CohortObjects]:
     """Evaluate teams, and return their objects with covariates.
@@ -172,6 +176,8 @@ def cohort_objects(
         Further covariates, from `napari_panoptic.io.tables.covariates.read_covariates`.
     held_up_to_px
         Regions with more pixels are left out: covariates need all of their pixels at once.
+    jobs
+        Regions at a time; None for the number of processors.
     progress
         Receives the progress after each region, and is checked for cancellation.
 
@@ -193,27 +199,23 @@ def cohort_objects(
     parts: dict[str, list[pd.DataFrame]] = {team: [] for team in team_names}
     findings: dict[str, list[Finding]] = {team: [*plugin_findings()] for team in team_names}
     scales: dict[str, float | None] = {}
-    for region, held in held_regions(
+    for region, found in walk(
         cohort,
+        team_names,
         settings,
-        findings.values(),
+        partial(_region_objects, team_names, settings, source),
+        jobs=jobs,
         held_up_to_px=held_up_to_px,
         too_large=_TOO_LARGE,
         progress=progress,
     ):
-        image, odd = read_picture(region)
-        scales[region.name] = held.mpp
-        try:
-            for team in team_names:
-                found = held.evaluate(team, settings, source)
-                findings[team] += [*odd, *found.findings]
-                if found.evaluation is not None:
-                    at = region.patient, region.name, team
-                    parts[team] += _both_sides(found.evaluation, at, image)
-                held.forget(team)
-        finally:
-            if image is not None:
-                image.close()
+        if isinstance(found, Finding):
+            own: Sequence[_TeamObjects] = [([found], [])] * len(team_names)
+        else:
+            scales[region.name], own = found
+        for team, (odd, frames) in zip(team_names, own, strict=True):
+            findings[team] += odd
+            parts[team] += frames
     objects = {}
     for team in team_names:
         frame = pd.concat(parts[team], ignore_index=True) if parts[team] else _nothing()
@@ -226,27 +228,64 @@ def cohort_objects(
 # --- one region -------------------------------------------------------------------------------
 
 
+_KnownCovariates = dict[bool, Mapping[str, NDArray[Any]]]
+"""Whether there is an image -> the built-in covariates of a side."""
+
+
+_TeamObjects = tuple[Sequence[Finding], Sequence["pd.DataFrame"]]
+"""What was odd, and the objects of a team in one region, side by side."""
+
+
+def _region_objects(
+    team_names: Sequence[str],
+    settings: EvaluationSettings,
+    source: Source | None,
+    region: Region,
+    held: HeldRegion,
+) -> tuple[float | None, Sequence[_TeamObjects]]:
+    """Return the micrometres per pixel of a region, and the objects of each team in it."""
+    teams: list[_TeamObjects] = []
+    annotation: _KnownCovariates = {}
+    image, odd = read_picture(region)
+    try:
+        for team in team_names:
+            found = held.evaluate(team, settings, source)
+            at = region.patient, region.name, team
+            own = found.evaluation
+            frames = [] if own is None else list(_both_sides(own, at, image, annotation))
+            teams.append(([*odd, *found.findings], frames))
+            held.forget(team)
+    finally:
+        if image is not None:
+            image.close()
+    return held.mpp, teams
+
+
 def _both_sides(
     evaluation: Evaluation,
     at: tuple[str, str, str],
     image: SlideImage | None,
+    annotation: _KnownCovariates,
 ) -> Iterator[pd.DataFrame]:
     tidy = evaluation.tidied()
     for side in Side:
         labels = tidy.pair.reference if side is Side.REFERENCE else tidy.pair.prediction
         own = RegionSide(*at, labels, tidy.outcomes.side(side), image, tidy.pair.mpp)
+        known = annotation if side is Side.REFERENCE else {}
         try:
-            yield _side_frame(own)
+            yield _side_frame(own, known)
         except PanopticError:  # the image is damaged; the views that show it report this
             if image is None:
                 raise
-            yield _side_frame(RegionSide(*at, labels, own.outcomes, None, own.mpp))
+            yield _side_frame(replace(own, image=None), known)
 
 
-def _side_frame(own: RegionSide) -> pd.DataFrame:
+def _side_frame(own: RegionSide, known: _KnownCovariates) -> pd.DataFrame:
     import pandas as pd
 
-    outcomes = own.outcomes
+    outcomes, has_image = own.outcomes, own.image is not None
+    if has_image not in known:
+        known[has_image] = built_in_covariates(own)
     columns: dict[str, Any] = {
         "patient": np.full(len(own), own.patient, dtype=object),
         "region": np.full(len(own), own.region, dtype=object),
@@ -255,7 +294,7 @@ def _side_frame(own: RegionSide) -> pd.DataFrame:
         "status": np.array([str(status) for status in STATUSES], object)[outcomes.status],
         "cause": np.array([str(cause) for cause in CAUSES], object)[outcomes.cause],
     }
-    frame = pd.DataFrame(columns | region_covariates(own))
+    frame = pd.DataFrame(columns | region_covariates(own, built_in=known[has_image]))
     return frame[frame["status"] != str(Status.IGNORED)]
 
 

@@ -1,11 +1,11 @@
-"""Everything that a report shows of a cohort, computed in two passes over its regions."""
+"""Everything that a report shows of a cohort, under all conditions at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,8 +68,6 @@ OWN_GROUP = "organ"
 """The column of the metadata by which patients are grouped if there is one of this name."""
 
 _BOTH_WAYS = (Overlaps.FLATTEN, Overlaps.KEEP)
-_PASSES = ("objects", "sums")
-"""The folders of the two passes in a store."""
 
 
 @dataclass(frozen=True)
@@ -250,17 +248,12 @@ class CohortReport:
         ]
 
 
-def n_passes() -> int:
-    """Return the number of passes of `cohort_report` over all regions."""
-    return len(_PASSES)
-
-
 def n_kept(store: Path) -> int:
-    """Return the number of results in a store of `cohort_report`, at most `n_passes` per region.
+    """Return the number of regions in a store of `cohort_report`.
 
     Whether they are still valid is checked when they are reused.
     """
-    return sum(part.n_regions() for part in _parts(store))
+    return PartStore(store).n_regions()
 
 
 def remove_kept(store: Path) -> None:
@@ -271,20 +264,7 @@ def remove_kept(store: Path) -> None:
     PanopticError
         If that is not permitted.
     """
-    for part in _parts(store):
-        part.remove()
-    try:
-        if store.is_dir() and not any(store.iterdir()):
-            store.rmdir()
-    except OSError as error:
-        raise PanopticError(
-            f"the folder of an earlier run cannot be removed: {error.strerror}; remove it by hand",
-            path=store,
-        ) from error
-
-
-def _parts(store: Path) -> list[PartStore]:
-    return [PartStore(store / name) for name in _PASSES]
+    PartStore(store).remove()
 
 
 def cohort_report(
@@ -310,7 +290,7 @@ def cohort_report(
         stays until :func:`remove_kept` is called, unless nothing could be
         evaluated. None to keep nothing.
     on_result
-        Called `n_passes` times per region, from the thread that computes.
+        Called with each region, from the thread that computes.
     is_wanted
         Polled; None is returned once it returns False.
 
@@ -321,45 +301,33 @@ def cohort_report(
         cannot be reached or keep dying.
     """
     watch = InputWatch(request.cohort, request.team_names)
-
-    def go(number: int, work: Experiment, add: Callable[[RegionResults], None]) -> bool:
-        """Evaluate all regions, and return whether the pass was not cancelled."""
-        for region in run_regions(
-            request.cohort,
-            work,
-            jobs=jobs,
-            scheduler=scheduler,
-            store=None if store is None else store / _PASSES[number],
-            on_result=on_result,
-            is_wanted=is_wanted,
-        ):
-            add(region)
-        return is_wanted()
-
-    own, detailed = _own_conditions(request)
-    first: list[RegionResults] = []
-    work = Experiment(request.team_names, own, held_up_to_px=request.held_up_to_px)
-    if not go(0, work, first.append):
+    regions = _Regions(request)
+    for region in run_regions(
+        request.cohort,
+        regions.work,
+        jobs=jobs,
+        scheduler=scheduler,
+        store=store,
+        on_result=on_result,
+        is_wanted=is_wanted,
+    ):
+        regions.add(region)
+    if not is_wanted():
         return None
-    evaluation = _evaluation(request, own[0], [results for results, *_ in first])
+    evaluation, detailed = regions.evaluations()
     if not evaluation.evaluated:
         if store is not None:
             remove_kept(store)
         raise PanopticError(_why_nothing(request), path=request.cohort.root)
-    place = own.index(detailed)
-    in_detail = _evaluation(request, detailed, [results[place] for results in first])
-    second = _Second(request)
-    if not go(1, second.work, second.add):
-        return None
     try:
-        slices = _slices(request, Progress(is_wanted))
-        scores = _scores(request, in_detail, Progress(is_wanted))
+        slices = _slices(request, jobs, Progress(is_wanted))
+        scores = _scores(request, detailed, jobs, Progress(is_wanted))
     except StoppedError:
         return None
-    return second.gathered(watch.noted(evaluation), watch.noted(in_detail), slices, scores)
+    return regions.report(watch.noted(evaluation), watch.noted(detailed), slices, scores)
 
 
-def _slices(request: ReportRequest, progress: Progress) -> dict[str, SliceSearch]:
+def _slices(request: ReportRequest, jobs: int | None, progress: Progress) -> dict[str, SliceSearch]:
     """Search what the failures of each team have in common."""
     objects = cohort_objects(
         request.cohort,
@@ -368,13 +336,14 @@ def _slices(request: ReportRequest, progress: Progress) -> dict[str, SliceSearch
         source=request.source,
         metadata=request.metadata,
         held_up_to_px=request.held_up_to_px,
+        jobs=jobs,
         progress=progress,
     )
     return {team: common_slices(own, progress=progress) for team, own in objects.items()}
 
 
 def _scores(
-    request: ReportRequest, detailed: CohortEvaluation, progress: Progress
+    request: ReportRequest, detailed: CohortEvaluation, jobs: int | None, progress: Progress
 ) -> dict[str, CohortScores]:
     """Evaluate the teams whose predictions have scores."""
     scored = {
@@ -389,6 +358,7 @@ def _scores(
             request.detailed,
             source=request.source,
             held_up_to_px=request.held_up_to_px,
+            jobs=jobs,
             progress=progress,
         )
         if scored
@@ -404,20 +374,19 @@ def _own_conditions(request: ReportRequest) -> tuple[tuple[Condition, ...], Cond
     return (own, detailed), detailed
 
 
-def _families(request: ReportRequest) -> tuple[tuple[Condition, ...], ...]:
+def _families(request: ReportRequest) -> dict[str, tuple[Condition, ...]]:
+    """Return the conditions under which only sums are needed, by what they vary."""
     base, source = request.detailed.replaced(distances=False), request.source
     disentangled, challenge = protocol_conditions(source=source)
-    return (
-        (
-            replace(disentangled, settings=disentangled.settings.replaced(distances=False)),
-            challenge,
-        ),
-        lessons_conditions(base, source=source),
-        radius_conditions(base=base, source=source),
-        threshold_conditions(base=base, source=source),
-        shift_conditions(base=base, source=source),
-        tuple(Condition(str(o), base.replaced(overlaps=o), source) for o in _BOTH_WAYS),
-    )
+    disentangled = replace(disentangled, settings=disentangled.settings.replaced(distances=False))
+    return {
+        "protocols": (disentangled, challenge),
+        "lessons": lessons_conditions(base, source=source),
+        "radii": radius_conditions(base=base, source=source),
+        "thresholds": threshold_conditions(base=base, source=source),
+        "shifts": shift_conditions(base=base, source=source),
+        "overlaps": tuple(Condition(str(o), base.replaced(overlaps=o), source) for o in _BOTH_WAYS),
+    }
 
 
 def _evaluation(
@@ -427,42 +396,60 @@ def _evaluation(
     return CohortEvaluation(request.cohort, condition.settings, condition.name, results)
 
 
-class _Second:
-    """The second pass: sums of patients, and what is shown of single regions."""
+class _Regions:
+    """What a report keeps of the regions: results under its own settings, else mostly sums."""
 
     def __init__(self, request: ReportRequest) -> None:
         self._request = request
+        self._own, self._detailed = _own_conditions(request)
         self._families = families = _families(request)
-        all_conditions = tuple(condition for family in families for condition in family)
         self.work = Experiment(
             request.team_names,
-            all_conditions,
-            with_objects=False,
+            self._own,
+            sums_of=tuple(chain.from_iterable(families.values())),
             held_up_to_px=request.held_up_to_px,
         )
-        ends = accumulate((len(family) for family in families), initial=0)
-        self._places = [slice(*bounds) for bounds in pairwise(ends)]
+        ends = accumulate(map(len, families.values()), initial=len(self._own))
+        self._places = {
+            name: slice(*bounds) for name, bounds in zip(families, pairwise(ends), strict=True)
+        }
         names = request.cohort.scheme.names
-        self._sums = [PatientSums(request.team_names, family, names) for family in families]
+        self._sums = {
+            name: PatientSums(request.team_names, family, names)
+            for name, family in families.items()
+        }
+        self._by_own: list[RegionResults] = []
         self._by_lesson: list[RegionResults] = []
         self._challenge: list[RegionResult] = []
         self._both_ways: list[tuple[RegionResult, RegionResult]] = []
 
     def add(self, region: RegionResults) -> None:
         """Add the results of a region."""
-        for sums, place in zip(self._sums, self._places, strict=True):
-            sums.add(region[place])
-        (_, challenge), lessons, *_ = (region[place] for place in self._places)
-        self._challenge += [replace(result, findings=()) for result in challenge]
-        self._by_lesson.append([[replace(r, findings=()) for r in found] for found in lessons])
-        flat, kept = region[self._places[-1]]
+        found = {name: region[place] for name, place in self._places.items()}
+        for name, results in found.items():
+            self._sums[name].add(results)
+        self._by_own.append(region[: len(self._own)])
+        self._by_lesson.append(
+            [[replace(one, findings=()) for one in results] for results in found["lessons"]]
+        )
+        _, challenge = found["protocols"]
+        self._challenge += [replace(one, findings=()) for one in challenge]
+        flat, kept = found["overlaps"]
         self._both_ways += [
             (one, _with_shared_pixels_alone(other))
             for one, other in zip(flat, kept, strict=True)
             if one.counts is not None and other.counts is not None
         ]
 
-    def gathered(
+    def evaluations(self) -> tuple[CohortEvaluation, CohortEvaluation]:
+        """Return the evaluation under the requested settings, and by disentangled scoring."""
+        requested, detailed = (
+            _evaluation(self._request, self._own[place], [own[place] for own in self._by_own])
+            for place in (0, self._own.index(self._detailed))
+        )
+        return requested, detailed
+
+    def report(
         self,
         evaluation: CohortEvaluation,
         detailed: CohortEvaluation,
@@ -470,13 +457,13 @@ class _Second:
         scores: Mapping[str, CohortScores],
     ) -> CohortReport:
         """Return the report, once all regions are there."""
-        protocols, two_by_two, radii, thresholds, shifts, _ = self._sums
         scored = scored_regions(self._challenge)
-        disentangled = protocols.robustness()
+        disentangled = self._sums["protocols"].robustness()
         means = {
             team: (float(disentangled.pq[row, 0]), int(disentangled.n_patients[row, 0]))
             for row, team in enumerate(disentangled.teams)
         }
+        _, with_overlaps = self._families["overlaps"]
         return CohortReport(
             request=self._request,
             evaluation=_with_words_on_slides(evaluation, detailed),
@@ -485,24 +472,27 @@ class _Second:
                 condition.name: _evaluation(
                     self._request, condition, [region[number] for region in self._by_lesson]
                 )
-                for number, condition in enumerate(self._families[1])
+                for number, condition in enumerate(self._families["lessons"])
             },
-            two_by_two=Varied(self._families[1], two_by_two.robustness(LESSONS_NEIGHBOURS)),
-            radii=Varied(self._families[2], radii.robustness()),
-            thresholds=Varied(self._families[3], thresholds.robustness()),
-            shifts=Varied(self._families[4], shifts.robustness(star(len(SHIFTS)))),
+            two_by_two=self._varied("lessons", LESSONS_NEIGHBOURS),
+            radii=self._varied("radii"),
+            thresholds=self._varied("thresholds"),
+            shifts=self._varied("shifts", star(len(SHIFTS))),
             protocols=protocol_table(scored, means),
             scored=scored,
             overlaps=CohortEvaluation(
                 self._request.cohort,
-                self._families[-1][1].settings,
-                self._families[-1][1].name,
+                with_overlaps.settings,
+                with_overlaps.name,
                 [kept for _, kept in self._both_ways],
                 [replace(flat, findings=()) for flat, _ in self._both_ways],
             ),
             slices=slices,
             scores=scores,
         )
+
+    def _varied(self, family: str, neighbours: Sequence[tuple[int, int]] | None = None) -> Varied:
+        return Varied(self._families[family], self._sums[family].robustness(neighbours))
 
 
 def _with_shared_pixels_alone(result: RegionResult) -> RegionResult:

@@ -12,7 +12,7 @@ import numpy as np
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.regions.region import held_regions
+from napari_panoptic.nuclei.regions.run import walk_teams
 from napari_panoptic.questions.calibration import Reliability, reliability
 from napari_panoptic.questions.precision import (
     PrecisionRecall,
@@ -114,6 +114,7 @@ def cohort_scores(
     *,
     source: Source | None = None,
     held_up_to_px: int = HELD_UP_TO_PX,
+    jobs: int | None = 1,
     progress: Progress = UNWATCHED,
 ) -> dict[str, CohortScores]:
     """Evaluate teams, and return their objects with their scores.
@@ -124,6 +125,8 @@ def cohort_scores(
         What to evaluate, and how. Scoring and distances have no effect.
     held_up_to_px
         Regions with more pixels are left out.
+    jobs
+        Regions at a time; None for the number of processors.
     progress
         Reported to after each region, and checked for cancellation.
 
@@ -140,21 +143,20 @@ def cohort_scores(
     settings = settings.replaced(distances=False)
     regions: dict[str, list[ScoredRegion]] = {team: [] for team in team_names}
     findings: dict[str, list[Finding]] = {team: [] for team in team_names}
-    for region, held in held_regions(
+    for found in walk_teams(
         cohort,
+        team_names,
         settings,
-        findings.values(),
+        source,
+        lambda own, region, _team: scored_region(own, region.patient, region.name),
+        jobs=jobs,
         held_up_to_px=held_up_to_px,
         too_large=_TOO_LARGE,
         progress=progress,
     ):
-        for team in team_names:
-            found = held.evaluate(team, settings, source)
-            findings[team] += found.findings
-            if found.evaluation is not None:
-                own = scored_region(found.evaluation, region.patient, region.name)
-                regions[team].append(own)
-            held.forget(team)
+        findings[found.team] += found.findings
+        if found.result is not None:
+            regions[found.team].append(found.result)
     return {
         team: CohortScores(team, regions[team], tuple(dict.fromkeys(findings[team])))
         for team in team_names

@@ -88,6 +88,7 @@ def cohort_slices(
     metadata: Metadata | None = None,
     table: pd.DataFrame | None = None,
     held_up_to_px: int = HELD_UP_TO_PX,
+    jobs: int | None = 1,
     progress: Progress = UNWATCHED,
 ) -> CohortSlices:
     """Evaluate a team, and search for slices in which its objects fail often.
@@ -99,7 +100,7 @@ def cohort_slices(
     objects
         The objects of the team under the same settings, from an earlier search. None evaluates the
         cohort with `metadata`, `table` and `held_up_to_px`.
-    metadata, table, held_up_to_px
+    metadata, table, held_up_to_px, jobs
         As in `napari_panoptic.questions.cohort_objects.cohort_objects`.
     progress
         Receives the progress, and is checked for cancellation.
@@ -120,6 +121,7 @@ def cohort_slices(
             metadata=metadata,
             table=table,
             held_up_to_px=held_up_to_px,
+            jobs=jobs,
             progress=progress.part(0, _READING),
         )[request.team]
     found = common_slices(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.regions.region import held_region
+from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.nuclei.regions.run import walk
 from napari_panoptic.questions.suspects import Agreement, Suspect, agreement, find_suspects
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings, Restoration
@@ -45,6 +47,7 @@ def cohort_suspects(
     source: Source | None = None,
     *,
     held_up_to_px: int = HELD_UP_TO_PX,
+    jobs: int | None = 1,
     on_region: Callable[[], object] = lambda: None,
 ) -> CohortSuspects:
     """Find the suspect annotations of a cohort from its files.
@@ -58,14 +61,19 @@ def cohort_suspects(
         The teams to compare, and how; distances are not measured.
     held_up_to_px
         Number of pixels that a region may have.
+    jobs
+        Regions at a time; None for the number of processors.
     on_region
         Called after each region. An error that it raises ends the search.
     """
     settings = settings.replaced(distances=False)
     found: list[Agreement] = []
     findings: list[Finding] = []
-    for region in cohort.regions:
-        own, odd = _agreement(cohort, region, teams, settings, source, held_up_to_px)
+    compared = partial(_agreement, teams, settings, source)
+    for _, region in walk(
+        cohort, teams, settings, compared, jobs=jobs, held_up_to_px=held_up_to_px
+    ):
+        own, odd = (None, (region,)) if isinstance(region, Finding) else region
         findings += odd
         if own is not None:
             found.append(own)
@@ -79,16 +87,12 @@ def cohort_suspects(
 
 
 def _agreement(
-    cohort: Cohort,
-    region: Region,
     teams: Sequence[str],
     settings: EvaluationSettings,
     source: Source | None,
-    held_up_to_px: int,
+    region: Region,
+    held: HeldRegion,
 ) -> tuple[Agreement | None, tuple[Finding, ...]]:
-    held = held_region(cohort, region, settings, held_up_to_px=held_up_to_px)
-    if isinstance(held, Finding):
-        return None, (held,)
     reference = held.reference(settings)
     findings = reference.findings
     if reference.masks is None:

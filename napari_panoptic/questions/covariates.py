@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +16,6 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.plugins import Plugins
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.io.tables.covariates import KEY_COLUMNS
-from napari_panoptic.nuclei.distances import contours
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.values.labels import LabelImage
 
@@ -166,6 +166,7 @@ def _add_plugin(name: str, function: object) -> None:
 
 
 _PLUGINS = Plugins(ENTRY_POINTS, "covariates", _add_plugin)
+_ONE_CALL = threading.Lock()  # regions are read in several threads; functions need not know
 
 
 def register(name: str, function: CovariateFunction) -> None:
@@ -213,8 +214,20 @@ def plugin_findings() -> tuple[Finding, ...]:
 # --- all covariates of a region ---------------------------------------------------------------
 
 
+def built_in_covariates(side: RegionSide) -> dict[str, NDArray[Any]]:
+    """Return the covariates of this package, which do not depend on the team."""
+    return {
+        "class": side.labels.class_names_of_objects(),
+        **shapes(side),
+        **stains(side),
+        **surroundings(side),
+    }
+
+
 def region_covariates(
-    side: RegionSide, functions: Mapping[str, CovariateFunction] | None = None
+    side: RegionSide,
+    functions: Mapping[str, CovariateFunction] | None = None,
+    built_in: Columns | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Return all covariates of the objects of a region.
 
@@ -224,6 +237,8 @@ def region_covariates(
         The objects.
     functions
         Those that compute further covariates, by name; None for `known_functions`.
+    built_in
+        The `built_in_covariates` of the side, if they are known.
 
     Returns
     -------
@@ -236,12 +251,11 @@ def region_covariates(
         If a function returns a covariate that is there already or has the name of one of
         `OUTCOME_COLUMNS`, or not one value per object.
     """
-    class_names = side.labels.class_names_of_objects()
-    found: dict[str, NDArray[Any]] = {"class": class_names}
-    for built_in in (shapes, stains, surroundings):
-        found |= built_in(side)
+    found = dict(built_in_covariates(side) if built_in is None else built_in)
     for name, function in (known_functions() if functions is None else functions).items():
-        for covariate, values in function(side).items():
+        with _ONE_CALL:
+            columns = function(side)
+        for covariate, values in columns.items():
             column = as_covariate(values)
             is_taken = covariate in found or covariate in (*OUTCOME_COLUMNS, *_IN_UM)
             if is_taken or column.shape != (len(side),):
@@ -368,12 +382,13 @@ def _hull_areas(labels: LabelImage) -> NDArray[np.float64]:
         return np.zeros(0)
     objects, corners = [], []
     for sheet in labels.sheets:
-        # With a frame of background, pixels at the edge of the image are on the contour too.
-        found = contours(np.pad(sheet, 1), len(labels))
-        owner = np.repeat(np.arange(len(labels)), np.diff(found.start[1:]))
-        for dy, dx in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            objects.append(owner)
-            corners.append(found.yx + np.array([dy, dx], np.int32))
+        # In each row, corners of the hull are at the first and the last pixel of a run at most.
+        changes = np.diff(np.pad(sheet, ((0, 0), (1, 1)))) != 0
+        for is_end, dx in ((changes[:, :-1], 0), (changes[:, 1:], 1)):
+            y, x = np.nonzero(is_end & (sheet > 0))
+            for dy in (0, 1):
+                objects.append(sheet[y, x] - 1)
+                corners.append(np.column_stack([y + dy, x + dx]))
     owner = np.concatenate(objects)
     order = np.argsort(owner, kind="stable")
     owner, points = owner[order], np.concatenate(corners)[order].astype(np.float64)

@@ -20,14 +20,12 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
 from napari_panoptic.nuclei.regions.conditions import Condition
-from napari_panoptic.nuclei.regions.experiment import Experiment
-from napari_panoptic.nuclei.regions.reading import TooLargeError
+from napari_panoptic.nuclei.regions.experiment import Experiment, region_result
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.regions.results import (
     RegionCounts,
     RegionResult,
     counts_of_rows,
-    unreadable_region,
     with_figures,
 )
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
@@ -330,26 +328,15 @@ class _NewResult(RegionResult):
 class _VersionWork(Experiment):
     """Evaluates an old and a new team under one condition, and pairs their FPs by pixels."""
 
-    def evaluate(self, cohort: Cohort, region: Region) -> list[list[RegionResult]]:
+    def evaluate_held(self, region: Region, held: HeldRegion) -> list[list[RegionResult]]:
         """Evaluate both in one region; regions read in windows are left to the caller."""
         (condition,) = self.conditions
-        try:
-            held = HeldRegion(cohort, region, condition.settings, held_up_to_px=self.held_up_to_px)
-        except TooLargeError:
-            raise
-        except (PanopticError, OSError) as error:
-            return [unreadable_region(region, self.team_names, error)]
-        found = [
-            held.evaluate(team, condition.settings, condition.source) for team in self.team_names
+        settings = condition.settings
+        found = [held.evaluate(team, settings, condition.source) for team in self.team_names]
+        results: list[RegionResult] = [
+            region_result(region, team, one, settings)
+            for team, one in zip(self.team_names, found, strict=True)
         ]
-        results = []
-        for team, one in zip(self.team_names, found, strict=True):
-            result = RegionResult(
-                team, region.patient, region.name, None, None, findings=one.findings
-            )
-            if one.evaluation is not None:
-                result = with_figures(result, one.evaluation, condition.settings)
-            results.append(result)
         old, new = (one.evaluation for one in found)
         if old is not None and new is not None:
             fields = {**vars(results[1]), "same_fps": pixel_pairs(old, new)}

@@ -108,23 +108,36 @@ def mean_interval(
     values = np.asarray(figures, np.float64)
     shares = np.ones(len(values)) if weights is None else np.asarray(weights, np.float64)
     used = ~np.isnan(values) & (shares > 0)
-    values, shares = values[used], shares[used]
-    n = len(values)
-    if n == 0:
-        return Interval(0, nan, nan, nan, IntervalMethod.UNDEFINED, f"no {unit} has a figure")
-    mean = float((shares * values).sum() / shares.sum())
-    if n == 1:
-        why = f"an interval needs at least two {unit}s, found 1"
-        return Interval(1, mean, nan, nan, IntervalMethod.UNDEFINED, why)
-    largest = float(np.abs(values).max())
-    if (np.abs(values - mean) <= ROUNDING * largest).all():
-        why = f"all {n} figures are equal: the interval is a point"
-        return Interval(n, mean, mean, mean, IntervalMethod.PERCENTILE, why)
-    low, high, is_bca = _ends(values / largest, shares, level, resamples, seed)
-    if not is_bca:
-        why = "BCa is undefined: its correction is infinite"
-        return Interval(n, mean, low * largest, high * largest, IntervalMethod.PERCENTILE, why)
-    return Interval(n, mean, low * largest, high * largest, IntervalMethod.BCA)
+    (found,) = _intervals(values[used][None], shares[used], level, resamples, seed, unit)
+    return found
+
+
+def mean_intervals(
+    series: Sequence[NDArray[np.float64]],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    unit: str = "patient",
+) -> list[Interval]:
+    """Return the means of several series of figures with their bootstrap intervals.
+
+    Each is that of `mean_interval`, but for rounding errors. Series of equal length have the same
+    draws, and are resampled together, which is ten times as fast.
+
+    Parameters
+    ----------
+    series
+        Figures without NaN.
+    resamples, seed, unit
+        As in `mean_interval`.
+    """
+    found: dict[int, Interval] = {}
+    for n in {len(figures) for figures in series}:
+        rows = [row for row, figures in enumerate(series) if len(figures) == n]
+        values = np.array([series[row] for row in rows], np.float64)
+        intervals = _intervals(values, np.ones(n), LEVEL, resamples, seed, unit)
+        found |= dict(zip(rows, intervals, strict=True))
+    return [found[row] for row in range(len(series))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,18 +195,56 @@ def rate_bands(
     return RateBands(low, high, over_groups=True)
 
 
+def _intervals(
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    level: float,
+    resamples: int,
+    seed: int,
+    unit: str,
+) -> list[Interval]:
+    """Return the interval of each row of values (k, n), whose columns have weights (n,)."""
+    n = values.shape[1]
+    if n == 0:
+        why = f"no {unit} has a figure"
+        return [Interval(0, nan, nan, nan, IntervalMethod.UNDEFINED, why) for _ in values]
+    means = [float((weights * row).sum() / weights.sum()) for row in values]
+    if n == 1:
+        why = f"an interval needs at least two {unit}s, found 1"
+        return [Interval(1, mean, nan, nan, IntervalMethod.UNDEFINED, why) for mean in means]
+    why = f"all {n} figures are equal: the interval is a point"
+    found = [Interval(n, mean, mean, mean, IntervalMethod.PERCENTILE, why) for mean in means]
+    largest = np.abs(values).max(axis=1, keepdims=True)
+    apart = np.abs(values - np.array(means)[:, None])
+    differs = ~(apart <= ROUNDING * largest).all(axis=1)
+    if not differs.any():
+        return found
+    scaled = values[differs] / largest[differs]
+    low, high, is_bca = _ends(scaled, weights, level, resamples, seed)
+    why = "BCa is undefined: its correction is infinite"
+    for place, row in enumerate(np.flatnonzero(differs).tolist()):
+        ends = float(low[place] * largest[row, 0]), float(high[place] * largest[row, 0])
+        how = (IntervalMethod.BCA, "") if is_bca[place] else (IntervalMethod.PERCENTILE, why)
+        found[row] = Interval(n, means[row], *ends, *how)
+    return found
+
+
 def _ends(
     values: NDArray[np.float64],
     weights: NDArray[np.float64],
     level: float,
     resamples: int,
     seed: int,
-) -> tuple[float, float, bool]:
-    """Return both ends of an interval, and whether they are BCa.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return both ends of the interval of each row, and whether they are BCa.
 
-    Values are at most 1 in size.
+    Values (k, n) are at most 1 in size; the columns have weights (n,).
     """
     from scipy import stats  # takes longer than a window to open
+
+    data = values, np.broadcast_to(weights, values.shape)
+    if len(values) == 1:  # rounding errors are those of one dimension
+        data = values[0], weights
 
     def weighted_mean(
         values: NDArray[np.float64], weights: NDArray[np.float64], axis: int = -1
@@ -206,20 +257,22 @@ def _ends(
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore")  # the caller learns that BCa is undefined
         found = stats.bootstrap(
-            (values, weights),
+            data,
             weighted_mean,
             paired=True,
+            axis=-1,
             n_resamples=resamples,
-            batch=max(1, _DRAWN_AT_ONCE // len(values)),  # bounds the memory
+            batch=max(1, _DRAWN_AT_ONCE // values.size),  # bounds the memory
             confidence_level=level,
             method="BCa",
             rng=np.random.default_rng(seed),
         )
-    low, high = found.confidence_interval
-    is_bca = not np.isnan([low, high]).any()
-    if not is_bca:
-        low, high = np.quantile(found.bootstrap_distribution, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high), is_bca
+    low, high = np.reshape(found.confidence_interval, (2, -1))
+    is_bca: NDArray[np.bool_] = ~(np.isnan(low) | np.isnan(high))
+    drawn = np.atleast_2d(found.bootstrap_distribution)[~is_bca]
+    tail = (1 - level) / 2
+    low[~is_bca], high[~is_bca] = np.quantile(drawn, [tail, 1 - tail], axis=-1)
+    return low, high, is_bca
 
 
 def _wilson(

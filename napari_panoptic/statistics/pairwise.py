@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED, Interval, mean_interval
+from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED, Interval, mean_intervals
 from napari_panoptic.statistics.friedman import (
     PairedFigures,
     TeamFigures,
@@ -77,7 +77,7 @@ def compare_pairs(
     figures
         The figures of the teams.
     resamples, seed
-        As in `mean_interval`.
+        As in `mean_intervals`.
 
     Returns
     -------
@@ -89,15 +89,22 @@ def compare_pairs(
     ValueError, SettingsError
         As in `paired_figures`.
     """
-    pairs = [
-        _compare(paired_figures(figures.of(first, second)), resamples, seed)
+    paired = [
+        paired_figures(figures.of(first, second))
         for first, second in itertools.combinations(figures.by_team, 2)
     ]
+    intervals = mean_intervals(
+        [both.values[0] - both.values[1] for both in paired],
+        resamples=resamples,
+        seed=seed,
+        unit=figures.unit,
+    )
+    pairs = [_compare(both, own) for both, own in zip(paired, intervals, strict=True)]
     corrected = holm([pair.wilcoxon_p for pair in pairs])
     return tuple(replace(pair, holm_p=p) for pair, p in zip(pairs, corrected, strict=True))
 
 
-def _compare(paired: PairedFigures, resamples: int, seed: int) -> PairComparison:
+def _compare(paired: PairedFigures, difference: Interval) -> PairComparison:
     first, second = paired.teams
     apart = paired.values[0] - paired.values[1]
     # Equal differences may differ by a rounding error; they have to tie, by size.
@@ -108,7 +115,7 @@ def _compare(paired: PairedFigures, resamples: int, seed: int) -> PairComparison
         first=first,
         second=second,
         figures=paired,
-        difference=mean_interval(apart, resamples=resamples, seed=seed, unit=paired.unit),
+        difference=difference,
         rank_biserial=rank_biserial,
         wilcoxon_p=p,
         holm_p=p,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -184,3 +185,23 @@ def test_large_regions_are_left_out_and_reported(cohort: Cohort) -> None:
 def test_reading_can_be_cancelled(cohort: Cohort) -> None:
     with pytest.raises(StoppedError):
         cohort_objects(cohort, (TEAM,), SETTINGS, progress=Progress(is_wanted=lambda: False))
+
+
+def test_the_annotation_has_the_covariates_that_it_has_for_each_team_alone(
+    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    teams = (TEAM, "beta")
+    alone = {team: cohort_objects(cohort, (team,), SETTINGS)[team] for team in teams}
+    sides: list[str] = []
+    original = covariates.built_in_covariates
+
+    def counted(own: RegionSide) -> dict[str, Any]:
+        sides.append(f"{own.region} {own.outcomes.side}")
+        return original(own)
+
+    monkeypatch.setattr(f"{cohort_objects.__module__}.built_in_covariates", counted)
+    together = cohort_objects(cohort, teams, SETTINGS)
+    for team in teams:
+        pd.testing.assert_frame_equal(together[team].frame, alone[team].frame)
+    annotations = [side for side in sides if side.endswith(str(Side.REFERENCE))]
+    assert len(annotations) == len(set(annotations)) < len(sides) - len(annotations)

@@ -23,7 +23,6 @@ from napari_panoptic.questions.cohort_report import (
     Varied,
     cohort_report,
     n_kept,
-    n_passes,
     remove_kept,
 )
 from napari_panoptic.report.nuclei.page import report_page
@@ -130,31 +129,28 @@ def test_patients_whose_regions_are_not_together_are_summed_all_the_same(cohort:
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_a_stopped_run_goes_on_in_the_pass_where_it_was(
-    cohort: Cohort, page: str, tmp_path: Path
-) -> None:
+def test_a_stopped_run_goes_on_where_it_was(cohort: Cohort, page: str, tmp_path: Path) -> None:
     request, store = one_team(cohort), tmp_path / "store"
     done: list[RegionDone] = []
-    in_second = len(cohort.regions) + 2
     stopped = cohort_report(
         request,
         jobs=1,
         store=store,
         on_result=done.append,
-        is_wanted=lambda: len(done) < in_second,
+        is_wanted=lambda: len(done) < 2,
     )
     assert stopped is None
     kept = n_kept(store)
-    assert kept == len(done) >= in_second
+    assert kept == len(done) >= 2
     again: list[RegionDone] = []
     found = cohort_report(request, jobs=1, store=store, on_result=again.append)
     assert found is not None
     assert Counter(d.is_taken_over for d in again) == {
         True: kept,
-        False: n_passes() * len(REGIONS) - kept,
+        False: len(REGIONS) - kept,
     }
     assert report_page(found, []) == page
-    assert n_kept(store) == n_passes() * len(REGIONS)
+    assert n_kept(store) == len(REGIONS)
     (store / "own notes.txt").write_text("stay", encoding="utf-8")
     remove_kept(store)
     assert [path.name for path in store.iterdir()] == ["own notes.txt"]
@@ -165,8 +161,7 @@ def test_other_settings_take_nothing_over(cohort: Cohort, tmp_path: Path) -> Non
     done: list[RegionDone] = []
     other = request_for(cohort, settings=EvaluationSettings(iou_threshold=0.6))
     assert cohort_report(other, jobs=1, store=tmp_path, on_result=done.append) is not None
-    own, varied = done[: len(REGIONS)], done[len(REGIONS) :]
-    assert not any(d.is_taken_over for d in [*own, *varied])
+    assert not any(d.is_taken_over for d in done)
 
 
 def test_nothing_is_kept_where_nothing_could_be_evaluated(cohort: Cohort, tmp_path: Path) -> None:
@@ -208,30 +203,21 @@ def whole(many: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.mark.usefixtures("no_plots")
-@pytest.mark.parametrize(
-    "at",
-    [
-        pytest.param(2, id="in the first pass", marks=pytest.mark.long),
-        pytest.param(5, id="in the second pass"),
-    ],
-)
 def test_a_killed_report_goes_on_and_ends_with_the_same_bytes(
-    many: Path, whole: bytes, tmp_path: Path, at: int, capsys: pytest.CaptureFixture[str]
+    many: Path, whole: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "report.html"
     arguments = ["report", str(many), "-o", str(output), *ONE_TEAM]
-    running = stopped_at(at, "kill -9", *arguments, "--jobs", "2", "--scheduler", "threads")
+    running = stopped_at(2, "kill -9", *arguments, "--jobs", "2", "--scheduler", "threads")
     with running as process:
         process.communicate(timeout=500)
     assert not output.exists()
     n_done = n_kept(tmp_path / ".report.html.parts")
-    assert n_done in (at - 1, at)
-    assert (n_done > N_MANY) == (at > N_MANY)
+    assert n_done in (1, 2)
     capsys.readouterr()
     assert main(arguments) == 0
     said = capsys.readouterr().err
-    total = n_passes() * N_MANY
-    assert f"{n_done} of {total} regions, each evaluated 2 times, were done by an interrup" in said
+    assert f"{n_done} of {N_MANY} regions were done by an interrupted run" in said
     assert output.read_bytes() == whole
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
@@ -245,7 +231,7 @@ def test_no_resume_begins_anew(
     for options, is_said in (["--no-resume"], False), ([], True):
         assert cohort_report(one_team(cohort), jobs=1, store=store) is not None
         assert main(["report", str(folder), "-o", str(output), *ONE_TEAM, *options]) == 0
-        assert ("10 of 10 regions" in capsys.readouterr().err) == is_said
+        assert ("5 of 5 regions" in capsys.readouterr().err) == is_said
         assert not store.exists()
 
 

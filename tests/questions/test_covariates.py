@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import shapely
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, distance
 from skimage.color import rgb2hed
@@ -14,6 +15,7 @@ from skimage.measure import regionprops
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.images.slides import SlideImage
+from napari_panoptic.nuclei.distances import contours
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.questions import covariates
 from napari_panoptic.questions.covariates import (
@@ -21,6 +23,7 @@ from napari_panoptic.questions.covariates import (
     RegionSide,
     as_covariate,
     region_covariates,
+    shapes,
 )
 from napari_panoptic.values.labels import LabelImage, LabelPair
 
@@ -210,3 +213,17 @@ def test_hulls_of_many_objects_are_those_of_each(monkeypatch) -> None:
     found = covariates._hull_areas(labels)
     monkeypatch.setattr(covariates, "_HULLS_AT_ONCE", 1000)
     assert found.tolist() == covariates._hull_areas(labels).tolist()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_solidity_is_that_of_the_corners_of_all_contour_pixels(seed: int) -> None:
+    """Bit for bit, for round, concave and scattered objects, and at the edge of the image."""
+    labels = np.random.default_rng(seed).integers(0, 9, (30, 40)).astype(np.int32)
+    for own in (side_of(blobs(seed, n=60)), side_of(labels)):
+        found = contours(np.pad(own.labels.index, 1), len(own))
+        hulls = []
+        for row in range(1, len(own) + 1):
+            yx = found.yx[found.start[row] : found.start[row + 1]].astype(np.float64)
+            corners = np.concatenate([yx + corner for corner in np.ndindex(2, 2)])
+            hulls.append(shapely.MultiPoint(corners).convex_hull.area)
+        assert shapes(own)["solidity"].tolist() == (own.moments[:, 0] / hulls).tolist()

@@ -27,7 +27,6 @@ from napari_panoptic.questions.cohort_report import (
     CohortReport,
     ReportRequest,
     cohort_report,
-    n_passes,
 )
 from napari_panoptic.report import plots
 from napari_panoptic.report.nuclei.gallery import PER_CAUSE, SIZE_PX, pictures, worst_failures
@@ -400,7 +399,7 @@ def test_the_work_can_be_stopped_and_tells_how_far_it_is(cohort: Cohort) -> None
     request = ReportRequest(cohort, EvaluationSettings(), "disentangled", ("alpha",))
     steps: list[int] = []
     assert cohort_report(request, jobs=1, on_result=lambda _: steps.append(1)) is not None
-    assert len(steps) == n_passes() * len(cohort.regions)
+    assert len(steps) == len(cohort.regions)
     assert cohort_report(request, jobs=1, is_wanted=lambda: False) is None
 
 

@@ -20,7 +20,7 @@ from napari_panoptic.io.files import fingerprints
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.regions.cohort_evaluation import CohortEvaluation
 from napari_panoptic.nuclei.regions.conditions import Condition
-from napari_panoptic.nuclei.regions.experiment import evaluate_conditions
+from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS, ObjectsFile, RegionResult, placed
 from napari_panoptic.report.nuclei.tables import (
     input_fingerprints,
@@ -48,7 +48,7 @@ def evaluated(
     cohort: Cohort, settings: EvaluationSettings, teams: Sequence[str]
 ) -> list[RegionResult]:
     alone = (Condition("alone", settings),)
-    regions = (evaluate_conditions(cohort, r, teams, alone)[0] for r in cohort.regions)
+    regions = (Experiment(teams, alone).evaluate(cohort, r)[0] for r in cohort.regions)
     return [result for found in regions for result in found]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import scikit_posthocs
 import scipy
 from scipy import stats
 
-from napari_panoptic.statistics.bootstrap import mean_interval
+from napari_panoptic.statistics.bootstrap import Interval, mean_interval
 from napari_panoptic.statistics.friedman import MissingRule, TeamFigures
 from napari_panoptic.statistics.pairwise import compare_pairs, holm, signed_ranks
 
@@ -21,6 +22,12 @@ def figures(n_teams: int, n_patients: int, seed: int) -> dict[str, list[float]]:
     rng = np.random.default_rng(seed)
     values = rng.random((n_teams, n_patients)) + 0.1 * np.arange(n_teams)[:, None]
     return {f"team {t}": values[t].tolist() for t in range(n_teams)}
+
+
+def assert_same_interval(found: Interval, alone: Interval) -> None:
+    """Check that an interval is the one of a series that is resampled alone."""
+    assert found == replace(alone, low=found.low, high=found.high)
+    assert [found.low, found.high] == pytest.approx([alone.low, alone.high], abs=1e-11, nan_ok=True)
 
 
 @pytest.mark.parametrize(("n_teams", "n_patients"), [(2, 6), (3, 12), (5, 25), (4, 49)])
@@ -37,7 +44,7 @@ def test_p_values_against_scikit_posthocs(n_teams: int, n_patients: int) -> None
         assert pair.holm_p == pytest.approx(corrected[a, b], rel=1e-9)
         assert pair.n_patients == n_patients
         apart = values[a] - values[b]
-        assert pair.difference == mean_interval(apart)
+        assert_same_interval(pair.difference, mean_interval(apart))
         upper = stats.wilcoxon(apart, alternative="greater").statistic
         lower = stats.wilcoxon(apart, alternative="less", method="exact").statistic
         assert upper == lower  # SciPy gives the sum of positive ranks for either
@@ -130,3 +137,21 @@ def test_one_patient_has_no_interval_and_no_evidence() -> None:
     assert pair.difference.mean == pytest.approx(0.2)
     assert np.isnan(pair.difference.low)
     assert (pair.rank_biserial, pair.wilcoxon_p) == (1.0, 1.0)
+
+
+def test_all_pairs_together_have_the_interval_of_each_alone() -> None:
+    rng = np.random.default_rng(3)
+    values = np.round(rng.random((8, 12)), 2)
+    values[rng.random(values.shape) < 0.15] = NAN  # pairs have 12 patients or fewer
+    values[1] = values[0]  # a point
+    values[2] = [*values[3, :1], *[NAN] * 11]  # one patient
+    values[4] = [*[NAN] * 11, 0.5]  # no patient in common with the third
+    found = compare_pairs(TeamFigures({f"team {t}": row.tolist() for t, row in enumerate(values)}))
+    pairs = itertools.combinations(values, 2)
+    differences = [first - second for first, second in pairs]
+    assert len({int((~np.isnan(apart)).sum()) for apart in differences}) > 5
+    for pair, apart in zip(found, differences, strict=True):
+        assert_same_interval(pair.difference, mean_interval(apart))
+    assert {"equal:", "least", "no"} <= {
+        word for pair in found for word in pair.difference.why.split()
+    }

@@ -28,7 +28,7 @@ from napari_panoptic.nuclei.regions.results import (
     with_figures,
 )
 from napari_panoptic.values.cohort import Cohort, Region
-from napari_panoptic.values.settings import Scoring
+from napari_panoptic.values.settings import EvaluationSettings, Scoring
 
 _PATIENCE_S = 0.2
 _MOST_WORKERS = 8
@@ -48,6 +48,8 @@ class Experiment:
         The conditions.
     with_objects
         Whether to include the rows of the objects, or the sums only.
+    sums_of
+        Further conditions, of which only the sums are included. Their results follow the others.
     held_up_to_px
         Larger regions are read in windows: see :func:`evaluate_slide`. Without
         effect on figures.
@@ -56,24 +58,52 @@ class Experiment:
     team_names: tuple[str, ...]
     conditions: tuple[Condition, ...]
     with_objects: bool = True
+    sums_of: tuple[Condition, ...] = ()
     held_up_to_px: int = HELD_UP_TO_PX
 
+    @property
+    def all_conditions(self) -> tuple[Condition, ...]:
+        """The conditions in the order of results."""
+        return (*self.conditions, *self.sums_of)
+
+    def includes_objects(self, number: int) -> bool:
+        """Return whether to include the rows of the objects under one of `all_conditions`."""
+        return self.with_objects and number < len(self.conditions)
+
     def evaluate(self, cohort: Cohort, region: Region) -> list[list[RegionResult]]:
-        """Evaluate one region; see :func:`evaluate_conditions`.
+        """Evaluate one region.
+
+        Every file is read once. Masks are restored once per restoration and radius,
+        the overlap of two masks is counted once, and distances are measured once
+        per pair of outlines. Each result equals that of a single evaluation.
+
+        Returns
+        -------
+        list of list of RegionResult
+            Per condition, in their order, the teams in theirs. What cannot be
+            read is a finding.
 
         Raises
         ------
         TooLargeError
-            For a region that is too large to hold.
+            If the region is too large to hold.
         """
-        return evaluate_conditions(
-            cohort,
-            region,
-            self.team_names,
-            self.conditions,
-            with_objects=self.with_objects,
-            held_up_to_px=self.held_up_to_px,
-        )
+        if not self.all_conditions:
+            return []
+        settings = self.all_conditions[0].settings
+        try:
+            held = HeldRegion(cohort, region, settings, held_up_to_px=self.held_up_to_px)
+        except TooLargeError:
+            raise
+        except (PanopticError, OSError) as error:
+            return [unreadable_region(region, self.team_names, error) for _ in self.all_conditions]
+        return self.evaluate_held(region, held)
+
+    def evaluate_held(self, region: Region, held: HeldRegion) -> list[list[RegionResult]]:
+        """Evaluate a region that is held; as `evaluate`."""
+        by_team = [_of_team(held, region, team, self) for team in self.team_names]
+        numbers = range(len(self.all_conditions))
+        return [[results[number] for results in by_team] for number in numbers]
 
     def as_record(self) -> dict[str, Any]:
         """Return a plain dictionary, for JSON."""
@@ -81,87 +111,48 @@ class Experiment:
             "teams": list(self.team_names),
             "conditions": [condition.as_record() for condition in self.conditions],
             "with_objects": self.with_objects,
+            "sums_of": [condition.as_record() for condition in self.sums_of],
         }
 
 
 # --- one region, held in memory ---------------------------------------------------------------
 
 
-def evaluate_conditions(
-    cohort: Cohort,
-    region: Region,
-    team_names: Sequence[str],
-    conditions: Sequence[Condition],
-    *,
-    with_objects: bool = True,
-    held_up_to_px: int | None = None,
-) -> list[list[RegionResult]]:
-    """Evaluate several teams on one region under several conditions.
-
-    Every file is read once. Masks are restored once per restoration and radius,
-    the overlap of two masks is counted once, and distances are measured once
-    per pair of outlines. Each result equals that of a single evaluation.
-
-    Parameters
-    ----------
-    cohort, region, team_names
-        What to evaluate.
-    conditions
-        How; in any order.
-    with_objects
-        Whether to include the rows of the objects, or the sums only.
-    held_up_to_px
-        The number of pixels that the region may have; None for any number.
-
-    Returns
-    -------
-    list of list of RegionResult
-        Per condition, in their order, the teams in theirs. What cannot be
-        read is a finding.
-
-    Raises
-    ------
-    TooLargeError
-        If the region has more pixels.
-    """
-    if not conditions:
-        return []
-    try:
-        held = HeldRegion(cohort, region, conditions[0].settings, held_up_to_px=held_up_to_px)
-    except TooLargeError:
-        raise
-    except (PanopticError, OSError) as error:
-        return [unreadable_region(region, team_names, error) for _ in conditions]
-    by_team = [_of_team(held, region, team, conditions, with_objects) for team in team_names]
-    return [[results[number] for results in by_team] for number in range(len(conditions))]
-
-
 def _of_team(
     held: HeldRegion,
     region: Region,
     team: str,
-    conditions: Sequence[Condition],
-    with_objects: bool,
+    work: Experiment,
 ) -> list[RegionResult]:
     """Evaluate a team, one restoration after the other, so that one is in memory at a time."""
     results: dict[int, RegionResult] = {}
+    conditions = work.all_conditions
     for number in sorted(range(len(conditions)), key=lambda number: _pair_of(conditions[number])):
         condition = conditions[number]
-        is_challenge = condition.settings.scoring is Scoring.CHALLENGE
-        evaluate = held.score if is_challenge else held.evaluate
+        settings = condition.settings
+        evaluate = held.score if settings.scoring is Scoring.CHALLENGE else held.evaluate
         found: Evaluated[Evaluation | ChallengeEvaluation] = evaluate(
-            team, condition.settings, condition.source, condition.shift
+            team, settings, condition.source, condition.shift
         )
-        result = RegionResult(
-            team, region.patient, region.name, None, None, findings=found.findings
-        )
-        if found.evaluation is not None:
-            result = with_figures(
-                result, found.evaluation, condition.settings, with_objects=with_objects
-            )
-        results[number] = result
+        with_objects = work.includes_objects(number)
+        results[number] = region_result(region, team, found, settings, with_objects=with_objects)
     held.forget(team)
     return [results[number] for number in range(len(conditions))]
+
+
+def region_result(
+    region: Region,
+    team: str,
+    found: Evaluated[Evaluation | ChallengeEvaluation],
+    settings: EvaluationSettings,
+    *,
+    with_objects: bool = True,
+) -> RegionResult:
+    """Return the result of a team in a region without the pixels behind it."""
+    result = RegionResult(team, region.patient, region.name, None, None, findings=found.findings)
+    if found.evaluation is None:
+        return result
+    return with_figures(result, found.evaluation, settings, with_objects=with_objects)
 
 
 def _pair_of(condition: Condition) -> tuple[Any, ...]:
@@ -189,7 +180,7 @@ def evaluate_slide(
 ) -> list[list[RegionResult]]:
     """Evaluate one region window by window.
 
-    Figures equal those of :func:`evaluate_conditions`.
+    Figures equal those of `Experiment.evaluate`.
 
     Parameters
     ----------
@@ -215,13 +206,13 @@ def evaluate_slide(
     try:
         size = region_size(cohort, region)
     except (PanopticError, OSError) as error:
-        return [unreadable_region(region, work.team_names, error) for _ in work.conditions]
-    results: list[list[RegionResult]] = [[] for _ in work.conditions]
+        return [unreadable_region(region, work.team_names, error) for _ in work.all_conditions]
+    results: list[list[RegionResult]] = [[] for _ in work.all_conditions]
     workers = min(os.cpu_count() or 1, _MOST_WORKERS)
     with _turn(progress):
         slide = WindowedRegion(cohort, region, size)
         for place, team in enumerate(work.team_names):
-            for number, condition in enumerate(work.conditions):
+            for number, condition in enumerate(work.all_conditions):
                 found = slide.evaluate(
                     team,
                     condition.settings,
@@ -236,9 +227,9 @@ def evaluate_slide(
                 )
                 if found.evaluation is not None:
                     result = replace(result, counts=found.evaluation.counts)
-                    if work.with_objects and store is None:
+                    if work.includes_objects(number) and store is None:
                         result = replace(result, objects=found.evaluation.objects)
-                    elif work.with_objects and store is not None:
+                    elif work.includes_objects(number) and store is not None:
                         rows_number = place * len(work.conditions) + number
                         path = store.rows_path(region.name, rows_number)
                         result = stored_rows(result, found.evaluation.outcomes, path)
@@ -348,7 +339,7 @@ def cohort_robustness(
     Parameters
     ----------
     regions
-        Per region the result of :func:`evaluate_conditions`; only sums are kept.
+        Per region the result of `Experiment.evaluate`; only sums are kept.
     experiment
         The teams and conditions that they were evaluated for.
     class_names

@@ -7,7 +7,7 @@ evaluation: its files, the overlap and the distances.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -412,48 +412,6 @@ def held_region(
         if too_large and isinstance(error, TooLargeError):
             return Finding(FindingKind.FALLBACK, too_large, region=region.name)
         return unreadable(error, region=region.name)
-
-
-def held_regions(
-    cohort: Cohort,
-    settings: EvaluationSettings,
-    notes: Collection[list[Finding]] = (),
-    *,
-    regions: Iterable[Region] | None = None,
-    held_up_to_px: int | None = HELD_UP_TO_PX,
-    too_large: str = "",
-    progress: Progress = UNWATCHED,
-) -> Iterator[tuple[Region, HeldRegion]]:
-    """Yield the regions of a cohort that can be held, one after the other.
-
-    Parameters
-    ----------
-    cohort, settings, held_up_to_px, too_large
-        As of `held_region`.
-    notes
-        Lists to each of which the reason for every region that is left out is added.
-    regions
-        Which regions; None for all.
-    progress
-        Reported to before each region, and checked for cancellation.
-
-    Raises
-    ------
-    StoppedError
-        If cancelled.
-    """
-    wanted = cohort.regions if regions is None else tuple(regions)
-    for number, region in enumerate(wanted):
-        progress.check()
-        progress.tell(number / len(wanted), region.name)
-        held = held_region(
-            cohort, region, settings, held_up_to_px=held_up_to_px, too_large=too_large
-        )
-        if isinstance(held, Finding):
-            for findings in notes:
-                findings.append(held)
-        else:
-            yield region, held
 
 
 # --- read in windows --------------------------------------------------------------------------

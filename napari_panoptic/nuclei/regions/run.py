@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -29,17 +29,23 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from napari_panoptic import __version__
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.common.progress import Progress
+from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.io.files.fingerprints import file_fingerprints, times_of_large
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.cluster import Cluster
 from napari_panoptic.nuclei.regions.experiment import Experiment, evaluate_slide
-from napari_panoptic.nuclei.regions.reading import TooLargeError, preferred_form
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError, preferred_form
+from napari_panoptic.nuclei.regions.region import HeldRegion, held_region
 from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore, RegionResults
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
+from napari_panoptic.values.settings import EvaluationSettings
+
+T = TypeVar("T")
 
 THREADS, PROCESSES, AUTO = "threads", "processes", "auto"
 """Ways to do several regions at a time on this machine; any other is a Dask scheduler's address."""
@@ -49,6 +55,7 @@ _WORTH_PROCESSES_S = 10.0
 _NEVER = ""
 """A fingerprint that no region has: results stored with it are never reused."""
 _PATIENCE_S = 0.5
+_MOST_REGIONS = 8
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,135 @@ def run_regions(
         pool.close()
 
 
+def walk(
+    cohort: Cohort,
+    team_names: Sequence[str],
+    settings: EvaluationSettings,
+    work: Callable[[Region, HeldRegion], T],
+    *,
+    regions: Iterable[Region] | None = None,
+    jobs: int | None = 1,
+    held_up_to_px: int | None = HELD_UP_TO_PX,
+    too_large: str = "",
+    progress: Progress = UNWATCHED,
+) -> Iterator[tuple[Region, T | Finding]]:
+    """Do the same in each region of a cohort.
+
+    Regions are read and worked on in threads, in any order, and only while they are worked on in
+    memory.
+
+    Parameters
+    ----------
+    cohort, team_names
+        What is read; no other team is known to `work`.
+    settings, held_up_to_px, too_large
+        As of `napari_panoptic.nuclei.regions.region.held_region`.
+    work
+        Called with each region that can be held, in a thread.
+    regions
+        Which regions; None for all.
+    jobs
+        Regions at a time, at most eight: each may take gigabytes, and a window needs a processor
+        of its own. None for the number of processors.
+    progress
+        Reported to after each region, and checked for cancellation.
+
+    Yields
+    ------
+    Region, result
+        In the order of the regions: what `work` returned, or the reason why the region cannot be
+        held.
+
+    Raises
+    ------
+    StoppedError
+        If cancelled.
+    """
+    wanted = cohort.regions if regions is None else tuple(regions)
+    held = _HeldWork(tuple(team_names), settings, work, held_up_to_px, too_large)
+    pool = _Pool(min(jobs or os.cpu_count() or 1, _MOST_REGIONS), THREADS, None)
+    try:
+        run = _Run(replace(cohort, regions=wanted), held, pool, None, None)
+        results = run.in_order(progress.is_wanted)
+        for number, (region, (result,)) in enumerate(zip(wanted, results, strict=False), start=1):
+            progress.check()
+            progress.tell(number / len(wanted), region.name)
+            yield region, result
+        progress.check()  # the results end early if cancelled
+    finally:
+        pool.close()
+
+
+@dataclass(frozen=True, eq=False)
+class TeamResult(Generic[T]):
+    """What came of one team in one region."""
+
+    region: Region
+    team: str
+    #: What was odd, or why there is no result.
+    findings: tuple[Finding, ...]
+    #: None if the team cannot be evaluated.
+    result: T | None
+
+
+def walk_teams(
+    cohort: Cohort,
+    team_names: Sequence[str],
+    settings: EvaluationSettings,
+    source: Source | None,
+    work: Callable[[Evaluation, Region, str], T],
+    *,
+    jobs: int | None = 1,
+    held_up_to_px: int | None = HELD_UP_TO_PX,
+    too_large: str = "",
+    progress: Progress = UNWATCHED,
+) -> Iterator[TeamResult[T]]:
+    """Do the same with the evaluation of each team in each region of a cohort.
+
+    Parameters
+    ----------
+    cohort, team_names, settings, source
+        What to evaluate, how, and which format of the predictions; None for the usual one.
+    work
+        Called with each evaluation, its region and its team, in a thread.
+    jobs, held_up_to_px, too_large, progress
+        As in `walk`.
+
+    Yields
+    ------
+    TeamResult
+        Region by region, in the order of the teams.
+
+    Raises
+    ------
+    StoppedError
+        If cancelled.
+    """
+
+    def of_region(region: Region, held: HeldRegion) -> list[TeamResult[T]]:
+        results = []
+        for team in team_names:
+            found = held.evaluate(team, settings, source)
+            own = None if found.evaluation is None else work(found.evaluation, region, team)
+            results.append(TeamResult(region, team, found.findings, own))
+            held.forget(team)
+        return results
+
+    for region, results in walk(
+        cohort,
+        team_names,
+        settings,
+        of_region,
+        jobs=jobs,
+        held_up_to_px=held_up_to_px,
+        too_large=too_large,
+        progress=progress,
+    ):
+        if isinstance(results, Finding):
+            results = [TeamResult(region, team, (results,), None) for team in team_names]
+        yield from results
+
+
 def region_fingerprint(cohort: Cohort, region: Region, work: Experiment) -> str:
     """Return a digest of everything that the results of a region depend on.
 
@@ -194,16 +330,38 @@ def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | N
 
 
 @dataclass(frozen=True, eq=False)
+class _HeldWork(Generic[T]):
+    """Calls a function with a region that is held."""
+
+    team_names: tuple[str, ...]
+    settings: EvaluationSettings
+    work: Callable[[Region, HeldRegion], T]
+    held_up_to_px: int | None
+    too_large: str
+
+    def evaluate(self, cohort: Cohort, region: Region) -> T | Finding:
+        """Return the result, or the reason why the region cannot be held."""
+        held = held_region(
+            cohort,
+            region,
+            self.settings,
+            held_up_to_px=self.held_up_to_px,
+            too_large=self.too_large,
+        )
+        return held if isinstance(held, Finding) else self.work(region, held)
+
+
+@dataclass(frozen=True, eq=False)
 class _Done:
     """A finished region: its results, or None if the stored ones are still valid."""
 
     fingerprint: str
-    results: RegionResults | None
+    results: Any
 
 
 def _do_region(
     part: Cohort,
-    work: Experiment,
+    work: Experiment | _HeldWork[Any],
     known: str | None,
     version: str,
     store: PartStore | None,
@@ -216,6 +374,8 @@ def _do_region(
             f"same version everywhere"
         )
     (region,) = part.regions
+    if isinstance(work, _HeldWork):
+        return _Done(_NEVER, [work.evaluate(part, region)])  # None would be: in the store
     fingerprint = _NEVER if store is None else region_fingerprint(part, region, work)
     if known is not None and fingerprint == known:
         return _Done(fingerprint, None)
@@ -254,7 +414,7 @@ class _Run:
     def __init__(
         self,
         cohort: Cohort,
-        work: Experiment,
+        work: Experiment | _HeldWork[Any],
         pool: _Pool,
         store: PartStore | None,
         on_result: Callable[[RegionDone], None] | None,
@@ -264,13 +424,13 @@ class _Run:
         self._on_result = on_result
         self._running: dict[Future[_Done], int] = {}
         # Place -> results, or None if they are in the store only.
-        self._ready: dict[int, RegionResults | None] = {}
+        self._ready: dict[int, Any] = {}
         self._again: list[int] = []
         self._remarks: dict[int, str] = {}
         self._told: set[int] = set()
         self._next = self._handed = 0
 
-    def in_order(self, is_wanted: Callable[[], bool]) -> Iterator[RegionResults]:
+    def in_order(self, is_wanted: Callable[[], bool]) -> Iterator[Any]:
         for place in range(len(self._regions)):
             self._handed = place
             while (found := self._take(place)) is None:
@@ -280,7 +440,7 @@ class _Run:
                 self._collect()
             yield found
 
-    def _take(self, place: int) -> RegionResults | None:
+    def _take(self, place: int) -> Any:
         """Return a region's results, from memory or the store; None if it is not finished."""
         if place not in self._ready:
             return None
@@ -378,7 +538,11 @@ class _Pool:
         return 2 * (self._jobs or 1)
 
     def submit(
-        self, part: Cohort, work: Experiment, store: PartStore | None, known: str | None
+        self,
+        part: Cohort,
+        work: Experiment | _HeldWork[Any],
+        store: PartStore | None,
+        known: str | None,
     ) -> Future[_Done]:
         """Start evaluating a region."""
         executor = self._executors[-1] if self._cluster is None else self._cluster.executor

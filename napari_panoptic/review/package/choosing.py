@@ -14,11 +14,12 @@ import numpy as np
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.progress import Progress
 from napari_panoptic.common.text import english_list, shortened
 from napari_panoptic.display.failure_sections import worst_first
 from napari_panoptic.display.object_rows import WorstFirst
 from napari_panoptic.io.files.guard import check_file
-from napari_panoptic.nuclei.regions.region import held_region
+from napari_panoptic.nuclei.regions.run import walk_teams
 from napari_panoptic.questions.cohort_failures import (
     Block,
     CohortFailures,
@@ -148,22 +149,26 @@ def failures_of(
     tuple of Finding
         What stood in the way, or was odd.
     """
+
+    def count(_share: float, _region: str) -> None:
+        on_region()
+
     blocks: list[Block] = []
     findings: list[Finding] = []
-    for region in cohort.regions:
-        held = held_region(cohort, region, reading.settings)
-        if isinstance(held, Finding):
-            findings.append(held)
-            on_region()
-            continue
-        for team in teams:
-            found = held.evaluate(team, reading.settings, reading.source)
-            findings += [f for f in found.findings if f not in findings]
-            if found.evaluation is not None:
-                failures = region_failures(found.evaluation)
-                blocks.append(Block(team, region.patient, region.name, failures))
-        on_region()
-    return CohortFailures(blocks), tuple(findings)
+    for found in walk_teams(
+        cohort,
+        teams,
+        reading.settings,
+        reading.source,
+        lambda own, _region, _team: region_failures(own),
+        jobs=None,
+        progress=Progress(report=count),
+    ):
+        findings += found.findings
+        if found.result is not None:
+            region = found.region
+            blocks.append(Block(found.team, region.patient, region.name, found.result))
+    return CohortFailures(blocks), tuple(dict.fromkeys(findings))
 
 
 def worst(failures: CohortFailures, number: int) -> list[Question]:

@@ -5,26 +5,24 @@ The population of a team are its matched pairs, its FNs, its FPs, and the tiles 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.common.progress import UNWATCHED, Progress, StoppedError
+from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
-from napari_panoptic.nuclei.regions.region import held_region
+from napari_panoptic.nuclei.regions.run import walk_teams
 from napari_panoptic.review.identity import one_spelling
-from napari_panoptic.values.cohort import Cohort, Region, Source
+from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, Status
@@ -190,42 +188,23 @@ def population(
         If the work is cancelled.
     """
     settings = (settings or EvaluationSettings()).replaced(distances=False)
-    work = partial(_of_region, cohort, tuple(teams), settings, source, held_up_to_px)
-    found = []
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        try:
-            for region, part in zip(cohort.regions, pool.map(work, cohort.regions), strict=True):
-                found.append(part)
-                progress.tell(len(found) / len(cohort.regions), region.name)
-                progress.check()
-        except StoppedError:
-            pool.shutdown(cancel_futures=True)
-            raise
-    units = [part for parts, _ in found for part in parts]
-    findings = dict.fromkeys(finding for _, several in found for finding in several)
-    return Population(joined(cohort.scheme.names, units), (*cohort.findings, *findings))
-
-
-def _of_region(
-    cohort: Cohort,
-    teams: tuple[str, ...],
-    settings: EvaluationSettings,
-    source: Source | None,
-    held_up_to_px: int,
-    region: Region,
-) -> tuple[list[Units], list[Finding]]:
-    held = held_region(cohort, region, settings, held_up_to_px=held_up_to_px)
-    if isinstance(held, Finding):
-        return [], [held]
     units: list[Units] = []
     findings: list[Finding] = []
-    for team in teams:
-        found = held.evaluate(team, settings, source)
+    for found in walk_teams(
+        cohort,
+        teams,
+        settings,
+        source,
+        lambda own, region, team: units_of(own, team, region.patient, region.name),
+        jobs=None,
+        held_up_to_px=held_up_to_px,
+        progress=progress,
+    ):
         findings += found.findings
-        if found.evaluation is not None:
-            units.append(units_of(found.evaluation, team, region.patient, region.name))
-        held.forget(team)
-    return units, findings
+        if found.result is not None:
+            units.append(found.result)
+    noted = (*cohort.findings, *dict.fromkeys(findings))
+    return Population(joined(cohort.scheme.names, units), noted)
 
 
 def units_of(evaluation: Evaluation, team: str, patient: str, region: str) -> Units:

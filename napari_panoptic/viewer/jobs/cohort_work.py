@@ -25,7 +25,6 @@ from napari_panoptic.questions.cohort_report import (
     ReportRequest,
     cohort_report,
     n_kept,
-    n_passes,
 )
 from napari_panoptic.viewer.jobs.jobs import Job, Stream
 
@@ -53,7 +52,7 @@ class CohortWork:
     def start(self, request: ReportRequest) -> None:
         """Evaluate a cohort instead of whatever is being evaluated."""
         self._stream.start(partial(_evaluated, request))
-        self.progressed.emit(0, _total(request))
+        self.progressed.emit(0, len(request.cohort.regions))
 
     def stop(self) -> None:
         """Cancel what is being evaluated."""
@@ -62,10 +61,6 @@ class CohortWork:
     def _take(self, found: CohortReport) -> None:
         self.stop()  # nothing more is to come
         self.finished.emit(found)
-
-
-def _total(request: ReportRequest) -> int:
-    return n_passes() * len(request.cohort.regions)
 
 
 def _evaluated(request: ReportRequest, job: Job[CohortReport]) -> Iterator[CohortReport]:
@@ -100,7 +95,7 @@ def _evaluated_from(
 def _report(
     request: ReportRequest, store: Path | None, job: Job[CohortReport]
 ) -> CohortReport | None:
-    done, kept, total = 0, 0 if store is None else n_kept(store), _total(request)
+    done, kept, total = 0, 0 if store is None else n_kept(store), len(request.cohort.regions)
 
     def count(region: RegionDone) -> None:
         nonlocal done

@@ -37,7 +37,6 @@ from napari_panoptic.nuclei.regions.conditions import (
 from napari_panoptic.nuclei.regions.experiment import (
     Experiment,
     cohort_robustness,
-    evaluate_conditions,
     scored_regions,
 )
 from napari_panoptic.nuclei.regions.results import RegionResult
@@ -140,7 +139,7 @@ def assert_all_same(
     """Compare with each condition alone; `known` keeps those results for other tests."""
     names, known = everybody(cohort), {} if known is None else known
     for region in cohort.regions:
-        together = evaluate_conditions(cohort, region, names, conditions)
+        together = Experiment(names, conditions).evaluate(cohort, region)
         assert len(together) == len(conditions)
         for condition, results in zip(conditions, together, strict=True):
             key = region.name, condition.settings, condition.source
@@ -173,7 +172,7 @@ def test_what_cannot_be_read_is_the_same_finding(folder: Path) -> None:
     next((folder).rglob(f"{REGIONS[3].name}.xml")).write_text("<Annotations", encoding="utf-8")
     cohort = open_cohort(folder)
     assert_all_same(replace(cohort, regions=cohort.regions[:4]), OF_EVERY_KIND)
-    results = evaluate_conditions(cohort, cohort.regions[0], TEAMS, OF_EVERY_KIND)
+    results = Experiment(TEAMS, OF_EVERY_KIND).evaluate(cohort, cohort.regions[0])
     kinds = {f.kind for found in results for result in found for f in result.findings}
     assert {FindingKind.FALLBACK, FindingKind.MISSING} <= kinds
 
@@ -201,18 +200,32 @@ predictions.submission = "Submissions/{team}/{patient}/{region}/{class}/*.mat"
 
 def test_no_conditions_no_teams(cohort: Cohort) -> None:
     region = cohort.regions[0]
-    assert evaluate_conditions(cohort, region, TEAMS, ()) == []
-    assert evaluate_conditions(cohort, region, (), UNSHIFTED[:2]) == [[], []]
+    assert Experiment(TEAMS, ()).evaluate(cohort, region) == []
+    assert Experiment((), UNSHIFTED[:2]).evaluate(cohort, region) == [[], []]
 
 
 def test_sums_alone_are_the_same_sums(cohort: Cohort) -> None:
     region = cohort.regions[0]
-    whole = evaluate_conditions(cohort, region, TEAMS, UNSHIFTED)
-    sums = evaluate_conditions(cohort, region, TEAMS, UNSHIFTED, with_objects=False)
+    whole = Experiment(TEAMS, UNSHIFTED).evaluate(cohort, region)
+    sums = Experiment(TEAMS, UNSHIFTED, with_objects=False).evaluate(cohort, region)
     for one, other in zip(chain(*whole), chain(*sums), strict=True):
         assert other.objects is None
         assert same_counts(one.counts, other.counts)
         assert same_scores(one, other)
+
+
+def test_objects_of_some_conditions_and_sums_of_others(cohort: Cohort) -> None:
+    region = cohort.regions[0]
+    whole = Experiment(TEAMS, UNSHIFTED).evaluate(cohort, region)
+    work = Experiment(TEAMS, UNSHIFTED[:2], sums_of=UNSHIFTED[2:])
+    assert work.all_conditions == UNSHIFTED
+    for number, (results, wanted) in enumerate(
+        zip(work.evaluate(cohort, region), whole, strict=True)
+    ):
+        for one, other in zip(results, wanted, strict=True):
+            assert (one.objects is None) == (number >= 2)
+            assert same_counts(one.counts, other.counts)
+            assert same_scores(one, other)
 
 
 # --- the least work ---------------------------------------------------------------------------
@@ -240,7 +253,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 def test_files_are_read_once_and_overlaps_counted_once(cohort: Cohort, calls: Counter[str]) -> None:
     conditions = (*lessons_conditions(), *threshold_conditions(), *radius_conditions())
-    evaluate_conditions(cohort, cohort.regions[0], ["alpha"], conditions)
+    Experiment(("alpha",), conditions).evaluate(cohort, cohort.regions[0])
     # The annotation and one mask; border-removed, and radius -3 to 5 with 1 among both.
     assert calls == {"load_masks": 2, "restore": 10, "overlap_table": 10}
 
@@ -250,12 +263,12 @@ def test_a_form_without_restoration_is_paired_once(cohort: Cohort, calls: Counte
         *lessons_conditions(source=Source.SUBMISSION),
         *radius_conditions(source=Source.SUBMISSION),
     )
-    evaluate_conditions(cohort, cohort.regions[0], ["alpha"], conditions)
+    Experiment(("alpha",), conditions).evaluate(cohort, cohort.regions[0])
     assert calls == {"load_masks": 2, "overlap_table": 1}
 
 
 def test_shifts_restore_nothing_anew(cohort: Cohort, calls: Counter[str]) -> None:
-    evaluate_conditions(cohort, cohort.regions[0], ["alpha"], shift_conditions())
+    Experiment(("alpha",), shift_conditions()).evaluate(cohort, cohort.regions[0])
     assert calls == {"load_masks": 2, "restore": 1, "overlap_table": 9}
 
 
@@ -274,7 +287,7 @@ def test_the_challenge_pairs_every_class_once(
         Condition(f"{threshold}", QUICK.replaced(scoring="challenge", iou_threshold=threshold))
         for threshold in (0.3, 0.5, 0.7)
     )
-    evaluate_conditions(cohort, cohort.regions[0], ["alpha"], conditions)
+    Experiment(("alpha",), conditions).evaluate(cohort, cohort.regions[0])
     assert scored == {"class_pairs": 1}
     assert calls["overlap_table"] == len(CLASSES)
 
@@ -326,7 +339,7 @@ def test_a_shift_gives_what_shifted_files_give(folder: Path, tmp_path: Path) -> 
     )
     cohort = open_cohort(folder)
     together = {
-        region.name: evaluate_conditions(cohort, region, ["alpha"], conditions)
+        region.name: Experiment(("alpha",), conditions).evaluate(cohort, region)
         for region in cohort.regions[:2]
     }
     for number, condition in enumerate(conditions):
@@ -351,7 +364,7 @@ def test_a_shift_gives_what_shifted_files_give(folder: Path, tmp_path: Path) -> 
 
 def test_what_leaves_the_image_is_said(cohort: Cohort) -> None:
     conditions = shift_conditions([(0, 0), (FIRST.shape[0], 0)], QUICK)
-    still, gone = evaluate_conditions(cohort, cohort.regions[0], ["alpha"], conditions)
+    still, gone = Experiment(("alpha",), conditions).evaluate(cohort, cohort.regions[0])
     outside = [f for f in gone[0].findings if f.kind is FindingKind.OUTSIDE_IMAGE]
     (finding,) = [f for f in outside if f.team == "alpha"]
     assert still[0].counts is not None
@@ -423,7 +436,7 @@ def test_all_corrections_follow_from_the_class_scores(cohort: Cohort) -> None:
     results = [
         result
         for region in cohort.regions
-        for result in evaluate_conditions(cohort, region, TEAMS, conditions)[1]
+        for result in Experiment(TEAMS, conditions).evaluate(cohort, region)[1]
     ]
     table = protocol_table(scored_regions(results))
     for column, corrections in enumerate(challenge_versions()):

@@ -20,7 +20,7 @@ from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.live.summary import evaluate_cohort_summary
 from napari_panoptic.nuclei.regions import reading as pipeline
 from napari_panoptic.nuclei.regions.conditions import Condition
-from napari_panoptic.nuclei.regions.experiment import evaluate_conditions
+from napari_panoptic.nuclei.regions.experiment import Experiment
 from napari_panoptic.nuclei.regions.reading import choose_files, load_prediction, load_reference
 from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Source
@@ -57,7 +57,7 @@ def results(
     cohort: Cohort, *, teams: Sequence[str] = TEAMS, source: Source | None = None
 ) -> dict[tuple[str, str], RegionResult]:
     quick = (Condition("quick", QUICK, source),)
-    found = (evaluate_conditions(cohort, region, teams, quick)[0] for region in cohort.regions)
+    found = (Experiment(teams, quick).evaluate(cohort, region)[0] for region in cohort.regions)
     return {(result.team, result.region): result for region in found for result in region}
 
 

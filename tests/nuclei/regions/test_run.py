@@ -22,7 +22,8 @@ import pytest
 
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import PanopticError, SettingsError
-from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import Progress, StoppedError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files import fingerprints
 from napari_panoptic.nuclei.regions import cluster as dask_cluster
@@ -33,7 +34,8 @@ from napari_panoptic.nuclei.regions.conditions import (
     lessons_conditions,
     protocol_conditions,
 )
-from napari_panoptic.nuclei.regions.experiment import Experiment, evaluate_conditions
+from napari_panoptic.nuclei.regions.experiment import Experiment
+from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.regions.result_store import DamagedPartError, PartStore, RegionResults
 from napari_panoptic.nuclei.regions.run import (
     PROCESSES,
@@ -41,8 +43,9 @@ from napari_panoptic.nuclei.regions.run import (
     RegionDone,
     region_fingerprint,
     run_regions,
+    walk,
 )
-from napari_panoptic.values.cohort import Cohort, Source
+from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
 from tests.nuclei.regions.test_conditions import assert_same
 from tests.support.dask_cluster import Cluster, cluster_in_one_process
@@ -83,9 +86,7 @@ def cohort(intact: Path) -> Cohort:
 @pytest.fixture(scope="module")
 def wanted(cohort: Cohort) -> list[RegionResults]:
     """What a single thread gives, region by region."""
-    return [
-        evaluate_conditions(cohort, region, TEAMS, WORK.conditions) for region in cohort.regions
-    ]
+    return [WORK.evaluate(cohort, region) for region in cohort.regions]
 
 
 def assert_same_regions(found: list[RegionResults], wanted: list[RegionResults]) -> None:
@@ -440,7 +441,7 @@ def test_names_that_look_alike_as_files_are_kept_apart(tmp_path: Path) -> None:
 
 
 def test_odd_numbers_keep_all_their_digits(cohort: Cohort, tmp_path: Path) -> None:
-    (results,) = evaluate_conditions(cohort, cohort.regions[0], ["alpha"], SMALL_WORK.conditions)
+    (results,) = Experiment(("alpha",), SMALL_WORK.conditions).evaluate(cohort, cohort.regions[0])
     objects = results[0].objects
     assert objects is not None
     odd = [0.1 + 0.2, -0.0, float("nan"), float("inf"), 5e-324, 1 / 3, np.nextafter(1, 2)]
@@ -527,7 +528,7 @@ def test_a_file_that_vanishes_between_two_looks_is_a_finding(
 
     monkeypatch.setattr(decode, "check_file", check_and_remove)
     cohort = open_cohort(folder)
-    ((alpha, beta),) = evaluate_conditions(cohort, cohort.regions[0], TEAMS, SMALL_WORK.conditions)
+    ((alpha, beta),) = Experiment(TEAMS, SMALL_WORK.conditions).evaluate(cohort, cohort.regions[0])
     assert beta.counts is not None
     assert alpha.counts is None
     (finding,) = [f for f in alpha.findings if f.kind is FindingKind.UNREADABLE]
@@ -834,3 +835,61 @@ def test_distributed_is_asked_for_where_it_is_not_installed(
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(PanopticError, match=r"pip install 'napari-panoptic\[dask\]'"):
         list(run_regions(cohort, SMALL_WORK, scheduler="tcp://127.0.0.1:8786"))
+
+
+def matched_objects(region: Region, held: HeldRegion) -> dict[str, int] | None:
+    """Return the number of matches of each team; None in the first region."""
+    if region.name == FIRST.name:
+        return None
+    found = {team: held.evaluate(team, QUICK).evaluation for team in TEAMS}
+    return {team: int(own.counts.tp.sum()) for team, own in found.items() if own is not None}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3, None])
+def test_a_walk_goes_through_the_regions_in_order(cohort: Cohort, n_jobs: int | None) -> None:
+    shares: list[tuple[float, str]] = []
+    progress = Progress(report=lambda share, doing: shares.append((share, doing)))
+    found = list(walk(cohort, TEAMS, QUICK, matched_objects, jobs=n_jobs, progress=progress))
+    wanted = [
+        (region, matched_objects(region, HeldRegion(cohort, region, QUICK)))
+        for region in cohort.regions
+    ]
+    assert found == wanted
+    total = len(cohort.regions)
+    assert shares == [(n / total, r.name) for n, r in enumerate(cohort.regions, start=1)]
+    last = cohort.regions[-1:]
+    assert list(walk(cohort, TEAMS, QUICK, matched_objects, regions=last)) == wanted[-1:]
+
+
+def test_a_walk_says_which_regions_it_leaves_out(cohort: Cohort) -> None:
+    (_, found), *_ = walk(
+        cohort, TEAMS, QUICK, matched_objects, held_up_to_px=1, too_large="it is too large"
+    )
+    assert found == Finding(FindingKind.FALLBACK, "it is too large", region=FIRST.name)
+    (_, found), *_ = walk(cohort, TEAMS, QUICK, matched_objects, held_up_to_px=1)
+    assert isinstance(found, Finding)
+    assert found.kind is FindingKind.UNREADABLE
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_a_walk_can_be_cancelled(cohort: Cohort, n_jobs: int) -> None:
+    many = many_regions(cohort, 40)
+    begun: list[str] = []
+    told: list[float] = []
+
+    def work(region: Region, _held: HeldRegion) -> None:
+        begun.append(region.name)
+
+    progress = Progress(lambda: len(told) < 3, lambda share, _: told.append(share))
+    with pytest.raises(StoppedError):
+        list(walk(many, TEAMS, QUICK, work, jobs=n_jobs, progress=progress))
+    assert len(told) == 3
+    assert len(begun) < 40
+
+
+def test_a_walk_ends_with_the_error_of_its_work(cohort: Cohort) -> None:
+    def work(region: Region, _held: HeldRegion) -> None:
+        raise PanopticError("cannot be done", region=region.name)
+
+    with pytest.raises(PanopticError, match="cannot be done"):
+        list(walk(cohort, TEAMS, QUICK, work, jobs=2))

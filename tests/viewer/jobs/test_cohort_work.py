@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("qapp", "qtbot")
 
 @pytest.fixture
 def request_(cohort):
-    small = replace(cohort, regions=cohort.regions[:3])
+    small = replace(cohort, regions=cohort.regions[:5])
     return ReportRequest(small, EvaluationSettings(), "disentangled", ("careful", "merger"))
 
 
@@ -86,11 +86,11 @@ def test_it_goes_on_where_another_stopped_and_leaves_nothing(request_, finish, t
     kept = leave_some(request_)
     (found,), failed, steps = finish(request_)
     assert not failed
-    assert taken_over == [True] * kept + [False] * (6 - kept)
+    assert taken_over == [True] * kept + [False] * (5 - kept)
     assert same(found, cohort_report(request_, jobs=1))
     # At first that it has begun, where there is time to say so; then no less than was there.
     assert steps
-    assert all(done == 0 or kept <= done <= 6 for done, _ in steps)
+    assert all(done == 0 or kept <= done <= 5 for done, _ in steps)
     assert list((cache / "cohorts").iterdir()) == []
 
 
@@ -142,7 +142,7 @@ def test_progress_is_at_least_what_was_left(request_, monkeypatch, wait_until):
     seen = []
 
     def slow(request, *, on_result, **_options):
-        for _ in range(6):
+        for _ in range(5):
             shown = len(seen)
             on_result(RegionDone("r", is_taken_over=False))
             while len(seen) == shown:
@@ -155,7 +155,7 @@ def test_progress_is_at_least_what_was_left(request_, monkeypatch, wait_until):
     work.start(request_)
     work.progressed.connect(lambda done, _total: seen.append(done))
     wait_until(lambda: not work.is_busy)
-    assert seen == [4, 4, 4, 4, 5, 6]
+    assert seen == [4, 4, 4, 4, 5]
 
 
 @pytest.mark.qt_no_exception_capture
@@ -183,7 +183,7 @@ def test_other_settings_begin_anew_and_remove_the_old(request_, finish, taken_ov
     assert store_of(other) != store_of(request_)
     (found,), _, _ = finish(other)
     assert found.request is other
-    assert taken_over == [False] * 6
+    assert taken_over == [False] * 5
     assert list((cache / "cohorts").iterdir()) == []
 
 
@@ -191,7 +191,7 @@ def test_other_settings_begin_anew_and_remove_the_old(request_, finish, taken_ov
 def test_of_few_cohorts_is_something_kept(request_, finish, cache):
     folder = cache / "cohorts"
     for number in range(KEPT_COHORTS + 2):
-        path = folder / f"cohort {number}" / "asked" / "sums"
+        path = folder / f"cohort {number}" / "asked" / "kept"
         path.mkdir(parents=True)
         os.utime(path.parent.parent, (number, number))
     finish(request_)
@@ -243,7 +243,7 @@ def test_after_a_closed_window_another_goes_on(
     close_desk(desk)
     wait_until(lambda: not part.is_busy)
     left = len(list(cache.rglob("*.part.json")))
-    assert 2 <= left < 2 * len(cohort.regions)
+    assert 2 <= left < len(cohort.regions)
     taken_over.clear()
     asked = ReportRequest(
         cohort,

@@ -15,7 +15,6 @@ from napari_panoptic.display.styles import ratio_text
 from napari_panoptic.nuclei.protocols import Reason, differences, protocol_table
 from napari_panoptic.nuclei.regions.conditions import protocol_conditions
 from napari_panoptic.nuclei.regions.experiment import Experiment, scored_regions
-from napari_panoptic.questions.cohort_report import n_passes
 from napari_panoptic.values.settings import CHALLENGE_PROTOCOL, CORRECTED_PROTOCOL, protocol
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.jobs import cohort_work, jobs
@@ -154,7 +153,7 @@ class TestFigures:
 
     @pytest.mark.long
     def test_while_it_goes_on_it_says_how_far(self, part, open_desk, wait_until):
-        total = n_passes() * len(open_desk.session.cohort.regions)
+        total = len(open_desk.session.cohort.regions)
         QTest.mouseClick(part.panel.compute, LEFT)
         assert part.panel.note.text() == going_on(0, total)
         for view in (View.REGION_RADIUS, View.QUALITY):

@@ -27,7 +27,6 @@ from napari_panoptic.display.glossary import FIGURE_MEANINGS
 from napari_panoptic.display.styles import count_text, ratio_text
 from napari_panoptic.nuclei.averages import UNDEFINED_RULES, AggregationTable
 from napari_panoptic.nuclei.protocols import Difference, ProtocolTable
-from napari_panoptic.questions.cohort_report import n_passes
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.values.settings import (
     CHALLENGE_PROTOCOL,
@@ -55,8 +54,8 @@ OF_OTHERS = "The settings or the files have changed: evaluate the cohort again."
 NOT_EVALUATED = "Evaluate the cohort to see this plot."
 LEAST_DIFFERENCES_PX = 120
 GOING_ON = (
-    "The cohort is being evaluated: {done} of {total} done; every region is evaluated {times}. "
-    "The results appear here. “Stop” keeps what is done: the evaluation continues from there."
+    "The cohort is being evaluated: {done} of {total} regions are done. The results appear here. "
+    "“Stop” keeps what is done: the evaluation continues from there."
 )
 SUMMING_UP = "All regions are evaluated; averages, statistics and ranks are being computed …"
 
@@ -467,8 +466,7 @@ def going_on(done: int, total: int) -> str:
     """Describe how far the evaluation of a cohort is."""
     if done >= total:
         return SUMMING_UP
-    times = {1: "once", 2: "twice"}.get(n_passes(), f"{n_passes()} times")
-    return GOING_ON.format(done=count_text(done), total=count_text(total), times=times)
+    return GOING_ON.format(done=count_text(done), total=count_text(total))
 
 
 def _ranked(value: float, rank: int) -> str:
