@@ -11,7 +11,7 @@ from typing import Any
 
 from napari_panoptic.cli.console import (
     RegionProgress,
-    print_table,
+    print_frame,
     report_findings,
     tables_in,
     words,
@@ -42,11 +42,17 @@ from napari_panoptic.questions.versions import (
     compare_evaluations,
     compare_teams_of,
 )
+from napari_panoptic.report.columns import whole
+from napari_panoptic.report.columns import words as words_column
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.versions import (
     COMPARE_NAMES,
     COMPARE_RECORD,
+    PART,
+    changes_table,
     comparison_record,
+    difference_columns,
+    differences_table,
     transitions,
     write_comparison,
 )
@@ -274,12 +280,9 @@ def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) ->
         f"{diff.old} -> {diff.new}: "
         f"{counted(comparison.regions, 'region')} of {counted(patients, 'patient')}"
     )
-    counts = {str(one): diff.counts[one] for one in diff.changes}
-    parts = change.grouped(diff.rows["change"])
-    print_table(
-        ("change", "objects", "part of the PQ difference"),
-        [(name, n, parts.get(name, 0.0)) for name, n in counts.items()],
-    )
+    changes = changes_table(comparison)
+    listed = changes[changes["change"].isin(list(map(str, diff.changes)))]
+    print_frame([words_column("change"), whole("objects"), PART], listed)
     flags = {name.replace("_", " "): n for name, n in diff.flags.items()}
     say("; ".join(f"{name}: {n}" for name, n in flags.items()))
     if comparison.pairing is Pairing.DISCS:
@@ -287,21 +290,13 @@ def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) ->
             "FPs of both versions are paired as discs of their areas at their centroids: there "
             "are no pixels"
         )
-    if listed := transitions(comparison)[:_MOST_TRANSITIONS]:
+    moved = transitions(comparison).head(_MOST_TRANSITIONS)
+    if len(moved):
         say()
-        print_table(("before -> after", "objects", "part of the PQ difference"), listed)
+        print_frame([words_column("outcomes", "before -> after"), whole("objects"), PART], moved)
     say()
-    print_table(
-        ("metric", diff.old, diff.new, "difference", "low", "high", "p", "Holm p", "patients"),
-        [
-            (
-                one.name,
-                *(one.old, one.new, one.interval.mean, one.interval.low, one.interval.high),
-                *(one.p, one.holm_p, one.patients),
-            )
-            for one in comparison.metrics
-        ],
-    )
+    columns = [words_column("metric"), *difference_columns(diff.old, diff.new)]
+    print_frame(columns, differences_table("metric", comparison.metrics, {}))
     say(
         f"PQ {_signed(change.total)} = outlines (SQ) {_signed(change.sq)}, detection (DQ) "
         f"{_signed(change.dq)}"

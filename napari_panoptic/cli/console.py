@@ -19,10 +19,12 @@ from napari_panoptic.common.text import visible
 from napari_panoptic.io.files.file_sets import finish_replacing
 from napari_panoptic.io.files.locking import held_alone
 from napari_panoptic.io.formats.saving import check_not_in_cohort
+from napari_panoptic.report.columns import Column, aligned, values
 from napari_panoptic.report.writing import check_replaceable, check_writable, is_own_page
 from napari_panoptic.values.cohort import Cohort
 
 if TYPE_CHECKING:
+    import pandas as pd
     from tqdm import tqdm
 
     from napari_panoptic.nuclei.regions.run import RegionDone
@@ -77,11 +79,13 @@ def _place(finding: Finding) -> str:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table: the first column to the left, the others to the right."""
-    lines = [[visible(cell(each)) for each in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for name, *cells in lines:
-        padded = (text.rjust(width) for text, width in zip(cells, widths[1:], strict=True))
-        say("  ".join([name.ljust(widths[0]), *padded]))
+    for line in aligned(header, [list(map(cell, row)) for row in rows]):
+        say(line)
+
+
+def print_frame(columns: Sequence[Column], frame: pd.DataFrame) -> None:
+    """Print the values of a table, in full words and with four decimals."""
+    print_table(*values(columns, frame.to_dict("records")))
 
 
 def cell(value: object) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from napari_panoptic.cli.console import (
     RegionProgress,
-    print_table,
+    print_frame,
     report_findings,
     tables_in,
     words,
@@ -34,11 +34,15 @@ from napari_panoptic.io.tables.small_tables import read_sweep_table
 from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
 from napari_panoptic.questions.sweep import CohortSweep, sweep_cohort
 from napari_panoptic.questions.sweep_design import parameters_in, sweep_design
-from napari_panoptic.questions.version_diff import Change
+from napari_panoptic.report.columns import name_column, number, whole
 from napari_panoptic.report.nuclei.sweeps import (
+    SWEEP,
     SWEEP_NAMES,
     SWEEP_RECORD,
+    SWEEP_STEPS,
     choice_lines,
+    settings_table,
+    steps_table,
     sweep_record,
     write_sweep,
 )
@@ -156,36 +160,29 @@ def _teams_from(text: str, cohort: Cohort) -> tuple[str, ...]:
 
 
 def _print_sweep(sweep: CohortSweep) -> None:
-    rows = [
-        (
-            *(team, own.mean, own.low, own.high),
-            *(causes[Side.REFERENCE, str(cause)] for cause in (Cause.SPLIT, Cause.MERGED)),
-            *(causes[Side.REFERENCE, str(Cause.MISSED)], causes[Side.PREDICTION, "spurious"]),
-        )
-        for team, own, causes in zip(sweep.design.teams, sweep.means, sweep.causes, strict=True)
+    columns = [
+        name_column("team", "setting"),
+        number("mean", sweep.metric),
+        *SWEEP.only("low"),
+        *(whole(cause) for cause in _CAUSES),
     ]
-    print_table(
-        ("setting", sweep.metric, "low", "high", "split", "merged", "missed", "spurious"), rows
-    )
+    counts = {name: [own[side, name] for own in sweep.causes] for name, side in _CAUSES.items()}
+    print_frame(columns, settings_table(sweep).assign(**counts))
     say()
     if sweep.steps:
-        print_table(
-            ("from", "to", "difference", *(str(change) for change in _CHANGES), "turns"),
-            [
-                (
-                    sweep.design.teams[step.neighbours.before],
-                    sweep.design.teams[step.neighbours.after],
-                    step.difference.mean,
-                    *(step.changes[Change(change)] for change in _CHANGES),
-                    "yes" if sweep.turns(step) else "",
-                )
-                for step in sweep.steps
-            ],
-        )
+        changes = ("fixed", "broken", "reclassified", "new", "gone")
+        columns = SWEEP_STEPS.only("team_before", "team_after", "difference", *changes, "turns")
+        print_frame(columns, steps_table(sweep))
         say("turns: whether split or merged is the more frequent cause changes here")
         say()
     for name, text in choice_lines(sweep):
         say(f"{name}: {text}")
 
 
-_CHANGES = ("fixed", "broken", "reclassified", "new", "gone")
+_CAUSES: Mapping[str, Side] = {
+    str(Cause.SPLIT): Side.REFERENCE,
+    str(Cause.MERGED): Side.REFERENCE,
+    str(Cause.MISSED): Side.REFERENCE,
+    str(Cause.SPURIOUS): Side.PREDICTION,
+}
+"""The causes that are printed."""

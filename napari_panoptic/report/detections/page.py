@@ -31,6 +31,7 @@ from napari_panoptic.report.detections.tables import (
     PATIENTS,
     TEAMS,
     atypia_table,
+    best_first,
     curve_table,
     frames_table,
     input_fingerprints,
@@ -127,13 +128,11 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
 def _summary(evaluation: DetectionEvaluation) -> list[Child]:
     frame = teams_table(evaluation)
     columns = TEAMS.shown(evaluation.cohort.team_names, ["team", "rank"])
-    # The best team first, teams without a figure last.
-    rows = frame.sort_values("rank", kind="stable", na_position="last").to_dict("records")
     caption = (
         "All frames of a team together; ranked by the F-measure, as in MITOS-ATYPIA-14. Average "
         "precision requires a confidence for every detection."
     )
-    shown = table("teams", caption, columns, frame, rows)
+    shown = table("teams", caption, columns, frame, best_first(frame).to_dict("records"))
     return [shown, bullets(_conclusions(evaluation))]
 
 

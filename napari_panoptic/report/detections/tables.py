@@ -220,6 +220,11 @@ def teams_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
     return TEAMS.frame(_team_row(evaluation, team) for team in evaluation.team_names)
 
 
+def best_first(teams: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `teams_table` by rank; teams without a figure come last."""
+    return teams.sort_values("rank", kind="stable", na_position="last")
+
+
 def _team_row(evaluation: DetectionEvaluation, team: str) -> dict[str, Any]:
     interval, curve = evaluation.interval(team), evaluation.curve(team)
     best = None if curve is None else curve.best

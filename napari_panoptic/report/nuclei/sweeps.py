@@ -141,19 +141,20 @@ SWEEP_NAMES = (*(spec.file for spec in SPECS), SWEEP_PAGE, SWEEP_RECORD)
 def sweep_tables(sweep: CohortSweep) -> dict[str, pd.DataFrame]:
     """Return the tables of a sweep: file name -> rows."""
     return {
-        SWEEP.file: _settings_table(sweep),
+        SWEEP.file: settings_table(sweep),
         SWEEP_CAUSES.file: SWEEP_CAUSES.frame(
             {"team": team, "side": str(side), "cause": cause, "count": n}
             for team, causes in zip(sweep.design.teams, sweep.causes, strict=True)
             for (side, cause), n in causes.items()
         ),
-        SWEEP_STEPS.file: SWEEP_STEPS.frame(_step_row(sweep, step) for step in sweep.steps),
+        SWEEP_STEPS.file: steps_table(sweep),
         SWEEP_FLIPS.file: sweep.flips,
         SWEEP_PATIENTS.file: _patients_table(sweep),
     }
 
 
-def _settings_table(sweep: CohortSweep) -> pd.DataFrame:
+def settings_table(sweep: CohortSweep) -> pd.DataFrame:
+    """Return a row per setting: the metric, and whether the setting is the best."""
     design, choice = sweep.design, sweep.choice
     rows = [
         {
@@ -171,6 +172,11 @@ def _settings_table(sweep: CohortSweep) -> pd.DataFrame:
     for number_, name in enumerate(design.parameters):
         frame[PARAMETER + name] = [setting.values[number_] for setting in design.settings]
     return frame
+
+
+def steps_table(sweep: CohortSweep) -> pd.DataFrame:
+    """Return a row per two neighbouring settings: the difference, and objects that change."""
+    return SWEEP_STEPS.frame(_step_row(sweep, step) for step in sweep.steps)
 
 
 def _step_row(sweep: CohortSweep, step: SweepStep) -> dict[str, Any]:
@@ -321,7 +327,7 @@ def _certainty(found: Interval) -> str:
 
 
 def _choice_section(sweep: CohortSweep) -> list[Child]:
-    columns = [column for column in SWEEP_PATIENTS.columns if column.cell is not None]
+    columns = SWEEP_PATIENTS.shown()
     caption = "Each patient under the setting that is best for all others."
     return [
         definitions(dict(choice_lines(sweep))),
@@ -339,11 +345,11 @@ def _figures_section(sweep: CohortSweep) -> list[Child]:
     from napari_panoptic.report.plots.embed import plot_figure
     from napari_panoptic.report.plots.sweeps import sweep_figure
 
-    frame = _settings_table(sweep)
+    frame = settings_table(sweep)
     columns = [
         name_column("team", "setting"),
         *(_parameter_column(name) for name in sweep.design.parameters),
-        *(column for column in SWEEP.columns if column.cell is not None),
+        *SWEEP.shown(),
     ]
     caption = "Mean over patients under each setting."
     plotted = "The mean under each setting with its interval; the dashed line is the best setting."
@@ -397,17 +403,14 @@ def _step_title(sweep: CohortSweep, step: SweepStep) -> str:
 
 
 def _steps_section(sweep: CohortSweep) -> list[Child]:
-    import pandas as pd
-
     if not sweep.steps:
         return [paragraph("No two settings are equal in all parameters but one.")]
-    frame = pd.DataFrame([_step_row(sweep, step) for step in sweep.steps])
     caption = (
         "Annotated objects that are fixed, broken or reclassified, and FPs that are new or gone, "
         "between neighbouring settings; each object is in sweep_flips.csv."
     )
     flips = sweep.flips
-    parts: list[Child] = [table("sweep_steps", caption, SWEEP_STEPS.columns, frame)]
+    parts: list[Child] = [table("sweep_steps", caption, SWEEP_STEPS.columns, steps_table(sweep))]
     if len(flips):
         keys = ["team_before", "team_after", "outcome_before", "outcome_after"]
         counts = flips.groupby(keys, sort=False).size().rename("objects").reset_index()

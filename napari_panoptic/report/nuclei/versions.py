@@ -68,6 +68,7 @@ DIFF = TableSpec(
         unshown("delta_pq", about="its part of the change of PQ"),
     ],
 )
+PART = number("delta_pq", "part of the change of PQ", lambda part: signed(part, 4))
 COMPARE_NAMES = (DIFF.file, COMPARE_RECORD)
 """The files of a set, the record last."""
 
@@ -223,37 +224,53 @@ def versions_section(comparison: VersionComparison, teams: Sequence[str]) -> lis
 def _differences(
     slug: str, key: str, found: Sequence[PairedDifference], names: Mapping[str, str]
 ) -> Html:
-    import pandas as pd
+    caption = (
+        "Every metric in both versions." if key == "metric" else "PQ of each class, both versions."
+    )
+    columns = [name_column(key), *difference_columns("old", "new"), words("note", " ")]
+    return table(slug, caption, columns, differences_table(key, found, names))
 
-    frame = pd.DataFrame([{key: names.get(one.name, one.name), **_shown(one)} for one in found])
-    columns = [
-        name_column(key),
-        number("old"),
-        number("new"),
+
+def difference_columns(old: str, new: str) -> list[Column]:
+    """Return the columns of figures of two versions, under their names."""
+    return [
+        number("old", old),
+        number("new", new),
         number("difference", "difference", signed),
         bounds("low", "high", f"{LEVEL:.0%} interval"),
         number("p", "p", p_value),
         number("holm_p", "Holm p", p_value),
         whole("patients"),
-        words("note", " "),
     ]
-    caption = (
-        "Every metric in both versions." if key == "metric" else "PQ of each class, both versions."
+
+
+def differences_table(
+    key: str, found: Sequence[PairedDifference], names: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return a row per figure: both versions and their difference; ``key`` names the figures."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                key: names.get(one.name, one.name),
+                "old": one.old,
+                "new": one.new,
+                "difference": one.interval.mean,
+                "low": one.interval.low,
+                "high": one.interval.high,
+                "p": one.p,
+                "holm_p": one.holm_p,
+                "patients": one.patients,
+                "note": one.note,
+            }
+            for one in found
+        ]
     )
-    return table(slug, caption, columns, frame)
 
 
-def _shown(difference: PairedDifference) -> dict[str, Any]:
-    record = difference_record(difference)
-    kept = ("difference", "low", "high", "p", "holm_p", "patients", "note")
-    return {
-        "old": difference.old,
-        "new": difference.new,
-        **{name: record[name] for name in kept},
-    }
-
-
-def _changes(comparison: VersionComparison) -> Html:
+def changes_table(comparison: VersionComparison) -> pd.DataFrame:
+    """Return the number of objects of each change, and their part of the change of PQ."""
     import pandas as pd
 
     parts = comparison.change.grouped(comparison.diff.rows["change"])
@@ -266,12 +283,16 @@ def _changes(comparison: VersionComparison) -> Html:
         }
         for change, n in comparison.diff.counts.items()
     ]
-    columns = [words("change"), words("meaning"), whole("objects"), _part_column()]
+    return pd.DataFrame(rows)
+
+
+def _changes(comparison: VersionComparison) -> Html:
+    columns = [words("change"), words("meaning"), whole("objects"), PART]
     flags = ", ".join(
         f"{name.replace('_', ' ')} {count(n)}" for name, n in comparison.diff.flags.items()
     )
     caption = f"Objects by change. Of all: {flags}. FPs are recognised by {comparison.pairing}."
-    return table("versions_changes", caption, columns, pd.DataFrame(rows))
+    return table("versions_changes", caption, columns, changes_table(comparison))
 
 
 def _matrix(diff: VersionDiff, side: Side) -> Html:
@@ -299,7 +320,7 @@ def _parts(comparison: VersionComparison) -> Html:
     caption = (
         f"The change of PQ, {signed(change.total, 4)}, split in three ways; each adds up to it."
     )
-    columns = [words("by"), name_column("part"), _part_column()]
+    columns = [words("by"), name_column("part"), PART]
     return table("versions_parts", caption, columns, pd.DataFrame(rows))
 
 
@@ -310,12 +331,8 @@ def _by_patient(comparison: VersionComparison) -> Html:
     changes = (
         whole(str(change), str(change).replace("-", " ")) for change in comparison.diff.changes
     )
-    columns = [name_column("patient"), *changes, _part_column()]
+    columns = [name_column("patient"), *changes, PART]
     return table("versions_patients", "Objects of each patient by change.", columns, frame)
-
-
-def _part_column() -> Column:
-    return number("delta_pq", "part of the change of PQ", lambda part: signed(part, 4))
 
 
 def _matrix_record(diff: VersionDiff, side: Side) -> dict[str, dict[str, int]]:
@@ -331,7 +348,7 @@ def _of_class(difference: PairedDifference) -> dict[str, Any]:
     return {**difference_record(difference), "metric": "pq"}
 
 
-def transitions(comparison: VersionComparison) -> list[tuple[str, int, float]]:
+def transitions(comparison: VersionComparison) -> pd.DataFrame:
     """Return the outcomes before and after that differ, with objects and part of the PQ change.
 
     The most frequent come first.
@@ -342,7 +359,6 @@ def transitions(comparison: VersionComparison) -> list[tuple[str, int, float]]:
     before, after = (outcome_names(rows, when) for when in ("before", "after"))
     moved = (before != after).to_numpy()
     named = (before + " -> " + after)[moved]
-    found = pd.DataFrame({"name": named, "part": comparison.change.of_row[moved]})
-    sums = found.groupby("name")["part"].agg(["size", "sum"])
-    ordered = sums.sort_values("size", ascending=False, kind="stable")
-    return [(str(name), int(row["size"]), float(row["sum"])) for name, row in ordered.iterrows()]
+    found = pd.DataFrame({"outcomes": named, "part": comparison.change.of_row[moved]})
+    sums = found.groupby("outcomes")["part"].agg(objects="size", delta_pq="sum").reset_index()
+    return sums.sort_values("objects", ascending=False, kind="stable")
