@@ -16,9 +16,9 @@ from napari_panoptic.report.columns import (
     Column,
     Record,
     across,
+    figure_of,
     name_column,
     number,
-    number_cell,
     table,
     team_column,
     whole,
@@ -187,7 +187,7 @@ def confusion_section(report: CohortReport) -> list[Child]:
     columns = [
         team_column(teams),
         name_column("reference"),
-        *(_counts(key) for key in ("none", *classes)),
+        *(figure_of(key, ("prediction", key), "count", count) for key in ("none", *classes)),
     ]
     rows = across(frame, ["team", "reference"], "prediction")
     caption = "Objects by annotated (rows) and predicted class; none: unmatched."
@@ -206,11 +206,6 @@ def confusion_section(report: CohortReport) -> list[Child]:
         ),
         folded("The same as a table", table("confusion", caption, columns, frame, rows)),
     ]
-
-
-def _counts(prediction: str) -> Column:
-    key = "prediction", prediction
-    return Column(prediction, lambda row: number_cell(row[key]["count"], count))
 
 
 # --- objects that share pixels ----------------------------------------------------------------
