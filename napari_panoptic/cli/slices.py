@@ -20,12 +20,12 @@ from napari_panoptic.questions.cohort_slices import SliceRequest, cohort_slices
 from napari_panoptic.questions.slices import LEAST_PERMUTATIONS, SliceSearch
 from napari_panoptic.report.nuclei.slices import (
     NOTHING,
+    SLICES,
     SLICES_NAMES,
-    SLICES_RECORD,
-    SearchRecord,
     search_sentence,
     slice_sentence,
-    write_slices,
+    slices_record,
+    slices_table,
 )
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
@@ -110,10 +110,7 @@ def run(options: argparse.Namespace) -> int:
     request = SliceRequest(
         cohort, team, settings, source, side, options.cause, options.permutations, options.seed
     )
-    about = SearchRecord(
-        team, side, options.cause, settings, options.protocol, options.permutations, options.seed
-    )
-    with tables_in(options.output, SLICES_NAMES), share_bar() as progress:
+    with tables_in(options.output, SLICES_NAMES) as place, share_bar() as progress:
         searched = cohort_slices(
             request,
             metadata=metadata,
@@ -124,12 +121,13 @@ def run(options: argparse.Namespace) -> int:
         findings = tuple(dict.fromkeys((*cohort.findings, *searched.objects.findings)))
         is_written = not searched.objects.frame.empty
         if is_written:
+            tables = {SLICES.file: slices_table(searched.found, side)}
             inputs = input_fingerprints(cohort, (team,))
-            write_slices(searched.found, about, options.output, findings=findings, inputs=inputs)
-    report_findings(findings, SLICES_RECORD if is_written else None)
+            place.write(tables, slices_record(searched, options.protocol), findings, inputs)
     if not is_written:
+        report_findings(findings, None)
         return report_nothing(cohort, (team,))
-    _print_slices(searched.found, about)
+    _print_slices(searched.found, request)
     say(f"tables written to {options.output}")
     return 0
 
@@ -147,9 +145,9 @@ def _side_from(side: str | None, cause: str | None) -> Side:
     return Side(side)
 
 
-def _print_slices(found: SliceSearch, about: SearchRecord) -> None:
-    say(search_sentence(found, about.team, about.side, about.cause))
+def _print_slices(found: SliceSearch, request: SliceRequest) -> None:
+    say(search_sentence(found, request.team, request.side, request.cause))
     for place, own in enumerate(found.slices, start=1):
-        say(f"{place}. {slice_sentence(own, about.side, about.cause)}")
+        say(f"{place}. {slice_sentence(own, request.side, request.cause)}")
     if not found.slices:
         say(NOTHING)

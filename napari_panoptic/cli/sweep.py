@@ -10,7 +10,6 @@ from pathlib import Path
 from napari_panoptic.cli.console import (
     RegionProgress,
     print_frame,
-    report_findings,
     tables_in,
     words,
 )
@@ -38,15 +37,17 @@ from napari_panoptic.report.columns import name_column, number, whole
 from napari_panoptic.report.nuclei.sweeps import (
     SWEEP,
     SWEEP_NAMES,
-    SWEEP_RECORD,
+    SWEEP_PAGE,
     SWEEP_STEPS,
     choice_lines,
     settings_table,
     steps_table,
+    sweep_page,
     sweep_record,
-    write_sweep,
+    sweep_tables,
 )
 from napari_panoptic.report.nuclei.tables import input_fingerprints
+from napari_panoptic.report.page import write_page
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.vocabulary import Cause, Side
 
@@ -90,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     values, left_out = _values(options, cohort)
     design = sweep_design(values)
     source = source_from(options, cohort, design.teams)
-    with tables_in(options.output, SWEEP_NAMES):
+    with tables_in(options.output, SWEEP_NAMES) as place:
         watch = InputWatch(cohort, design.teams)
         with RegionProgress(cohort) as progress:
             sweep = sweep_cohort(
@@ -105,14 +106,15 @@ def run(options: argparse.Namespace) -> int:
                 on_result=progress.on_result,
             )
         sweep = replace(sweep, findings=(*left_out, *sweep.findings, *watch.findings()))
-        report_findings(sweep.findings, SWEEP_RECORD)
-        record = sweep_record(
-            sweep,
-            inputs=input_fingerprints(cohort, design.teams),
-            cohort=cohort.name,
-            protocol=options.protocol,
+        inputs = input_fingerprints(cohort, design.teams)
+        page = sweep_page(sweep, inputs)
+        place.write(
+            sweep_tables(sweep),
+            sweep_record(sweep, cohort=cohort.name, protocol=options.protocol),
+            sweep.findings,
+            inputs,
+            add=lambda draft: write_page(draft / SWEEP_PAGE, page),
         )
-        write_sweep(sweep, options.output, record)
     _print_sweep(sweep)
     say(f"tables and sweep.html written to {options.output}")
     return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.detections.atypia import AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
@@ -188,7 +189,7 @@ def frame_points(result: FrameResult) -> pd.DataFrame:
 
 
 def _figures(counts: DetectionCounts) -> dict[str, Any]:
-    return {key: getattr(counts, key) for column in COUNTS for key in column.keys}
+    return fields_of(counts, *(key for column in COUNTS for key in column.keys))
 
 
 def frames_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
@@ -296,10 +297,7 @@ def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
         "score": {team: evaluation.counts(team).f_measure for team in teams},
         "evaluated_frames": {team: len(evaluation.by_team[team]) for team in teams},
         "atypia": {
-            team: {
-                "points": evaluation.atypia.of(team).points,
-                "confusion": evaluation.atypia.of(team).confusion.tolist(),
-            }
+            team: fields_of(evaluation.atypia.of(team), "points", "confusion")
             for team in evaluation.atypia.teams
         },
         "bootstrap": bootstrap_record(RESAMPLES, SEED),
@@ -309,9 +307,7 @@ def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
         found = evaluation.comparison
         record["statistics"] = {
             "f_measure": {
-                "n_patients": found.n_patients,
-                "friedman_chi2": found.friedman_chi2,
-                "friedman_p": found.friedman_p,
+                **fields_of(found, "n_patients", "friedman_chi2", "friedman_p"),
                 "mean_ranks": dict(zip(found.teams, found.mean_ranks.tolist(), strict=True)),
                 "why_undefined": found.why_undefined,
             }

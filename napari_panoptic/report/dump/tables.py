@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from napari_panoptic import __version__
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.io.tables.challenge_dump import Dump, organ_of
 from napari_panoptic.report.columns import (
     Cell,
@@ -370,16 +371,12 @@ def pairs_table(evaluation: DumpEvaluation) -> pd.DataFrame:
     rows = [
         {
             "class": name,
-            "first": pair.first,
-            "second": pair.second,
+            **fields_of(pair, "first", "second"),
             "patients": pair.n_patients,
             "omitted": len(pair.figures.omitted),
             "difference": pair.difference.mean,
             **_ends("difference", pair.difference),
-            "rank_biserial": pair.rank_biserial,
-            "wilcoxon_p": pair.wilcoxon_p,
-            "holm_p": pair.holm_p,
-            "why_undefined": pair.why_undefined,
+            **fields_of(pair, "rank_biserial", "wilcoxon_p", "holm_p", "why_undefined"),
         }
         for name, statistics in evaluation.statistics.items()
         for pair in statistics.pairs

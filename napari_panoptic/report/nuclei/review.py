@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.report.columns import (
     bounds,
     name_column,
@@ -206,13 +207,8 @@ def _ranks(estimates: Estimates, teams: Sequence[str]) -> list[Child]:
 
     rows = [
         {
-            "quantity": str(quantity),
-            "team": own.team,
-            "estimate": own.estimate,
-            "rank": own.rank,
-            "certainty": own.certainty,
-            "best": own.best,
-            "worst": own.worst,
+            "quantity": quantity,
+            **fields_of(own, "team", "estimate", "rank", "certainty", "best", "worst"),
         }
         for quantity in RANKED
         for own in ranking(estimates, quantity)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
 from napari_panoptic.questions.sweep import FLIP_COLUMNS, CohortSweep, SweepStep
 from napari_panoptic.questions.sweep_design import value_text
@@ -35,7 +34,6 @@ from napari_panoptic.report.page import (
     named,
     note,
     paragraph,
-    write_page,
 )
 from napari_panoptic.report.sections import (
     DATA_SLUG,
@@ -53,7 +51,6 @@ from napari_panoptic.report.text import (
     signed,
     writer,
 )
-from napari_panoptic.report.writing import provenance, write_set
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from napari_panoptic.statistics.teams import bootstrap_record
 from napari_panoptic.values.vocabulary import Cause, Side
@@ -159,9 +156,7 @@ def settings_table(sweep: CohortSweep) -> pd.DataFrame:
     rows = [
         {
             "team": team,
-            "mean": sweep.means[place].mean,
-            "low": sweep.means[place].low,
-            "high": sweep.means[place].high,
+            **fields_of(sweep.means[place], "mean", "low", "high"),
             "patients": int((~np.isnan(sweep.figures[:, place])).sum()),
             "best": "yes" if place == choice.best else "",
             "chosen": choice.chosen.count(place),
@@ -185,8 +180,7 @@ def _step_row(sweep: CohortSweep, step: SweepStep) -> dict[str, Any]:
         "parameter": step.neighbours.parameter,
         **{f"team_{when}": sweep.design.teams[place] for when, place in places.items()},
         "difference": step.difference.mean,
-        "low": step.difference.low,
-        "high": step.difference.high,
+        **fields_of(step.difference, "low", "high"),
         **{one.value: step.changes[one] for one in _FLIPPED},
         **{
             f"{cause}_{when}": sweep.causes[place][Side.REFERENCE, str(cause)]
@@ -212,67 +206,34 @@ def _patients_table(sweep: CohortSweep) -> pd.DataFrame:
     return frame.assign(**{f"figure_{t}": sweep.figures[:, n] for n, t in enumerate(teams)})
 
 
-def sweep_record(sweep: CohortSweep, *, inputs: Mapping[str, str], **more: Any) -> dict[str, Any]:
-    """Return the content of ``sweep.json``.
-
-    Parameters
-    ----------
-    sweep
-        The sweep.
-    inputs
-        Fingerprints of the input files.
-    more
-        Further entries.
-    """
+def sweep_record(sweep: CohortSweep, **more: Any) -> dict[str, Any]:
+    """Return the content of ``sweep.json``, with further entries."""
     design, choice = sweep.design, sweep.choice
     return {
         "metric": sweep.metric,
         "higher_is_better": sweep.metric not in LOWER_IS_BETTER,
         "best": None if choice.best is None else design.teams[choice.best],
         "optimistic": choice.optimistic,
-        "honest": asdict(choice.honest),
-        "optimism": asdict(choice.optimism),
-        "parameters": list(design.parameters),
+        **fields_of(choice, "honest", "optimism"),
+        "parameters": design.parameters,
         "settings_swept": {
             setting.team: dict(zip(design.parameters, setting.values, strict=True))
             for setting in design.settings
         },
         "regions": sweep.regions,
         "patients": len(sweep.patients),
-        "counted_as_worst": list(sweep.counted_as_worst),
+        "counted_as_worst": sweep.counted_as_worst,
         "bootstrap": bootstrap_record(RESAMPLES, SEED),
         **more,
         "settings": sweep.settings.as_record(),
-        **provenance(sweep.findings, inputs),
     }
-
-
-def write_sweep(sweep: CohortSweep, folder: Path, record: Mapping[str, Any]) -> list[Path]:
-    """Write the tables, the page and the record; existing ones are replaced, all or none.
-
-    Parameters
-    ----------
-    sweep
-        The sweep.
-    folder
-        The folder; created if missing.
-    record
-        The content of `sweep_record`.
-    """
-    content = sweep_page(sweep, record)
-    return write_set(
-        folder,
-        sweep_tables(sweep),
-        (SWEEP_RECORD, record),
-        add=lambda draft: write_page(draft / SWEEP_PAGE, content),
-    )
 
 
 # --- the page ---------------------------------------------------------------------------------
 
 
-def sweep_page(sweep: CohortSweep, record: Mapping[str, Any]) -> str:
-    """Return the page of a sweep; see `write_sweep`."""
+def sweep_page(sweep: CohortSweep, inputs: Mapping[str, str]) -> str:
+    """Return the page of a sweep, with the fingerprints of its input files."""
     first = lead(
         f"{counted(len(sweep.design.settings), 'setting')} of ",
         named(", ".join(sweep.design.parameters)),
@@ -281,7 +242,7 @@ def sweep_page(sweep: CohortSweep, record: Mapping[str, Any]) -> str:
         findings=sweep.findings,
         consequence="Regions without all settings are excluded from the figures.",
     )
-    shown = {name: str(value) for name, value in record["settings"].items()}
+    shown = {name: str(value) for name, value in sweep.settings.as_record().items()}
     sections = [
         Section("choice", "The best setting", _choice_section(sweep)),
         Section("settings", FIGURE_NAMES[sweep.metric], _figures_section(sweep)),
@@ -289,7 +250,7 @@ def sweep_page(sweep: CohortSweep, record: Mapping[str, Any]) -> str:
         Section("steps", "From setting to setting", _steps_section(sweep)),
         Section(DATA_SLUG, "Data quality", findings_section(sweep.findings)),
         Section("provenance", "Settings of the evaluation", settings_section(shown)),
-        Section("inputs", "Input files", [fingerprints(record["inputs"])]),
+        Section("inputs", "Input files", [fingerprints(inputs)]),
     ]
     return report_document("Sweep", first, sections)
 

@@ -243,17 +243,14 @@ def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
         "cohort": evaluation.cohort.name,
         "protocol": evaluation.protocol,
         "settings": evaluation.settings.as_record(),
-        "classes": list(evaluation.cohort.scheme.names),
+        "classes": evaluation.cohort.scheme.names,
         "score": {team: evaluation.score(team) for team in evaluation.team_names},
         "evaluated_regions": {
             team: sum(result.team == team for result in evaluation.evaluated)
             for team in evaluation.team_names
         },
-        "pooled": {team: dict(s.pooled) for team, s in evaluation.summaries.items()},
-        "averaged": {
-            team: {name: vars(spread) for name, spread in summary.averaged.items()}
-            for team, summary in evaluation.summaries.items()
-        },
+        "pooled": {team: summary.pooled for team, summary in evaluation.summaries.items()},
+        "averaged": {team: summary.averaged for team, summary in evaluation.summaries.items()},
         "bootstrap": bootstrap_record(RESAMPLES, SEED),
         "statistics": {
             name: statistics_record(found) for name, found in statistics_of(evaluation).items()

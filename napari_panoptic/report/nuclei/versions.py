@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import english_list
 from napari_panoptic.questions.quality_change import QualityChange
 from napari_panoptic.questions.version_diff import (
@@ -27,7 +27,6 @@ from napari_panoptic.report.columns import (
 )
 from napari_panoptic.report.page import Child, Html, element, note, paragraph, team_label
 from napari_panoptic.report.text import FIGURE_NAMES, count, counted, interval, p_value, signed
-from napari_panoptic.report.writing import provenance, write_set
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.statistics.differences import (
     PairedDifference,
@@ -82,47 +81,25 @@ def comparison_record(
     comparison: VersionComparison,
     *,
     settings: Mapping[str, Any],
-    inputs: Mapping[str, str],
     **more: Any,
 ) -> dict[str, Any]:
-    """Return the content of ``compare.json``.
-
-    Parameters
-    ----------
-    comparison
-        The comparison.
-    settings
-        The settings of the evaluations.
-    inputs
-        Fingerprints of the input files.
-    more
-        Further entries.
-    """
+    """Return the content of ``compare.json``: with the settings of the evaluations, and more."""
     deciding, decision, diff = comparison.deciding, comparison.decision, comparison.diff
     return {
-        "old": diff.old,
-        "new": diff.new,
+        **fields_of(diff, "old", "new"),
         "metric": comparison.metric,
         "difference": deciding.interval.mean,
-        "low": deciding.interval.low,
-        "high": deciding.interval.high,
-        "p": deciding.p,
-        "patients": deciding.patients,
-        "verdict": str(decision.verdict),
-        "reason": decision.reason,
+        **fields_of(deciding.interval, "low", "high"),
+        **fields_of(deciding, "p", "patients"),
+        **fields_of(decision, "verdict", "reason"),
         "unit": deciding.figures.unit,
         "level": LEVEL,
         "margin": decision.margin,
         "needed_patients": decision.needed,
         "decision": decision_record(decision),
-        "regions": comparison.regions,
-        "only_old": comparison.only_old,
-        "only_new": comparison.only_new,
-        "counts": {str(change): n for change, n in diff.counts.items()},
-        "flags": diff.flags,
-        "ignored": diff.ignored,
-        "ignored_once": diff.ignored_once,
-        "fp_pairing": str(comparison.pairing),
+        **fields_of(comparison, "regions", "only_old", "only_new"),
+        **fields_of(diff, "counts", "flags", "ignored", "ignored_once"),
+        "fp_pairing": comparison.pairing,
         "before_after": {str(side): _matrix_record(diff, side) for side in Side},
         "by_class": diff.by("class").to_dict("records"),
         "by_patient": diff.by("patient").to_dict("records"),
@@ -139,38 +116,16 @@ def comparison_record(
         },
         **more,
         "settings": settings,
-        **provenance(comparison.findings, inputs),
     }
 
 
 def change_record(change: QualityChange, diff: VersionDiff) -> dict[str, Any]:
     """Return the parts of the change of PQ as plain values."""
     return {
-        "total": change.total,
-        "patients": change.patients,
-        "sq": change.sq,
-        "dq": change.dq,
-        "by_class": dict(change.by_class),
+        **fields_of(change, "total", "patients", "sq", "dq", "by_class"),
         "by_cause": change.grouped(change.cause),
         "by_change": change.grouped(diff.rows["change"]),
     }
-
-
-def write_comparison(
-    comparison: VersionComparison, folder: Path, record: Mapping[str, Any]
-) -> list[Path]:
-    """Write ``diff.csv`` and ``compare.json``; existing ones are replaced, both or neither.
-
-    Parameters
-    ----------
-    comparison
-        The comparison.
-    folder
-        The folder; created if missing.
-    record
-        The content of `comparison_record`.
-    """
-    return write_set(folder, {DIFF.file: diff_table(comparison)}, (COMPARE_RECORD, record))
 
 
 # --- a section of a report --------------------------------------------------------------------
@@ -254,15 +209,10 @@ def differences_table(
         [
             {
                 key: names.get(one.name, one.name),
-                "old": one.old,
-                "new": one.new,
+                **fields_of(one, "old", "new"),
                 "difference": one.interval.mean,
-                "low": one.interval.low,
-                "high": one.interval.high,
-                "p": one.p,
-                "holm_p": one.holm_p,
-                "patients": one.patients,
-                "note": one.note,
+                **fields_of(one.interval, "low", "high"),
+                **fields_of(one, "p", "holm_p", "patients", "note"),
             }
             for one in found
         ]

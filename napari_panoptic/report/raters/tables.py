@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
 from napari_panoptic.raters.levels import RELIABILITY_BINS, Standing
@@ -310,8 +311,7 @@ def record_of(evaluation: RatedEvaluation) -> dict[str, Any]:
         "cohort": evaluation.cohort.name,
         "task": "raters",
         "settings": evaluation.settings.as_record(),
-        "structures": list(evaluation.cohort.structures),
-        "raters": list(evaluation.cohort.raters),
+        **fields_of(evaluation.cohort, "structures", "raters"),
         "score": dict(zip(evaluation.ranking["team"], evaluation.ranking["score"], strict=True)),
         "evaluated": len(evaluation.results),
         "statistics": statistics_records(evaluation),
