@@ -26,6 +26,7 @@ from napari_panoptic.report.detections.tables import (
     teams_table,
     write_detection_tables,
 )
+from napari_panoptic.report.page import write_page
 from napari_panoptic.values.detections import DetectionCohort
 
 
@@ -56,13 +57,14 @@ def report(options: argparse.Namespace) -> int:
         If nothing could be evaluated or written.
     """
     # matplotlib takes long to import: only the report needs it.
-    from napari_panoptic.report.detections.page import write_detection_report
+    from napari_panoptic.report.detections.page import detection_report_page
 
     settings = _settings(options)
     check_report(options.output, options.cohort)
     cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
     evaluation = _evaluated(cohort, settings, options.teams, "the report")
-    write_detection_report(evaluation, options.output, date=report_date(is_wanted=options.date))
+    date = report_date(is_wanted=options.date)
+    write_page(options.output, detection_report_page(evaluation, date=date))
     say(f"report written to {options.output}")
     return 0
 

@@ -17,6 +17,7 @@ from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.raters.evaluate import RatedEvaluation, evaluate_raters
+from napari_panoptic.report.page import write_page
 from napari_panoptic.report.raters.statistics import conclusion, ranking_table
 from napari_panoptic.report.raters.tables import TABLE_NAMES, TEAMS, write_rater_tables
 from napari_panoptic.values.raters import RatedCohort
@@ -48,12 +49,14 @@ def report(options: argparse.Namespace) -> int:
         If nothing could be evaluated or written.
     """
     # matplotlib takes long to import: only the report needs it.
-    from napari_panoptic.report.raters.page import write_rater_report
+    from napari_panoptic.report.raters.page import rater_page, worst_cases
 
     check_report(options.output, options.cohort)
     cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
     evaluation = _evaluated(cohort, options, "the report")
-    write_rater_report(evaluation, options.output, date=report_date(is_wanted=options.date))
+    date = report_date(is_wanted=options.date)
+    page = rater_page(evaluation, list(worst_cases(evaluation)), date=date)
+    write_page(options.output, page)
     say(f"report written to {options.output}")
     return 0
 

@@ -68,21 +68,16 @@ class Column:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A CSV file of ``evaluate``.
+    """A CSV file, and the table of a report with the same rows."""
 
-    Parameters
-    ----------
-    file
-        Its name.
-    row
-        The content of a row, for the documentation.
-    columns
-        Its columns, in the order of the file.
-    """
-
+    #: The name of the file.
     file: str
+    #: The content of a row, for the documentation.
     row: str
+    #: The columns, in the order of the file.
     columns: Sequence[Column]
+    #: A sentence that describes the content, in a report.
+    caption: str = ""
 
     @property
     def keys(self) -> list[str]:
@@ -106,6 +101,17 @@ class TableSpec:
         order: dict[tuple[str, ...], int] = {(key,): place for place, key in enumerate(first)}
         columns.sort(key=lambda column: order.get(column.keys, len(order)))
         return [team_column(teams) if teams and c.keys == ("team",) else c for c in columns]
+
+    def table(
+        self,
+        frame: pd.DataFrame,
+        teams: Sequence[str] = (),
+        first: Sequence[str] = (),
+        rows: Iterable[Record] | None = None,
+    ) -> Html:
+        """Return the table of a report, with the columns `shown`; see `table`."""
+        columns = self.shown(teams, first)
+        return table(self.file.removesuffix(".csv"), self.caption, columns, frame, rows)
 
     def described(self) -> str:
         """Return the line of the table in the documentation, in Markdown."""

@@ -77,9 +77,17 @@ DETECTIONS = TableSpec(
         ),
     ],
 )
-FRAMES = TableSpec("frames.csv", "team and frame", [*_PLACE, *COUNTS])
+FRAMES = TableSpec(
+    "frames.csv",
+    "team and frame",
+    [*_PLACE, *COUNTS],
+    "Every frame of every team; en dash: undefined.",
+)
 PATIENTS = TableSpec(
-    "patients.csv", "team and patient: all frames of the patient", [*_PLACE[:2], *COUNTS]
+    "patients.csv",
+    "team and patient: all frames of the patient",
+    [*_PLACE[:2], *COUNTS],
+    "The frames of each patient together.",
 )
 TEAMS = TableSpec(
     "teams.csv",
@@ -97,9 +105,14 @@ TEAMS = TableSpec(
         unshown("atypia_frames", about="number"),
         unshown("atypia_points", "atypia_rank"),
     ],
+    "All frames of a team together; ranked by the F-measure, as in MITOS-ATYPIA-14. Average "
+    "precision requires a confidence for every detection.",
 )
 CURVE = TableSpec(
-    "curve.csv", "team and threshold", [_PLACE[0], number("threshold", write=_short), *COUNTS]
+    "curve.csv",
+    "team and threshold",
+    [_PLACE[0], number("threshold", write=_short), *COUNTS],
+    "Every threshold.",
 )
 ATYPIA = TableSpec(
     "atypia.csv",

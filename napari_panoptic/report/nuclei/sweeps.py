@@ -102,6 +102,8 @@ SWEEP_STEPS = TableSpec(
         whole("merged_after", "merged after"),
         words("turns", about="yes if the more frequent of the two is not more frequent after"),
     ],
+    "Annotated objects that are fixed, broken or reclassified, and FPs that are new or gone, "
+    "between neighbouring settings; each object is in sweep_flips.csv.",
 )
 SWEEP_FLIPS = TableSpec(
     "sweep_flips.csv",
@@ -126,6 +128,7 @@ SWEEP_PATIENTS = TableSpec(
         number("at_best", "figure under the best of all"),
         unshown("figure_…", about="the metric under each team, in the order of `sweep.csv`"),
     ],
+    "Each patient under the setting that is best for all others.",
 )
 SPECS = (SWEEP, SWEEP_CAUSES, SWEEP_STEPS, SWEEP_FLIPS, SWEEP_PATIENTS)
 SWEEP_NAMES = (*(spec.file for spec in SPECS), SWEEP_PAGE, SWEEP_RECORD)
@@ -288,8 +291,6 @@ def _certainty(found: Interval) -> str:
 
 
 def _choice_section(sweep: CohortSweep) -> list[Child]:
-    columns = SWEEP_PATIENTS.shown()
-    caption = "Each patient under the setting that is best for all others."
     return [
         definitions(dict(choice_lines(sweep))),
         note(
@@ -298,7 +299,7 @@ def _choice_section(sweep: CohortSweep) -> list[Child]:
             "without it; the optimism is the difference, paired by patient. Intervals: "
             f"{LEVEL:.0%}, with the choice resampled together with the patients."
         ),
-        table("sweep_patients", caption, columns, _patients_table(sweep)),
+        SWEEP_PATIENTS.table(_patients_table(sweep)),
     ]
 
 
@@ -366,12 +367,8 @@ def _step_title(sweep: CohortSweep, step: SweepStep) -> str:
 def _steps_section(sweep: CohortSweep) -> list[Child]:
     if not sweep.steps:
         return [paragraph("No two settings are equal in all parameters but one.")]
-    caption = (
-        "Annotated objects that are fixed, broken or reclassified, and FPs that are new or gone, "
-        "between neighbouring settings; each object is in sweep_flips.csv."
-    )
     flips = sweep.flips
-    parts: list[Child] = [table("sweep_steps", caption, SWEEP_STEPS.columns, steps_table(sweep))]
+    parts: list[Child] = [SWEEP_STEPS.table(steps_table(sweep))]
     if len(flips):
         keys = ["team_before", "team_after", "outcome_before", "outcome_after"]
         counts = flips.groupby(keys, sort=False).size().rename("objects").reset_index()
