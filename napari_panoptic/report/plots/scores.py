@@ -13,7 +13,16 @@ from napari_panoptic.questions.calibration import Reliability
 from napari_panoptic.questions.cohort_scores import CohortScores
 from napari_panoptic.questions.precision import RECALLS
 from napari_panoptic.questions.thresholds import BestThreshold, ThresholdCurve
-from napari_panoptic.report.plots.theme import INK, PALE, SMALL, Drawing, Plot, Point, label
+from napari_panoptic.report.plots.theme import (
+    INK,
+    PALE,
+    SMALL,
+    Drawing,
+    Plot,
+    label,
+    name_axes,
+    points_of,
+)
 from napari_panoptic.report.text import FIGURE_NAMES, count, ratio
 
 PRECISION, CALIBRATION, THRESHOLDS = "Precision and recall", "Calibration", "Thresholds"
@@ -110,21 +119,16 @@ def _precision(
     whole = scores.precision_recall(iou)
     score = whole.at_recalls()[1]
     precision = _reached(*whole.at_recalls())
-    points = [
-        Point(
-            x,
-            y,
-            scores.team,
-            text=f"recall {ratio(x)}, precision {ratio(y)}, scores from {ratio(t)}",
-        )
-        for x, y, t in zip(RECALLS[::10], precision[::10], score[::10], strict=True)
+    xs, ys = RECALLS[::10], precision[::10]
+    texts = [
+        f"recall {ratio(x)}, precision {ratio(y)}, scores from {ratio(t)}"
+        for x, y, t in zip(xs, ys, score[::10], strict=True)
     ]
+    points = points_of(scores.team, xs, ys, texts)
     axes.plot(RECALLS, precision, color=style.colour, linewidth=1.8)
     drawing.mark(axes, points, style, label=label(f"all, AP {ratio(whole.average_precision)}"))
-    axes.set_xlabel("recall", fontsize=SMALL)
-    axes.set_ylabel("precision", fontsize=SMALL)
+    name_axes(axes, "recall", "precision")
     _unit(axes)
-    axes.set_ylim(-0.02, 1.02)
     axes.legend(fontsize=6, frameon=False, loc="lower left")
 
 
@@ -145,19 +149,14 @@ def _calibration(
         color=style.colour,
         linewidth=1.0,
     )
-    points = [
-        Point(
-            found.score[k],
-            found.share[k],
-            team,
-            text=f"mean score {ratio(found.score[k])}, right {ratio(found.share[k])} of "
-            f"{count(found.objects[k])}",
-        )
-        for k in there.tolist()
+    y = found.share[there]
+    texts = [
+        f"mean score {ratio(score)}, right {ratio(share)} of {count(n)}"
+        for score, share, n in zip(x, y, found.objects[there], strict=True)
     ]
+    points = points_of(team, x, y, texts)
     drawing.mark(axes, points, style, linestyle="-", linewidth=0.9)
-    axes.set_xlabel("score (mean of the bin)", fontsize=SMALL)
-    axes.set_ylabel("share right", fontsize=SMALL)
+    name_axes(axes, "score (mean of the bin)", "share right")
     axes.text(
         0.03,
         0.97,
@@ -168,7 +167,6 @@ def _calibration(
         color=INK,
     )
     _unit(axes)
-    axes.set_ylim(-0.02, 1.02)
 
 
 def _thresholds(
@@ -185,19 +183,16 @@ def _thresholds(
     for found, line in zip(best, _LINES, strict=False):
         y = curve.mean(found.figure)[shown]
         name = FIGURE_NAMES[found.figure]
-        points = [
-            Point(a, b, team, text=f"threshold {ratio(a)}: {name} {ratio(b)}")
-            for a, b in zip(x, y, strict=True)
-        ]
+        texts = [f"threshold {ratio(a)}: {name} {ratio(b)}" for a, b in zip(x, y, strict=True)]
+        points = points_of(team, x, y, texts)
         drawing.mark(axes, points, style, linestyle=line, linewidth=1.2, markersize=0, label=name)
         axes.axvline(found.threshold, color=PALE, linewidth=0.8, linestyle=line, zorder=0)
-    axes.set_xlabel("threshold of the score", fontsize=SMALL)
-    axes.set_ylabel("mean over patients", fontsize=SMALL)
+    name_axes(axes, "threshold of the score", "mean over patients")
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=6, frameon=False, loc="lower left")
 
 
 def _unit(axes: Axes) -> None:
-    axes.set_xlim(-0.02, 1.02)
     axes.set_xticks([0, 0.5, 1])
     axes.set_yticks([0, 0.5, 1])
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
