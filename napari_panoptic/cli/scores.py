@@ -8,7 +8,6 @@ from napari_panoptic.cli.console import report_findings, share_bar, tables_in, w
 from napari_panoptic.cli.inputs import one_team_from
 from napari_panoptic.cli.options import add_cohort, add_held, add_output, add_rules_of_objects
 from napari_panoptic.cli.printing import say, warn
-from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.questions.cohort_scores import cohort_scores
 from napari_panoptic.report.nuclei.scores import (
     NO_SCORES_ADVICE,
@@ -45,7 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write what the scores of a team are worth."""
-    check_task(options)
     cohort, team, settings, source = one_team_from(options)
     with tables_in(options.output, SCORES_NAMES) as place, share_bar() as progress:
         found = cohort_scores(

@@ -7,14 +7,18 @@ from pathlib import Path
 
 from napari_panoptic.cli.console import report_findings, report_nothing, share_bar, tables_in
 from napari_panoptic.cli.inputs import metadata_from, one_team_from
-from napari_panoptic.cli.options import add_cohort, add_held, add_output, add_rules_of_objects
-from napari_panoptic.cli.parser import positive, seed
+from napari_panoptic.cli.options import (
+    add_cohort,
+    add_held,
+    add_metadata,
+    add_output,
+    add_rules_of_objects,
+)
+from napari_panoptic.cli.parser import add_seed, positive
 from napari_panoptic.cli.printing import say
-from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.tables.covariates import read_covariates
-from napari_panoptic.io.tables.metadata import METADATA_FILE
 from napari_panoptic.questions.cohort_objects import CAUSES_OF
 from napari_panoptic.questions.cohort_slices import SliceRequest, cohort_slices
 from napari_panoptic.questions.slices import LEAST_PERMUTATIONS, SliceSearch
@@ -65,13 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a table with the columns patient, region, side, id, and one for each covariate",
     )
-    parser.add_argument(
-        "--metadata",
-        type=Path,
-        metavar="FILE",
-        help="a table with a column patient and others, such as organ (default: "
-        f"{METADATA_FILE} in the cohort's folder, if it is there)",
-    )
+    add_metadata(parser)
     add_rules_of_objects(parser)
     add_held(parser)
     parser.add_argument(
@@ -82,13 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"random assignments of failures within patients, at least {LEAST_PERMUTATIONS} "
         "(default: %(default)s)",
     )
-    parser.add_argument(
-        "--seed",
-        type=seed,
-        default=SEED,
-        metavar="N",
-        help="seed of the random numbers (default: %(default)s)",
-    )
+    add_seed(parser, "seed of the random numbers", default=SEED, metavar="N")
 
 
 def _permutations(text: str) -> int:
@@ -102,7 +94,6 @@ def _permutations(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Write what the failures of a team have in common."""
-    check_task(options)
     cohort, team, settings, source = one_team_from(options)
     side = _side_from(options.side, options.cause)
     metadata = metadata_from(options, cohort)
