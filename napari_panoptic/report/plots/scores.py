@@ -37,6 +37,7 @@ def score_plots(
     *,
     iou: float,
     best: Sequence[BestThreshold] = (),
+    only: str = "",
 ) -> Plot:
     """Draw precision over recall, a reliability diagram, and figures over thresholds.
 
@@ -50,26 +51,20 @@ def score_plots(
         Least IoU of matching pairs, for precision and recall.
     best
         The best thresholds, which are marked with their figures.
+    only
+        The one of `plot_names` to draw, wider and without a title; empty for all.
     """
-    names = plot_names(scores)
-    drawing = Drawing(2.8 * len(names), 2.7)
-    for name, axes in zip(names, drawing.panels(names, len(names), share=False), strict=True):
-        _draw(drawing, axes, name, scores, teams, iou, best)
-    return drawing.done()
-
-
-def score_plot(
-    scores: CohortScores,
-    teams: Sequence[str],
-    name: str,
-    *,
-    iou: float,
-    best: Sequence[BestThreshold] = (),
-) -> Plot:
-    """Draw one of `plot_names`; the other arguments are those of `score_plots`."""
-    drawing = Drawing(4.6, 2.7)
-    (axes,) = drawing.panels([""], 1)
-    _draw(drawing, axes, name, scores, teams, iou, best)
+    names = [only] if only else plot_names(scores)
+    style = team_styles(teams)[scores.team]
+    drawing = Drawing(4.6 if only else 2.8 * len(names), 2.7)
+    panels = drawing.panels([""] if only else names, len(names), share=False)
+    for name, axes in zip(names, panels, strict=True):
+        if name == PRECISION:
+            _precision(drawing, axes, scores, style, iou)
+        elif name == CALIBRATION and scores.reliability is not None:
+            _calibration(drawing, axes, scores.reliability, scores.team, style)
+        elif scores.curve is not None:
+            _thresholds(drawing, axes, scores.curve, scores.team, style, best)
     return drawing.done()
 
 
@@ -80,24 +75,6 @@ def plot_names(scores: CohortScores) -> list[str]:
         *([] if scores.reliability is None else [CALIBRATION]),
         *([] if scores.curve is None else [THRESHOLDS]),
     ]
-
-
-def _draw(
-    drawing: Drawing,
-    axes: Axes,
-    name: str,
-    scores: CohortScores,
-    teams: Sequence[str],
-    iou: float,
-    best: Sequence[BestThreshold],
-) -> None:
-    style = team_styles(teams)[scores.team]
-    if name == PRECISION:
-        _precision(drawing, axes, scores, style, iou)
-    elif name == CALIBRATION and scores.reliability is not None:
-        _calibration(drawing, axes, scores.reliability, scores.team, style)
-    elif scores.curve is not None:
-        _thresholds(drawing, axes, scores.curve, scores.team, style, best)
 
 
 def _precision(

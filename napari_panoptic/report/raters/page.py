@@ -20,7 +20,6 @@ from napari_panoptic.report.columns import (
     Cell,
     Column,
     Record,
-    TableSpec,
     name_column,
     number,
     table,
@@ -188,18 +187,12 @@ def _tests(evaluation: RatedEvaluation) -> list[Child]:
 
 
 def _spread(evaluation: RatedEvaluation) -> list[Child]:
-    columns = TableSpec("", "", SPREAD).shown(evaluation.cohort.teams)
-    caption = (
-        "Each rater's mask against the mean of the others, and each team against the same means: "
-        "Dice averaged over levels, and over the rater left out. A team is within the raters if "
-        "it is neither below the lowest nor above the highest of them."
-    )
     figure = plot_figure(
         rater_plots.spread_plot(evaluation),
         "raters",
         "Teams among the raters: bars reach from the lowest to the highest rater.",
     )
-    return [figure, table("standing", caption, columns, evaluation.structures)]
+    return [figure, SPREAD.table(evaluation.structures, evaluation.cohort.teams)]
 
 
 def _levels(evaluation: RatedEvaluation) -> list[Child]:

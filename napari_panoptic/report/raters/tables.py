@@ -104,15 +104,22 @@ STRUCTURES = TableSpec(
     ],
     "Dice averaged over levels, over the cases of each structure.",
 )
-SPREAD = (
-    _STRUCTURE,
-    _TEAM,
-    number("left_out_dice", "Dice"),
-    bounds("raters_lowest", "raters_highest", "lowest to highest rater"),
-    _STANDING,
-    whole("cases_below", "cases below"),
-    whole("cases_within", "within"),
-    whole("cases_above", "above"),
+SPREAD = TableSpec(
+    "standing.csv",
+    "team and structure",
+    [
+        _STRUCTURE,
+        _TEAM,
+        number("left_out_dice", "Dice"),
+        bounds("raters_lowest", "raters_highest", "lowest to highest rater"),
+        _STANDING,
+        whole("cases_below", "cases below"),
+        whole("cases_within", "within"),
+        whole("cases_above", "above"),
+    ],
+    "Each rater's mask against the mean of the others, and each team against the same means: Dice "
+    "averaged over levels, and over the rater left out. A team is within the raters if it is "
+    "neither below the lowest nor above the highest of them.",
 )
 """Other columns of `STRUCTURES`, which reports show in a table of their own."""
 TEAMS = TableSpec(
