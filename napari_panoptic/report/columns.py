@@ -126,7 +126,7 @@ def table(
     slug: str,
     caption: Child,
     columns: Sequence[Column],
-    frame: pd.DataFrame,
+    content: pd.DataFrame | Sequence[Record],
     rows: Iterable[Record] | None = None,
 ) -> Html:
     """Return a table with a link to its CSV file.
@@ -139,11 +139,14 @@ def table(
         A sentence that describes the content.
     columns
         The columns shown; the first one names the rows.
-    frame
-        The content of the CSV file, in full precision.
+    content
+        The content of the CSV file, in full precision: a frame, or its rows.
     rows
-        The rows shown; default: those of the frame.
+        The rows shown; default: those of the file.
     """
+    import pandas as pd
+
+    frame = pd.DataFrame(content)
     link = download("CSV", f"{slug}.csv", "text/csv;charset=utf-8", csv_bytes(frame))
     records = frame.to_dict("records") if rows is None else rows
     makers = [column.cell for column in columns if column.cell is not None]

@@ -190,20 +190,16 @@ class StatisticsTables:
 
     def _means(self) -> Html:
         """Show the mean of each team with its interval."""
-        import pandas as pd
-
-        frame = pd.DataFrame(
-            [
-                {
-                    self.column: key,
-                    "team": name,
-                    f"{self.unit}s": mean.n,
-                    **fields_of(mean, "mean", "low", "high", "method", "why"),
-                }
-                for key, own in self.found.items()
-                for name, mean in own.means.items()
-            ]
-        )
+        rows = [
+            {
+                self.column: key,
+                "team": name,
+                f"{self.unit}s": mean.n,
+                **fields_of(mean, "mean", "low", "high", "method", "why"),
+            }
+            for key, own in self.found.items()
+            for name, mean in own.means.items()
+        ]
         columns = [
             self._name_column(),
             team_column(self.teams),
@@ -212,8 +208,8 @@ class StatisticsTables:
             self._bounds_column(),
             words("why", "if not BCa, why"),
         ]
-        shown = table("means", f"Means over {self.unit}s.", columns, frame)
-        return folded(f"Means with intervals ({count(len(frame))} rows)", shown)
+        shown = table("means", f"Means over {self.unit}s.", columns, rows)
+        return folded(f"Means with intervals ({count(len(rows))} rows)", shown)
 
     def _pairs(self) -> Html:
         """Show how much each pair of teams differs."""

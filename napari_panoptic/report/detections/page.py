@@ -213,40 +213,34 @@ def _figure(picture: PointPicture) -> Html:
 
 
 def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
-    import pandas as pd
-
     found, teams = evaluation.atypia, evaluation.cohort.team_names
     if not found.results:
         return [paragraph("No frame has both a reference atypia score and a team's score.")]
-    frame = pd.DataFrame(
-        [
-            {
-                "team": key,
-                "rank": found.ranks[key],
-                "points": found.of(key).points,
-                "frames": found.of(key).n_frames,
-                "right": found.of(key).n_right,
-                str(AnswerState.NOT_EVALUATED): found.of(key).n_not_evaluated,
-                str(AnswerState.MISSING): found.n_missing(key),
-            }
-            for key in sorted(found.teams, key=lambda own: found.ranks[own])
-        ]
-    )
-    columns = [team_column(teams), *(number(key, write=whole_number) for key in frame.columns[1:])]
+    rows = [
+        {
+            "team": key,
+            "rank": found.ranks[key],
+            "points": found.of(key).points,
+            "frames": found.of(key).n_frames,
+            "right": found.of(key).n_right,
+            str(AnswerState.NOT_EVALUATED): found.of(key).n_not_evaluated,
+            str(AnswerState.MISSING): found.n_missing(key),
+        }
+        for key in sorted(found.teams, key=lambda own: found.ranks[own])
+    ]
+    columns = [team_column(teams), *(number(key, write=whole_number) for key in list(rows[0])[1:])]
     frame_columns = ATYPIA.shown(teams, ["region"])
     listed = table(
         "atypia-frames", "Every frame of every team.", frame_columns, atypia_table(evaluation)
     )
     return [
-        table("atypia", f"{POINTS_RULE}; teams are ranked by the sum.", columns, frame),
+        table("atypia", f"{POINTS_RULE}; teams are ranked by the sum.", columns, rows),
         *(_confusion(evaluation, key) for key in found.teams),
         folded("Every frame", listed),
     ]
 
 
 def _confusion(evaluation: DetectionEvaluation, key: str) -> Html:
-    import pandas as pd
-
     teams, titles = (
         evaluation.cohort.team_names,
         [*map(str, SCORES), str(AnswerState.NOT_EVALUATED)],
@@ -261,4 +255,4 @@ def _confusion(evaluation: DetectionEvaluation, key: str) -> Html:
     ]
     caption = fragment("Scores of ", team_label(key, teams), ".")
     slug = f"atypia-confusion-{teams.index(key) + 1}"
-    return table(slug, caption, columns, pd.DataFrame(records))
+    return table(slug, caption, columns, records)

@@ -232,8 +232,6 @@ def methods_values(settings: EvaluationSettings) -> dict[str, Any]:
 
 
 def _summary(report: CohortReport) -> list[Child]:
-    import pandas as pd
-
     evaluation, statistics = report.evaluation, report.statistics.get("pq")
     scores = {team: evaluation.score(team) for team in evaluation.team_names}
     regions = Counter(result.team for result in evaluation.evaluated)
@@ -270,7 +268,7 @@ def _summary(report: CohortReport) -> list[Child]:
         "The score is the protocol's one number. The rank is 1 + the number of teams that are "
         "significantly better."
     )
-    shown = table("summary", caption, columns, pd.DataFrame(records))
+    shown = table("summary", caption, columns, records)
     return [shown, bullets(_conclusions(report))]
 
 

@@ -332,19 +332,15 @@ def _parameter_column(name: str) -> Column:
 
 
 def _causes_section(sweep: CohortSweep) -> list[Child]:
-    import pandas as pd
-
     from napari_panoptic.report.plots.embed import plot_figure
     from napari_panoptic.report.plots.sweeps import sweep_causes
 
     used = [key for key in sweep.causes[0] if any(own[key] for own in sweep.causes)]
-    frame = pd.DataFrame(
-        [
-            {"setting": team} | {f"{side}: {cause}": causes[side, cause] for side, cause in used}
-            for team, causes in zip(sweep.design.teams, sweep.causes, strict=True)
-        ]
-    )
-    columns = [name_column("setting"), *(whole(name) for name in frame.columns[1:])]
+    rows = [
+        {"setting": team} | {f"{side}: {cause}": causes[side, cause] for side, cause in used}
+        for team, causes in zip(sweep.design.teams, sweep.causes, strict=True)
+    ]
+    columns = [name_column("setting"), *(whole(f"{side}: {cause}") for side, cause in used)]
     turns = [
         f"{_step_title(sweep, step)}: split {row['split_before']} to {row['split_after']}, merged "
         f"{row['merged_before']} to {row['merged_after']}"
@@ -355,7 +351,7 @@ def _causes_section(sweep: CohortSweep) -> list[Child]:
     return [
         *found,
         plot_figure(sweep_causes(sweep), "sweep_causes", "Failures of each cause."),
-        table("sweep_causes", "Number of failures of each cause.", columns, frame),
+        table("sweep_causes", "Number of failures of each cause.", columns, rows),
     ]
 
 

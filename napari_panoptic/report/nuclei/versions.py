@@ -254,8 +254,6 @@ def _matrix(diff: VersionDiff, side: Side) -> Html:
 
 
 def _parts(comparison: VersionComparison) -> Html:
-    import pandas as pd
-
     change = comparison.change
     groups = {
         "quality": {"outlines (SQ)": change.sq, "detection (DQ)": change.dq},
@@ -271,7 +269,7 @@ def _parts(comparison: VersionComparison) -> Html:
         f"The change of PQ, {signed(change.total, 4)}, split in three ways; each adds up to it."
     )
     columns = [words("by"), name_column("part"), PART]
-    return table("versions_parts", caption, columns, pd.DataFrame(rows))
+    return table("versions_parts", caption, columns, rows)
 
 
 def _by_patient(comparison: VersionComparison) -> Html:
