@@ -91,7 +91,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 
 def print_frame(columns: Sequence[Column], frame: pd.DataFrame) -> None:
-    """Print the values of a table, in full words and with four decimals."""
+    """Print the values of a table under the headings of its columns."""
     print_table(*values(columns, frame.to_dict("records")))
 
 
