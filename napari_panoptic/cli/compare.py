@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from napari_panoptic.cli.console import (
     RegionProgress,
-    print_table,
+    print_frame,
     report_findings,
     tables_in,
     words,
@@ -42,13 +41,19 @@ from napari_panoptic.questions.versions import (
     compare_evaluations,
     compare_teams_of,
 )
+from napari_panoptic.report.columns import whole
+from napari_panoptic.report.columns import words as words_column
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.report.nuclei.versions import (
     COMPARE_NAMES,
-    COMPARE_RECORD,
+    DIFF,
+    PART,
+    changes_table,
     comparison_record,
+    diff_table,
+    difference_columns,
+    differences_table,
     transitions,
-    write_comparison,
 )
 
 ABOUT = (
@@ -61,6 +66,8 @@ ABOUT = (
 )
 EXIT_STATUS = {"not-worse": 0, "worse": 3, "undecided": 4}
 _MOST_TRANSITIONS = 12
+Compared = tuple[VersionComparison, dict[str, Any], dict[str, str]]
+"""The versions compared, the content of the record, and fingerprints of the input files."""
 _EVALUATION_OPTIONS = (
     *("protocol", "correct", "source", "restoration", "radius", "matching", "iou_threshold"),
     *("ambiguous", "overlaps", "outlines", "no_distances", "jobs", "scheduler", "held_up_to"),
@@ -112,13 +119,15 @@ def run(options: argparse.Namespace) -> int:
     if not options.iou_step >= 0:
         raise SettingsError(f"--iou-step must be a number from 0, found {options.iou_step:g}")
     of_tables = options.reference is None and len(options.versions) == 1
-    place = nullcontext() if options.output is None else tables_in(options.output, COMPARE_NAMES)
-    with place:
-        compare = _compare_tables if of_tables else _compare_files
-        comparison, record = compare(options, metric)
-        report_findings(comparison.findings, options.output and COMPARE_RECORD)
-        if options.output is not None:
-            write_comparison(comparison, options.output, record)
+    compare = _compare_tables if of_tables else _compare_files
+    if options.output is None:
+        comparison, *_ = compare(options, metric)
+        report_findings(comparison.findings, None)
+    else:
+        with tables_in(options.output, COMPARE_NAMES) as place:
+            comparison, record, inputs = compare(options, metric)
+            tables = {DIFF.file: diff_table(comparison)}
+            place.write(tables, record, comparison.findings, inputs)
     print_comparison(comparison, is_gate=options.gate)
     if options.output is not None and not options.gate:
         say(f"diff.csv and compare.json written to {options.output}")
@@ -128,9 +137,7 @@ def run(options: argparse.Namespace) -> int:
 # --- the versions ------------------------------------------------------------------------------
 
 
-def _compare_files(
-    options: argparse.Namespace, metric: str
-) -> tuple[VersionComparison, dict[str, Any]]:
+def _compare_files(options: argparse.Namespace, metric: str) -> Compared:
     """Evaluate two teams of a cohort, or two predictions of an image."""
     _check_words(options)
     settings = settings_from(options)
@@ -163,11 +170,10 @@ def _compare_files(
     record = comparison_record(
         comparison,
         settings={**settings.as_record(), "iou_step": options.iou_step},
-        inputs=input_fingerprints(cohort, (old, new)),
         cohort=cohort.name,
         protocol=options.protocol,
     )
-    return comparison, record
+    return comparison, record, input_fingerprints(cohort, (old, new))
 
 
 def _check_words(options: argparse.Namespace) -> None:
@@ -189,9 +195,7 @@ def _check_words(options: argparse.Namespace) -> None:
     check_task(options)
 
 
-def _compare_tables(
-    options: argparse.Namespace, metric: str
-) -> tuple[VersionComparison, dict[str, Any]]:
+def _compare_tables(options: argparse.Namespace, metric: str) -> Compared:
     """Compare two output folders of ``evaluate``."""
     _check_settings_unused(options)
     folders = options.cohort, Path(options.versions[0])
@@ -219,11 +223,10 @@ def _compare_tables(
     record = comparison_record(
         comparison,
         settings={**old.settings, "iou_step": options.iou_step},
-        inputs=inputs,
         teams=list(teams),
         made_with={"old": old.versions, "new": new.versions},
     )
-    return comparison, record
+    return comparison, record, inputs
 
 
 def _check_settings_unused(options: argparse.Namespace) -> None:
@@ -274,12 +277,9 @@ def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) ->
         f"{diff.old} -> {diff.new}: "
         f"{counted(comparison.regions, 'region')} of {counted(patients, 'patient')}"
     )
-    counts = {str(one): diff.counts[one] for one in diff.changes}
-    parts = change.grouped(diff.rows["change"])
-    print_table(
-        ("change", "objects", "part of the PQ difference"),
-        [(name, n, parts.get(name, 0.0)) for name, n in counts.items()],
-    )
+    changes = changes_table(comparison)
+    listed = changes[changes["change"].isin(list(map(str, diff.changes)))]
+    print_frame([words_column("change"), whole("objects"), PART], listed)
     flags = {name.replace("_", " "): n for name, n in diff.flags.items()}
     say("; ".join(f"{name}: {n}" for name, n in flags.items()))
     if comparison.pairing is Pairing.DISCS:
@@ -287,21 +287,13 @@ def print_comparison(comparison: VersionComparison, *, is_gate: bool = False) ->
             "FPs of both versions are paired as discs of their areas at their centroids: there "
             "are no pixels"
         )
-    if listed := transitions(comparison)[:_MOST_TRANSITIONS]:
+    moved = transitions(comparison).head(_MOST_TRANSITIONS)
+    if len(moved):
         say()
-        print_table(("before -> after", "objects", "part of the PQ difference"), listed)
+        print_frame([words_column("outcomes", "before -> after"), whole("objects"), PART], moved)
     say()
-    print_table(
-        ("metric", diff.old, diff.new, "difference", "low", "high", "p", "Holm p", "patients"),
-        [
-            (
-                one.name,
-                *(one.old, one.new, one.interval.mean, one.interval.low, one.interval.high),
-                *(one.p, one.holm_p, one.patients),
-            )
-            for one in comparison.metrics
-        ],
-    )
+    columns = [words_column("metric"), *difference_columns(diff.old, diff.new)]
+    print_frame(columns, differences_table("metric", comparison.metrics, {}))
     say(
         f"PQ {_signed(change.total)} = outlines (SQ) {_signed(change.sq)}, detection (DQ) "
         f"{_signed(change.dq)}"

@@ -6,8 +6,9 @@ import datetime
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,10 +20,18 @@ from napari_panoptic.common.text import visible
 from napari_panoptic.io.files.file_sets import finish_replacing
 from napari_panoptic.io.files.locking import held_alone
 from napari_panoptic.io.formats.saving import check_not_in_cohort
-from napari_panoptic.report.writing import check_replaceable, check_writable, is_own_page
+from napari_panoptic.report.columns import Column, aligned, values
+from napari_panoptic.report.writing import (
+    check_replaceable,
+    check_writable,
+    is_own_page,
+    provenance,
+    write_set,
+)
 from napari_panoptic.values.cohort import Cohort
 
 if TYPE_CHECKING:
+    import pandas as pd
     from tqdm import tqdm
 
     from napari_panoptic.nuclei.regions.run import RegionDone
@@ -77,11 +86,13 @@ def _place(finding: Finding) -> str:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table: the first column to the left, the others to the right."""
-    lines = [[visible(cell(each)) for each in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for name, *cells in lines:
-        padded = (text.rjust(width) for text, width in zip(cells, widths[1:], strict=True))
-        say("  ".join([name.ljust(widths[0]), *padded]))
+    for line in aligned(header, [list(map(cell, row)) for row in rows]):
+        say(line)
+
+
+def print_frame(columns: Sequence[Column], frame: pd.DataFrame) -> None:
+    """Print the values of a table under the headings of its columns."""
+    print_table(*values(columns, frame.to_dict("records")))
 
 
 def cell(value: object) -> str:
@@ -166,8 +177,30 @@ def report_date(*, is_wanted: bool) -> str:
     return datetime.date.today().isoformat() if is_wanted else ""
 
 
+@dataclass(frozen=True)
+class TableFolder:
+    """The folder of a command, which is locked, and its files, the record last."""
+
+    folder: Path
+    names: Sequence[str]
+
+    def write(
+        self,
+        tables: Mapping[str, pd.DataFrame],
+        record: Mapping[str, Any],
+        findings: Sequence[Finding],
+        inputs: Mapping[str, str],
+        *,
+        add: Callable[[Path], object] = lambda _draft: None,
+    ) -> None:
+        """Print the findings, and write tables and record, which lists them; see `write_set`."""
+        report_findings(findings, self.names[-1])
+        content = {**record, **provenance(findings, inputs)}
+        write_set(self.folder, tables, (self.names[-1], content), add=add)
+
+
 @contextmanager
-def tables_in(folder: Path, names: Sequence[str]) -> Iterator[None]:
+def tables_in(folder: Path, names: Sequence[str]) -> Iterator[TableFolder]:
     """Prepare and lock the folder for a set of tables; leave no new folder empty.
 
     Completes a set that a killed program was putting in place.
@@ -196,7 +229,7 @@ def tables_in(folder: Path, names: Sequence[str]) -> Iterator[None]:
         with held_alone(folder / _LOCK, "an evaluation", "choose another --output"):
             finish_replacing(folder, names[-1])
             check_replaceable(folder, names)
-            yield
+            yield TableFolder(folder, names)
     except OSError as error:
         raise PanopticError(
             f"the tables cannot be written: {error.strerror}; choose another --output", path=folder

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from napari_panoptic.cli.console import report_findings
-from napari_panoptic.cli.inputs import restoration_from, source_from
-from napari_panoptic.cli.options import add_cohort, add_restoration, add_source
+from napari_panoptic.cli.inputs import nuclei_from, restoration_from, source_from
+from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
 from napari_panoptic.cli.printing import say
-from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import checked_name
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.registry import known_forms
 from napari_panoptic.nuclei.regions import conversion
 from napari_panoptic.values.settings import EvaluationSettings
@@ -36,9 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
         help=f"one of {english_list(forms, limit=len(forms))}",
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="a new or empty folder"
-    )
+    add_output(parser, meaning="a new or empty folder")
     parser.add_argument(
         "--force", action="store_true", help="replace files of the same names in DIR"
     )
@@ -48,8 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write a team, or the annotation, in another format."""
-    check_task(options)
-    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    cohort = nuclei_from(options)
     team = options.team
     if team is not None:
         team = checked_name("--team", team, cohort.checked_team)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import math
 
 from napari_panoptic.cli.console import (
     check_report,
     chosen_teams,
-    print_table,
+    print_frame,
     progress_bar,
     report_date,
     report_findings,
@@ -20,7 +19,14 @@ from napari_panoptic.detections.atypia import AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, evaluate_detections
 from napari_panoptic.detections.pairing import DISTANCE_UM, DetectionSettings
 from napari_panoptic.io.cohorts.detections import open_detection_cohort
-from napari_panoptic.report.detections.tables import TABLE_NAMES, write_detection_tables
+from napari_panoptic.report.detections.tables import (
+    TABLE_NAMES,
+    TEAMS,
+    best_first,
+    teams_table,
+    write_detection_tables,
+)
+from napari_panoptic.report.page import write_page
 from napari_panoptic.values.detections import DetectionCohort
 
 
@@ -51,13 +57,14 @@ def report(options: argparse.Namespace) -> int:
         If nothing could be evaluated or written.
     """
     # matplotlib takes long to import: only the report needs it.
-    from napari_panoptic.report.detections.page import write_detection_report
+    from napari_panoptic.report.detections.page import detection_report_page
 
     settings = _settings(options)
     check_report(options.output, options.cohort)
     cohort = open_detection_cohort(options.cohort, allow_outside=options.allow_outside)
     evaluation = _evaluated(cohort, settings, options.teams, "the report")
-    write_detection_report(evaluation, options.output, date=report_date(is_wanted=options.date))
+    date = report_date(is_wanted=options.date)
+    write_page(options.output, detection_report_page(evaluation, date=date))
     say(f"report written to {options.output}")
     return 0
 
@@ -86,22 +93,8 @@ def _evaluated(
 
 
 def _print_figures(evaluation: DetectionEvaluation) -> None:
-    counts = {team: evaluation.counts(team) for team in evaluation.team_names}
-    # The best first; teams without a figure last.
-    figures = {team: own.f_measure for team, own in counts.items()}
-    ordered = sorted(counts, key=lambda team: (math.isnan(figures[team]), -figures[team]))
-    print_table(
-        ("team", "F-measure", "precision", "recall", "TP", "FP", "FN", "frames"),
-        [
-            (
-                team,
-                *(counts[team].f_measure, counts[team].precision, counts[team].recall),
-                *(counts[team].tp, counts[team].fp, counts[team].fn),
-                len(evaluation.by_team[team]),
-            )
-            for team in ordered
-        ],
-    )
+    columns = ("team", "f_measure", "precision", "recall", "tp", "fp", "fn", "frames")
+    print_frame(TEAMS.only(*columns), best_first(teams_table(evaluation)))
     for team in sorted(evaluation.atypia.teams, key=lambda t: evaluation.atypia.ranks[t]):
         found = evaluation.atypia.of(team)
         points = f"{found.points} points of {found.n_frames} frames"

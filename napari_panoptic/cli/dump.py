@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from napari_panoptic.cli.console import tables_in
-from napari_panoptic.cli.parser import seed
+from napari_panoptic.cli.options import add_output
+from napari_panoptic.cli.parser import add_seed
 from napari_panoptic.cli.printing import say
 from napari_panoptic.io.tables.challenge_dump import (
     MONUSAC_2020_TEST_ORGANS,
@@ -35,14 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a table with the columns patient and organ "
         "(default: the organs of the MoNuSAC 2020 test set)",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="write leaderboard.csv, by_organ.csv, patients.csv, pairs.csv and statistics.json "
-        "there",
-    )
+    files = "leaderboard.csv, by_organ.csv, patients.csv, pairs.csv and statistics.json"
+    add_output(parser, meaning=f"write {files} there", required=False)
     parser.add_argument(
         "--missing",
         choices=[rule.value for rule in MissingRule],
@@ -50,13 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how a missing figure of a team is treated: its patient is left out, or it counts as "
         "0 (default: %(default)s)",
     )
-    parser.add_argument(
-        "--seed",
-        type=seed,
-        default=SEED,
-        metavar="N",
-        help="seed of the random numbers for the intervals (default: %(default)s)",
-    )
+    meaning = "seed of the random numbers for the intervals"
+    add_seed(parser, meaning, default=SEED, metavar="N")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,13 +6,11 @@ import argparse
 from pathlib import Path
 
 from napari_panoptic.cli.console import report_findings, tables_in
-from napari_panoptic.cli.inputs import restoration_from, source_from
+from napari_panoptic.cli.inputs import nuclei_from, restoration_from, source_from
 from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
-from napari_panoptic.cli.parser import seed
+from napari_panoptic.cli.parser import add_seed
 from napari_panoptic.cli.printing import say
-from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.report.nuclei.review import (
     ESTIMATES_RECORD,
@@ -52,20 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "both-wrong or cannot-tell) and count (of background items: nuclei without an outline)",
     )
     add_output(parser)
-    parser.add_argument(
-        "--seed",
-        type=seed,
-        metavar="S",
-        help="the seed of the plan, to be checked and stated in estimates.json",
-    )
+    meaning = "the seed of the plan, to be checked and stated in estimates.json"
+    add_seed(parser, meaning, default=None)
     add_source(parser)
     add_restoration(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write what the verdicts of a plan say about a cohort."""
-    check_task(options)
-    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    cohort = nuclei_from(options)
     settings = EvaluationSettings().replaced(**restoration_from(options))
     source = source_from(options, cohort, cohort.team_names)
     review, findings = _reviewed(options, cohort, settings, source)

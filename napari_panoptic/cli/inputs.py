@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.cli.console import chosen_teams, words
+from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.nuclei import open_cohort
@@ -37,10 +38,17 @@ def cohort_from(options: argparse.Namespace) -> Cohort:
     )
 
 
+def nuclei_from(options: argparse.Namespace) -> Cohort:
+    """Open a cohort for a command that is for nuclei only."""
+    check_task(options)
+    return open_cohort(options.cohort, allow_outside=options.allow_outside)
+
+
 def one_team_from(
     options: argparse.Namespace,
 ) -> tuple[Cohort, str, EvaluationSettings, Source | None]:
     """Return the cohort, one team of it, and how its objects are matched."""
+    check_task(options)
     settings = settings_from(options).replaced(
         scoring=Scoring.DISENTANGLED, corrections=frozenset()
     )

@@ -138,6 +138,19 @@ def metric_from(options: argparse.Namespace) -> str:
     return _METRIC_ALIASES.get(options.metric, str(options.metric))
 
 
+def add_metadata(parser: argparse.ArgumentParser, use: str = "") -> None:
+    """Add the table of patients; see `inputs.metadata_from`."""
+    from napari_panoptic.io.tables.metadata import METADATA_FILE
+
+    parser.add_argument(
+        "--metadata",
+        type=Path,
+        metavar="FILE",
+        help=f"a table with a column patient and others, such as organ{use} (default: "
+        f"{METADATA_FILE} in the cohort's folder, if it is there)",
+    )
+
+
 def add_screenshot(parser: argparse.ArgumentParser) -> None:
     """Add the file for a picture of the window."""
     parser.add_argument(

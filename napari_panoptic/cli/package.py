@@ -15,7 +15,7 @@ from napari_panoptic.cli.console import (
 )
 from napari_panoptic.cli.inputs import restoration_from, source_from
 from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
-from napari_panoptic.cli.parser import positive, seed
+from napari_panoptic.cli.parser import add_seed, positive
 from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import PanopticError, SettingsError, checked_name
@@ -73,13 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="show the two teams side by side on the same object, blind and on random sides",
     )
-    parser.add_argument(
-        "--seed",
-        type=seed,
-        default=0,
-        metavar="S",
-        help="seed of the random sides and order (default: %(default)s)",
-    )
+    add_seed(parser, "seed of the random sides and order", default=0)
     parser.add_argument(
         "--reviewer",
         default="",

@@ -89,6 +89,16 @@ def add_choice(
     parser.add_argument(flag, choices=words, help=f"{meaning} (default: {words[0]})")
 
 
+def add_seed(
+    parser: argparse.ArgumentParser, meaning: str, *, default: int | None, metavar: str = "S"
+) -> None:
+    """Add the seed of random numbers."""
+    suffix = "" if default is None else " (default: %(default)s)"
+    parser.add_argument(
+        "--seed", type=seed, default=default, metavar=metavar, help=f"{meaning}{suffix}"
+    )
+
+
 def positive(text: str) -> int:
     """Read a whole number from 1."""
     try:

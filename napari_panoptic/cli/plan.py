@@ -6,15 +6,13 @@ import argparse
 from pathlib import Path
 
 from napari_panoptic.cli.console import print_table, report_findings
-from napari_panoptic.cli.inputs import restoration_from, source_from
+from napari_panoptic.cli.inputs import nuclei_from, restoration_from, source_from
 from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
-from napari_panoptic.cli.parser import positive, seed
+from napari_panoptic.cli.parser import add_seed, positive
 from napari_panoptic.cli.printing import say
-from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import checked_name
 from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import counted
-from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.formats.saving import check_not_in_cohort
 from napari_panoptic.report.writing import check_writable, write_bytes
 from napari_panoptic.review.plan.corrected import ALL, QUANTITIES
@@ -46,13 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--items", type=positive, metavar="N", required=True, help="number of items to review"
     )
-    parser.add_argument(
-        "--seed",
-        type=seed,
-        metavar="S",
-        default=0,
-        help="the same seed and cohort give the same plan (default: %(default)s)",
-    )
+    add_seed(parser, "the same seed and cohort give the same plan", default=0)
     parser.add_argument(
         "--extend",
         type=Path,
@@ -72,8 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Draw a plan, write its table, and print the design."""
-    check_task(options)
-    cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
+    cohort = nuclei_from(options)
     teams = tuple(checked_name("--team", name, cohort.checked_team) for name in options.team)
     settings = EvaluationSettings().replaced(**restoration_from(options))
     source = source_from(options, cohort, teams)

@@ -7,7 +7,7 @@ import argparse
 from napari_panoptic.cli.console import (
     check_report,
     chosen_teams,
-    print_table,
+    print_frame,
     progress_bar,
     report_date,
     report_findings,
@@ -17,8 +17,9 @@ from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.io.cohorts.raters import open_raters
 from napari_panoptic.raters.evaluate import RatedEvaluation, evaluate_raters
+from napari_panoptic.report.page import write_page
 from napari_panoptic.report.raters.statistics import conclusion, ranking_table
-from napari_panoptic.report.raters.tables import TABLE_NAMES, write_rater_tables
+from napari_panoptic.report.raters.tables import TABLE_NAMES, TEAMS, write_rater_tables
 from napari_panoptic.values.raters import RatedCohort
 
 
@@ -48,12 +49,14 @@ def report(options: argparse.Namespace) -> int:
         If nothing could be evaluated or written.
     """
     # matplotlib takes long to import: only the report needs it.
-    from napari_panoptic.report.raters.page import write_rater_report
+    from napari_panoptic.report.raters.page import rater_page, worst_cases
 
     check_report(options.output, options.cohort)
     cohort = open_raters(options.cohort, allow_outside=options.allow_outside)
     evaluation = _evaluated(cohort, options, "the report")
-    write_rater_report(evaluation, options.output, date=report_date(is_wanted=options.date))
+    date = report_date(is_wanted=options.date)
+    page = rater_page(evaluation, list(worst_cases(evaluation)), date=date)
+    write_page(options.output, page)
     say(f"report written to {options.output}")
     return 0
 
@@ -77,10 +80,8 @@ def _print_scores(evaluation: RatedEvaluation) -> None:
     if not evaluation.teams:
         say("no predictions: the tables compare the raters with each other")
         return
-    columns = ("team", "score", "brier", "rank", "shared_rank")
-    ranking = ranking_table(evaluation).to_dict("records")
-    rows = [[row[name] for name in columns] for row in ranking]
-    print_table(("team", "score", "Brier", "rank", "shared"), rows)
+    columns = TEAMS.only("team", "score", "brier", "rank", "shared_rank")
+    print_frame(columns, ranking_table(evaluation))
     levels = ", ".join(f"{level:g}" for level in evaluation.settings.levels)
     # Only those that could be evaluated enter the mean.
     structures = {result.structure for result in evaluation.results}

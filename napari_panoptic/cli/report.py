@@ -9,13 +9,13 @@ from napari_panoptic.cli.options import (
     add_cohort,
     add_detections,
     add_held,
+    add_metadata,
     add_output,
     add_overlaps,
     add_run,
     add_teams_and_protocol,
 )
 from napari_panoptic.cli.tasks import run_for_task
-from napari_panoptic.io.tables.metadata import METADATA_FILE
 
 ABOUT = (
     "Evaluate a cohort under every version of the challenge's scoring, ways to average, "
@@ -31,13 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "FILE.html", "the file to write")
     add_teams_and_protocol(parser)
     add_overlaps(parser)
-    parser.add_argument(
-        "--metadata",
-        type=Path,
-        metavar="FILE",
-        help="a table with a column patient and others, such as organ, by which patients are "
-        f"grouped (default: {METADATA_FILE} in the cohort's folder, if it is there)",
-    )
+    add_metadata(parser, ", by which patients are grouped")
     parser.add_argument(
         "--group",
         default="",

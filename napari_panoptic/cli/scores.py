@@ -8,17 +8,15 @@ from napari_panoptic.cli.console import report_findings, share_bar, tables_in, w
 from napari_panoptic.cli.inputs import one_team_from
 from napari_panoptic.cli.options import add_cohort, add_held, add_output, add_rules_of_objects
 from napari_panoptic.cli.printing import say, warn
-from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.questions.cohort_scores import cohort_scores
 from napari_panoptic.report.nuclei.scores import (
     NO_SCORES_ADVICE,
     SCORES_NAMES,
-    SCORES_RECORD,
-    ScoresRecord,
     counts_sentence,
     failure_sentence,
     score_sentences,
-    write_scores,
+    scores_record,
+    scores_tables,
 )
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 
@@ -46,9 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write what the scores of a team are worth."""
-    check_task(options)
     cohort, team, settings, source = one_team_from(options)
-    with tables_in(options.output, SCORES_NAMES), share_bar() as progress:
+    with tables_in(options.output, SCORES_NAMES) as place, share_bar() as progress:
         found = cohort_scores(
             cohort,
             (team,),
@@ -60,15 +57,14 @@ def run(options: argparse.Namespace) -> int:
         )[team]
         findings = tuple(dict.fromkeys((*cohort.findings, *found.findings)))
         if found.has_scores:
-            write_scores(
-                found,
-                ScoresRecord(settings, options.protocol),
-                options.output,
-                findings=findings,
-                inputs=input_fingerprints(cohort, (team,)),
+            place.write(
+                scores_tables(found, settings.iou_threshold),
+                scores_record(found, settings, options.protocol),
+                findings,
+                input_fingerprints(cohort, (team,)),
             )
-    report_findings(findings, SCORES_RECORD if found.has_scores else None)
     if not found.has_scores:
+        report_findings(findings, None)
         reason = NO_SCORES_ADVICE if found.predictions else why_nothing(cohort, (team,))
         warn(f"{counts_sentence(found)}: {reason}")
         return 1

@@ -7,25 +7,29 @@ from pathlib import Path
 
 from napari_panoptic.cli.console import report_findings, report_nothing, share_bar, tables_in
 from napari_panoptic.cli.inputs import metadata_from, one_team_from
-from napari_panoptic.cli.options import add_cohort, add_held, add_output, add_rules_of_objects
-from napari_panoptic.cli.parser import positive, seed
+from napari_panoptic.cli.options import (
+    add_cohort,
+    add_held,
+    add_metadata,
+    add_output,
+    add_rules_of_objects,
+)
+from napari_panoptic.cli.parser import add_seed, positive
 from napari_panoptic.cli.printing import say
-from napari_panoptic.cli.tasks import check_task
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.tables.covariates import read_covariates
-from napari_panoptic.io.tables.metadata import METADATA_FILE
 from napari_panoptic.questions.cohort_objects import CAUSES_OF
 from napari_panoptic.questions.cohort_slices import SliceRequest, cohort_slices
 from napari_panoptic.questions.slices import LEAST_PERMUTATIONS, SliceSearch
 from napari_panoptic.report.nuclei.slices import (
     NOTHING,
+    SLICES,
     SLICES_NAMES,
-    SLICES_RECORD,
-    SearchRecord,
     search_sentence,
     slice_sentence,
-    write_slices,
+    slices_record,
+    slices_table,
 )
 from napari_panoptic.report.nuclei.tables import input_fingerprints
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
@@ -65,13 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a table with the columns patient, region, side, id, and one for each covariate",
     )
-    parser.add_argument(
-        "--metadata",
-        type=Path,
-        metavar="FILE",
-        help="a table with a column patient and others, such as organ (default: "
-        f"{METADATA_FILE} in the cohort's folder, if it is there)",
-    )
+    add_metadata(parser)
     add_rules_of_objects(parser)
     add_held(parser)
     parser.add_argument(
@@ -82,13 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"random assignments of failures within patients, at least {LEAST_PERMUTATIONS} "
         "(default: %(default)s)",
     )
-    parser.add_argument(
-        "--seed",
-        type=seed,
-        default=SEED,
-        metavar="N",
-        help="seed of the random numbers (default: %(default)s)",
-    )
+    add_seed(parser, "seed of the random numbers", default=SEED, metavar="N")
 
 
 def _permutations(text: str) -> int:
@@ -102,7 +94,6 @@ def _permutations(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Write what the failures of a team have in common."""
-    check_task(options)
     cohort, team, settings, source = one_team_from(options)
     side = _side_from(options.side, options.cause)
     metadata = metadata_from(options, cohort)
@@ -110,10 +101,7 @@ def run(options: argparse.Namespace) -> int:
     request = SliceRequest(
         cohort, team, settings, source, side, options.cause, options.permutations, options.seed
     )
-    about = SearchRecord(
-        team, side, options.cause, settings, options.protocol, options.permutations, options.seed
-    )
-    with tables_in(options.output, SLICES_NAMES), share_bar() as progress:
+    with tables_in(options.output, SLICES_NAMES) as place, share_bar() as progress:
         searched = cohort_slices(
             request,
             metadata=metadata,
@@ -125,12 +113,13 @@ def run(options: argparse.Namespace) -> int:
         findings = tuple(dict.fromkeys((*cohort.findings, *searched.objects.findings)))
         is_written = not searched.objects.frame.empty
         if is_written:
+            tables = {SLICES.file: slices_table(searched.found, side)}
             inputs = input_fingerprints(cohort, (team,))
-            write_slices(searched.found, about, options.output, findings=findings, inputs=inputs)
-    report_findings(findings, SLICES_RECORD if is_written else None)
+            place.write(tables, slices_record(searched, options.protocol), findings, inputs)
     if not is_written:
+        report_findings(findings, None)
         return report_nothing(cohort, (team,))
-    _print_slices(searched.found, about)
+    _print_slices(searched.found, request)
     say(f"tables written to {options.output}")
     return 0
 
@@ -148,9 +137,9 @@ def _side_from(side: str | None, cause: str | None) -> Side:
     return Side(side)
 
 
-def _print_slices(found: SliceSearch, about: SearchRecord) -> None:
-    say(search_sentence(found, about.team, about.side, about.cause))
+def _print_slices(found: SliceSearch, request: SliceRequest) -> None:
+    say(search_sentence(found, request.team, request.side, request.cause))
     for place, own in enumerate(found.slices, start=1):
-        say(f"{place}. {slice_sentence(own, about.side, about.cause)}")
+        say(f"{place}. {slice_sentence(own, request.side, request.cause)}")
     if not found.slices:
         say(NOTHING)

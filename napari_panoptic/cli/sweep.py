@@ -9,8 +9,7 @@ from pathlib import Path
 
 from napari_panoptic.cli.console import (
     RegionProgress,
-    print_table,
-    report_findings,
+    print_frame,
     tables_in,
     words,
 )
@@ -34,15 +33,21 @@ from napari_panoptic.io.tables.small_tables import read_sweep_table
 from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
 from napari_panoptic.questions.sweep import CohortSweep, sweep_cohort
 from napari_panoptic.questions.sweep_design import parameters_in, sweep_design
-from napari_panoptic.questions.version_diff import Change
+from napari_panoptic.report.columns import name_column, number, whole
 from napari_panoptic.report.nuclei.sweeps import (
+    SWEEP,
     SWEEP_NAMES,
-    SWEEP_RECORD,
+    SWEEP_PAGE,
+    SWEEP_STEPS,
     choice_lines,
+    settings_table,
+    steps_table,
+    sweep_page,
     sweep_record,
-    write_sweep,
+    sweep_tables,
 )
 from napari_panoptic.report.nuclei.tables import input_fingerprints
+from napari_panoptic.report.page import write_page
 from napari_panoptic.values.cohort import Cohort
 from napari_panoptic.values.vocabulary import Cause, Side
 
@@ -86,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     values, left_out = _values(options, cohort)
     design = sweep_design(values)
     source = source_from(options, cohort, design.teams)
-    with tables_in(options.output, SWEEP_NAMES):
+    with tables_in(options.output, SWEEP_NAMES) as place:
         watch = InputWatch(cohort, design.teams)
         with RegionProgress(cohort) as progress:
             sweep = sweep_cohort(
@@ -101,14 +106,15 @@ def run(options: argparse.Namespace) -> int:
                 on_result=progress.on_result,
             )
         sweep = replace(sweep, findings=(*left_out, *sweep.findings, *watch.findings()))
-        report_findings(sweep.findings, SWEEP_RECORD)
-        record = sweep_record(
-            sweep,
-            inputs=input_fingerprints(cohort, design.teams),
-            cohort=cohort.name,
-            protocol=options.protocol,
+        inputs = input_fingerprints(cohort, design.teams)
+        page = sweep_page(sweep, inputs)
+        place.write(
+            sweep_tables(sweep),
+            sweep_record(sweep, cohort=cohort.name, protocol=options.protocol),
+            sweep.findings,
+            inputs,
+            add=lambda draft: write_page(draft / SWEEP_PAGE, page),
         )
-        write_sweep(sweep, options.output, record)
     _print_sweep(sweep)
     say(f"tables and sweep.html written to {options.output}")
     return 0
@@ -156,36 +162,29 @@ def _teams_from(text: str, cohort: Cohort) -> tuple[str, ...]:
 
 
 def _print_sweep(sweep: CohortSweep) -> None:
-    rows = [
-        (
-            *(team, own.mean, own.low, own.high),
-            *(causes[Side.REFERENCE, str(cause)] for cause in (Cause.SPLIT, Cause.MERGED)),
-            *(causes[Side.REFERENCE, str(Cause.MISSED)], causes[Side.PREDICTION, "spurious"]),
-        )
-        for team, own, causes in zip(sweep.design.teams, sweep.means, sweep.causes, strict=True)
+    columns = [
+        name_column("team", "setting"),
+        number("mean", sweep.metric),
+        *SWEEP.only("low"),
+        *(whole(cause) for cause in _CAUSES),
     ]
-    print_table(
-        ("setting", sweep.metric, "low", "high", "split", "merged", "missed", "spurious"), rows
-    )
+    counts = {name: [own[side, name] for own in sweep.causes] for name, side in _CAUSES.items()}
+    print_frame(columns, settings_table(sweep).assign(**counts))
     say()
     if sweep.steps:
-        print_table(
-            ("from", "to", "difference", *(str(change) for change in _CHANGES), "turns"),
-            [
-                (
-                    sweep.design.teams[step.neighbours.before],
-                    sweep.design.teams[step.neighbours.after],
-                    step.difference.mean,
-                    *(step.changes[Change(change)] for change in _CHANGES),
-                    "yes" if sweep.turns(step) else "",
-                )
-                for step in sweep.steps
-            ],
-        )
+        changes = ("fixed", "broken", "reclassified", "new", "gone")
+        columns = SWEEP_STEPS.only("team_before", "team_after", "difference", *changes, "turns")
+        print_frame(columns, steps_table(sweep))
         say("turns: whether split or merged is the more frequent cause changes here")
         say()
     for name, text in choice_lines(sweep):
         say(f"{name}: {text}")
 
 
-_CHANGES = ("fixed", "broken", "reclassified", "new", "gone")
+_CAUSES: Mapping[str, Side] = {
+    str(Cause.SPLIT): Side.REFERENCE,
+    str(Cause.MERGED): Side.REFERENCE,
+    str(Cause.MISSED): Side.REFERENCE,
+    str(Cause.SPURIOUS): Side.PREDICTION,
+}
+"""The causes that are printed."""

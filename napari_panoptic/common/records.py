@@ -20,6 +20,11 @@ _COLUMN_KINDS = "biufO"
 """Of tables: truth values, numbers and texts, as `numpy.dtype.kind` has them."""
 
 
+def fields_of(value: object, *names: str) -> dict[str, Any]:
+    """Return attributes of a value by their names, for a record or a row of a table."""
+    return {name: getattr(value, name) for name in names}
+
+
 def encoded(value: Any) -> Any:
     """Return a value as JSON can hold it, with all digits.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from napari_panoptic.common.spreadsheets import csv_bytes
+from napari_panoptic.common.text import visible
 from napari_panoptic.report.page import (
     Child,
     Html,
@@ -15,6 +16,7 @@ from napari_panoptic.report.page import (
     element,
     fragment,
     named,
+    plain_text,
     team_label,
 )
 from napari_panoptic.report.text import UNDEFINED, count, interval, ratio
@@ -66,21 +68,16 @@ class Column:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A CSV file of ``evaluate``.
+    """A CSV file, and the table of a report with the same rows."""
 
-    Parameters
-    ----------
-    file
-        Its name.
-    row
-        The content of a row, for the documentation.
-    columns
-        Its columns, in the order of the file.
-    """
-
+    #: The name of the file.
     file: str
+    #: The content of a row, for the documentation.
     row: str
+    #: The columns, in the order of the file.
     columns: Sequence[Column]
+    #: A sentence that describes the content, in a report.
+    caption: str = ""
 
     @property
     def keys(self) -> list[str]:
@@ -93,12 +90,28 @@ class TableSpec:
 
         return pd.DataFrame(list(rows), columns=self.keys)
 
-    def shown(self, teams: Sequence[str], first: Sequence[str] = ()) -> list[Column]:
+    def only(self, *keys: str) -> list[Column]:
+        """Return the columns whose first keys are given, in this order."""
+        by_key = {column.keys[0]: column for column in self.columns}
+        return [by_key[key] for key in keys]
+
+    def shown(self, teams: Sequence[str] = (), first: Sequence[str] = ()) -> list[Column]:
         """Return the columns for `table`, those of ``first`` at the front; teams are coloured."""
         columns = [column for column in self.columns if column.cell is not None]
         order: dict[tuple[str, ...], int] = {(key,): place for place, key in enumerate(first)}
         columns.sort(key=lambda column: order.get(column.keys, len(order)))
-        return [team_column(teams) if c.keys == ("team",) else c for c in columns]
+        return [team_column(teams) if teams and c.keys == ("team",) else c for c in columns]
+
+    def table(
+        self,
+        frame: pd.DataFrame,
+        teams: Sequence[str] = (),
+        first: Sequence[str] = (),
+        rows: Iterable[Record] | None = None,
+    ) -> Html:
+        """Return the table of a report, with the columns `shown`; see `table`."""
+        columns = self.shown(teams, first)
+        return table(self.file.removesuffix(".csv"), self.caption, columns, frame, rows)
 
     def described(self) -> str:
         """Return the line of the table in the documentation, in Markdown."""
@@ -113,7 +126,7 @@ def table(
     slug: str,
     caption: Child,
     columns: Sequence[Column],
-    frame: pd.DataFrame,
+    content: pd.DataFrame | Sequence[Record],
     rows: Iterable[Record] | None = None,
 ) -> Html:
     """Return a table with a link to its CSV file.
@@ -126,11 +139,14 @@ def table(
         A sentence that describes the content.
     columns
         The columns shown; the first one names the rows.
-    frame
-        The content of the CSV file, in full precision.
+    content
+        The content of the CSV file, in full precision: a frame, or its rows.
     rows
-        The rows shown; default: those of the frame.
+        The rows shown; default: those of the file.
     """
+    import pandas as pd
+
+    frame = pd.DataFrame(content)
     link = download("CSV", f"{slug}.csv", "text/csv;charset=utf-8", csv_bytes(frame))
     records = frame.to_dict("records") if rows is None else rows
     makers = [column.cell for column in columns if column.cell is not None]
@@ -157,6 +173,37 @@ def table(
     )
     size = "table short" if len(cells) <= _SHORT_TABLE else "table"
     return element("div", element("div", shown, class_="scroll", tabindex="0"), class_=size)
+
+
+def texts(columns: Sequence[Column], rows: Iterable[Record]) -> tuple[list[str], list[list[str]]]:
+    """Return the headings and the cells of a table as a report shows them, without markup."""
+    header = [plain_text(column.title) for column in columns]
+    makers = [column.cell for column in columns if column.cell is not None]
+    return header, [[plain_text(cell(row).shown) for cell in makers] for row in rows]
+
+
+def aligned(header: Sequence[str], rows: Iterable[Sequence[str]], *, names: int = 1) -> list[str]:
+    """Return the lines of a table: first columns of names to the left, the others to the right."""
+    lines = [[visible(text) for text in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            text.ljust(width) if place < names else text.rjust(width)
+            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    ]
+
+
+def values(columns: Sequence[Column], rows: Iterable[Record]) -> tuple[list[str], list[list[Any]]]:
+    """Return the headings and the values of a table, each bound of an interval on its own."""
+    header = [
+        name
+        for column in columns
+        for name in (column.keys if len(column.keys) > 1 else (plain_text(column.title),))
+    ]
+    keys = [key for column in columns for key in column.keys]
+    return header, [[row[key] for key in keys] for row in rows]
 
 
 def _written(cell: Cell, column: int) -> Html:
@@ -214,6 +261,13 @@ def bounds(low: str, high: str, title: Child, about: str = "") -> Column:
 def ranked(title: Child, key: Any, value: str = "pq") -> Column:
     """Return a column of figures with their ranks; see `across` for the key."""
     return Column(title, lambda row: ranked_cell(row[key][value], row[key]["rank"]))
+
+
+def figure_of(
+    title: Child, key: Any, value: str = "pq", write: Callable[[float], str] = ratio
+) -> Column:
+    """Return a column of figures; see `across` for the key."""
+    return Column(title, lambda row: number_cell(row[key][value], write))
 
 
 def number_cell(value: Any, write: Callable[[float], str] = ratio) -> Cell:

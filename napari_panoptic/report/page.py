@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -39,6 +41,11 @@ def escaped(text: str) -> Html:
     if isinstance(text, Html):
         return text
     return escape("\n".join(visible(line) for line in text.split("\n")))
+
+
+def plain_text(content: Child) -> str:
+    """Return markup or text as text alone."""
+    return "" if content is None else html.unescape(re.sub(r"<[^>]*>", "", escaped(content)))
 
 
 def fragment(*children: Child) -> Html:

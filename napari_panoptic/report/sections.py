@@ -117,13 +117,11 @@ def settings_section(settings: Mapping[str, Child], *notes: Child) -> list[Child
 
 def fingerprints(found: Mapping[str, str]) -> Html:
     """List input files and their fingerprints."""
-    import pandas as pd
-
-    frame = pd.DataFrame({"file": list(found), "fingerprint": list(found.values())})
+    rows = [{"file": file, "fingerprint": fingerprint} for file, fingerprint in found.items()]
     listed = "\n".join(f"{file} {fingerprint}" for file, fingerprint in found.items())
     together = hashlib.sha256(listed.encode("utf-8", "replace")).hexdigest()
     columns = [_code("file"), _code("fingerprint")]
-    files = table("inputs", "SHA-256 of every input file.", columns, frame)
+    files = table("inputs", "SHA-256 of every input file.", columns, rows)
     return fragment(
         note(
             f"{count(len(found))} input files; SHA-256 of the list of their fingerprints: ",
@@ -144,8 +142,6 @@ def findings_section(
     findings: Sequence[Finding], always: Sequence[FindingKind] = (FindingKind.MISSING,)
 ) -> list[Child]:
     """List findings by kind; kinds in ``always`` are shown even if there are none."""
-    import pandas as pd
-
     if not findings:
         return [paragraph("No problems were found while reading.")]
     by_kind = {kind: [f for f in findings if f.kind is kind] for kind in FindingKind}
@@ -156,7 +152,7 @@ def findings_section(
     ]
     columns = [words("what"), whole("findings"), whole("count", "objects, pixels or files")]
     caption = "Problems found while reading, and how many objects, pixels or files are affected."
-    records = pd.DataFrame([finding.as_record() for finding in findings])
+    records = [finding.as_record() for finding in findings]
     return [
         table("findings", caption, columns, records, rows),
         *(

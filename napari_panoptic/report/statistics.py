@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.report.columns import (
     Cell,
     Column,
@@ -189,24 +190,16 @@ class StatisticsTables:
 
     def _means(self) -> Html:
         """Show the mean of each team with its interval."""
-        import pandas as pd
-
-        frame = pd.DataFrame(
-            [
-                {
-                    self.column: key,
-                    "team": name,
-                    f"{self.unit}s": mean.n,
-                    "mean": mean.mean,
-                    "low": mean.low,
-                    "high": mean.high,
-                    "method": str(mean.method),
-                    "why": mean.why,
-                }
-                for key, own in self.found.items()
-                for name, mean in own.means.items()
-            ]
-        )
+        rows = [
+            {
+                self.column: key,
+                "team": name,
+                f"{self.unit}s": mean.n,
+                **fields_of(mean, "mean", "low", "high", "method", "why"),
+            }
+            for key, own in self.found.items()
+            for name, mean in own.means.items()
+        ]
         columns = [
             self._name_column(),
             team_column(self.teams),
@@ -215,8 +208,8 @@ class StatisticsTables:
             self._bounds_column(),
             words("why", "if not BCa, why"),
         ]
-        shown = table("means", f"Means over {self.unit}s.", columns, frame)
-        return folded(f"Means with intervals ({count(len(frame))} rows)", shown)
+        shown = table("means", f"Means over {self.unit}s.", columns, rows)
+        return folded(f"Means with intervals ({count(len(rows))} rows)", shown)
 
     def _pairs(self) -> Html:
         """Show how much each pair of teams differs."""
@@ -288,9 +281,7 @@ def tests_frame(found: Mapping[str, TeamStatistics], column: str, unit: str) -> 
             column: key,
             f"{unit}s": own.comparison.n_patients,
             "left_out": " ".join(o.patient for o in own.comparison.figures.omitted),
-            "friedman_chi2": own.comparison.friedman_chi2,
-            "friedman_p": own.comparison.friedman_p,
-            "kendall_w": own.comparison.kendall_w,
+            **fields_of(own.comparison, "friedman_chi2", "friedman_p", "kendall_w"),
             "critical_difference": own.critical.difference,
             "why_undefined": own.comparison.why_undefined,
         }
@@ -308,18 +299,12 @@ def pairs_frame(found: Mapping[str, TeamStatistics], column: str, unit: str) -> 
         [
             {
                 column: key,
-                "first": pair.first,
-                "second": pair.second,
+                **fields_of(pair, "first", "second"),
                 f"{unit}s": pair.n_patients,
                 "left_out": " ".join(o.patient for o in pair.figures.omitted),
                 "difference": pair.difference.mean,
-                "low": pair.difference.low,
-                "high": pair.difference.high,
-                "method": str(pair.difference.method),
-                "rank_biserial": pair.rank_biserial,
-                "wilcoxon_p": pair.wilcoxon_p,
-                "holm_p": pair.holm_p,
-                "why_undefined": pair.why_undefined,
+                **fields_of(pair.difference, "low", "high", "method"),
+                **fields_of(pair, "rank_biserial", "wilcoxon_p", "holm_p", "why_undefined"),
             }
             for key, own in found.items()
             for pair in own.pairs

@@ -11,10 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.records import encoded
 from napari_panoptic.common.spreadsheets import csv_bytes
 from napari_panoptic.common.text import encodable, utf8
 from napari_panoptic.io.files.file_sets import replaced_as_set
@@ -47,8 +46,8 @@ def write_set(
     tables
         File name -> table. UTF-8 with a header, empty if undefined; no cell is a formula.
     record
-        File name and content, ``null`` if undefined. A fingerprint of each table is added as
-        ``tables``.
+        File name and content; dataclasses become objects, undefined numbers ``null``. A
+        fingerprint of each table is added as ``tables``.
     add
         Called with a folder, to which it adds other files of the set.
 
@@ -69,7 +68,8 @@ def write_set(
         for table_name, table in tables.items():
             (draft / table_name).write_bytes(csv_bytes(table))
         fingerprints = file_fingerprints(draft.iterdir(), draft)
-        text = json.dumps(_plain({**content, "tables": fingerprints}), indent=1, ensure_ascii=False)
+        plain = _plain(encoded({**content, "tables": fingerprints}))
+        text = json.dumps(plain, indent=1, ensure_ascii=False)
         (draft / name).write_bytes(utf8(f"{text}\n"))
     return [*(folder / own for own in fingerprints), folder / name]
 
@@ -153,15 +153,13 @@ def is_own_page(path: Path) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return values that JSON can represent; undefined numbers become null."""
-    if isinstance(value, Mapping):
-        return {_plain(str(key)): _plain(item) for key, item in value.items()}
+    """Return encoded values as JSON parsers accept them; undefined numbers become null."""
+    if isinstance(value, dict):
+        return {_plain(key): _plain(item) for key, item in value.items()}
     if isinstance(value, str):
         return encodable(value)  # JSON parsers refuse the escape of a lone surrogate
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list):
         return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -73,7 +73,7 @@ def test_the_section_has_the_figures_of_the_comparison(
     assert found["versions_patients.csv"]["patient"].tolist() == list(PATIENTS[:6])
     assert diff_table(comparison).columns.tolist() == DIFF.keys
     moved = transitions(comparison)
-    assert sum(n for _, n, _ in moved) == sum(
+    assert moved["objects"].sum() == sum(
         n
         for side in ("reference", "prediction")
         for (before, after), n in found[f"versions_{side}.csv"].set_index("before").stack().items()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from napari_panoptic.detections.atypia import POINTS_RULE, SCORES, AnswerState
@@ -31,6 +30,7 @@ from napari_panoptic.report.detections.tables import (
     PATIENTS,
     TEAMS,
     atypia_table,
+    best_first,
     curve_table,
     frames_table,
     input_fingerprints,
@@ -51,7 +51,6 @@ from napari_panoptic.report.page import (
     paragraph,
     team_label,
     team_list,
-    write_page,
 )
 from napari_panoptic.report.plots.detections import precision_recall_curves
 from napari_panoptic.report.plots.embed import plot_figure
@@ -77,28 +76,8 @@ _LEGEND = {
 }
 
 
-def write_detection_report(evaluation: DetectionEvaluation, path: Path, *, date: str = "") -> Path:
-    """Draw the pictures, and write the report as one HTML file, completely or not at all.
-
-    Parameters
-    ----------
-    evaluation
-        The results.
-    path
-        The file to write; an existing one is replaced.
-    date
-        The date of the report. Without one, the same files give the same report.
-
-    Raises
-    ------
-    PanopticError
-        If the file cannot be written.
-    """
-    return write_page(path, detection_report_page(evaluation, date=date))
-
-
 def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") -> str:
-    """Return the page of a report; see `write_detection_report`."""
+    """Return the page of a report; without a date, the same files give the same page."""
     cohort, distance_um = evaluation.cohort, evaluation.settings.distance_um
     first = lead(
         f"{counted(len(cohort.frames), 'frame')} of {counted(len(cohort.patients), 'patient')}, "
@@ -110,13 +89,14 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
         "teams with different frames.",
     )
     methods = methods_section("methods_detections.html.j2", distance_um=distance_um)
+    teams, by_frame = cohort.team_names, ["region", "patient"]
     sections = [
         Section("summary", "Summary", _summary(evaluation)),
         Section("settings", "Settings and provenance", _settings(evaluation)),
         Section(DATA_SLUG, "Data quality", findings_section(evaluation.findings)),
         Section("curves", "Precision and recall", _curves(evaluation)),
-        Section("patients", "Patients", _patients(evaluation)),
-        Section("frames", "Frames", _frames(evaluation)),
+        Section("patients", "Patients", [PATIENTS.table(patients_table(evaluation), teams)]),
+        Section("frames", "Frames", [FRAMES.table(frames_table(evaluation), teams, by_frame)]),
         Section("worst", "Worst frames", _worst(evaluation)),
         Section("atypia", "Nuclear atypia", _atypia(evaluation)),
         Section("methods", "Methods, for a paper", methods),
@@ -126,14 +106,8 @@ def detection_report_page(evaluation: DetectionEvaluation, *, date: str = "") ->
 
 def _summary(evaluation: DetectionEvaluation) -> list[Child]:
     frame = teams_table(evaluation)
-    columns = TEAMS.shown(evaluation.cohort.team_names, ["team", "rank"])
-    # The best team first, teams without a figure last.
-    rows = frame.sort_values("rank", kind="stable", na_position="last").to_dict("records")
-    caption = (
-        "All frames of a team together; ranked by the F-measure, as in MITOS-ATYPIA-14. Average "
-        "precision requires a confidence for every detection."
-    )
-    shown = table("teams", caption, columns, frame, rows)
+    rows = best_first(frame).to_dict("records")
+    shown = TEAMS.table(frame, evaluation.cohort.team_names, ["team", "rank"], rows)
     return [shown, bullets(_conclusions(evaluation))]
 
 
@@ -188,20 +162,7 @@ def _curves(evaluation: DetectionEvaluation) -> list[Child]:
     if lacking:
         names = team_list(lacking, teams)
         parts.append(note("No curve (some detections lack a confidence): ", names, "."))
-    every = table("curve", "Every threshold.", CURVE.shown(teams), curve_table(evaluation))
-    return [*parts, folded("Every threshold", every)]
-
-
-def _patients(evaluation: DetectionEvaluation) -> list[Child]:
-    columns = PATIENTS.shown(evaluation.cohort.team_names)
-    caption = "The frames of each patient together."
-    return [table("patients", caption, columns, patients_table(evaluation))]
-
-
-def _frames(evaluation: DetectionEvaluation) -> list[Child]:
-    columns = FRAMES.shown(evaluation.cohort.team_names, ["region", "patient"])
-    caption = "Every frame of every team; en dash: undefined."
-    return [table("frames", caption, columns, frames_table(evaluation))]
+    return [*parts, folded("Every threshold", CURVE.table(curve_table(evaluation), teams))]
 
 
 def _worst(evaluation: DetectionEvaluation) -> list[Child]:
@@ -252,40 +213,34 @@ def _figure(picture: PointPicture) -> Html:
 
 
 def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
-    import pandas as pd
-
     found, teams = evaluation.atypia, evaluation.cohort.team_names
     if not found.results:
         return [paragraph("No frame has both a reference atypia score and a team's score.")]
-    frame = pd.DataFrame(
-        [
-            {
-                "team": key,
-                "rank": found.ranks[key],
-                "points": found.of(key).points,
-                "frames": found.of(key).n_frames,
-                "right": found.of(key).n_right,
-                str(AnswerState.NOT_EVALUATED): found.of(key).n_not_evaluated,
-                str(AnswerState.MISSING): found.n_missing(key),
-            }
-            for key in sorted(found.teams, key=lambda own: found.ranks[own])
-        ]
-    )
-    columns = [team_column(teams), *(number(key, write=whole_number) for key in frame.columns[1:])]
+    rows = [
+        {
+            "team": key,
+            "rank": found.ranks[key],
+            "points": found.of(key).points,
+            "frames": found.of(key).n_frames,
+            "right": found.of(key).n_right,
+            str(AnswerState.NOT_EVALUATED): found.of(key).n_not_evaluated,
+            str(AnswerState.MISSING): found.n_missing(key),
+        }
+        for key in sorted(found.teams, key=lambda own: found.ranks[own])
+    ]
+    columns = [team_column(teams), *(number(key, write=whole_number) for key in list(rows[0])[1:])]
     frame_columns = ATYPIA.shown(teams, ["region"])
     listed = table(
         "atypia-frames", "Every frame of every team.", frame_columns, atypia_table(evaluation)
     )
     return [
-        table("atypia", f"{POINTS_RULE}; teams are ranked by the sum.", columns, frame),
+        table("atypia", f"{POINTS_RULE}; teams are ranked by the sum.", columns, rows),
         *(_confusion(evaluation, key) for key in found.teams),
         folded("Every frame", listed),
     ]
 
 
 def _confusion(evaluation: DetectionEvaluation, key: str) -> Html:
-    import pandas as pd
-
     teams, titles = (
         evaluation.cohort.team_names,
         [*map(str, SCORES), str(AnswerState.NOT_EVALUATED)],
@@ -300,4 +255,4 @@ def _confusion(evaluation: DetectionEvaluation, key: str) -> Html:
     ]
     caption = fragment("Scores of ", team_label(key, teams), ".")
     slug = f"atypia-confusion-{teams.index(key) + 1}"
-    return table(slug, caption, columns, pd.DataFrame(records))
+    return table(slug, caption, columns, records)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.detections.atypia import AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
@@ -76,9 +77,17 @@ DETECTIONS = TableSpec(
         ),
     ],
 )
-FRAMES = TableSpec("frames.csv", "team and frame", [*_PLACE, *COUNTS])
+FRAMES = TableSpec(
+    "frames.csv",
+    "team and frame",
+    [*_PLACE, *COUNTS],
+    "Every frame of every team; en dash: undefined.",
+)
 PATIENTS = TableSpec(
-    "patients.csv", "team and patient: all frames of the patient", [*_PLACE[:2], *COUNTS]
+    "patients.csv",
+    "team and patient: all frames of the patient",
+    [*_PLACE[:2], *COUNTS],
+    "The frames of each patient together.",
 )
 TEAMS = TableSpec(
     "teams.csv",
@@ -96,9 +105,14 @@ TEAMS = TableSpec(
         unshown("atypia_frames", about="number"),
         unshown("atypia_points", "atypia_rank"),
     ],
+    "All frames of a team together; ranked by the F-measure, as in MITOS-ATYPIA-14. Average "
+    "precision requires a confidence for every detection.",
 )
 CURVE = TableSpec(
-    "curve.csv", "team and threshold", [_PLACE[0], number("threshold", write=_short), *COUNTS]
+    "curve.csv",
+    "team and threshold",
+    [_PLACE[0], number("threshold", write=_short), *COUNTS],
+    "Every threshold.",
 )
 ATYPIA = TableSpec(
     "atypia.csv",
@@ -188,7 +202,7 @@ def frame_points(result: FrameResult) -> pd.DataFrame:
 
 
 def _figures(counts: DetectionCounts) -> dict[str, Any]:
-    return {key: getattr(counts, key) for column in COUNTS for key in column.keys}
+    return fields_of(counts, *(key for column in COUNTS for key in column.keys))
 
 
 def frames_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
@@ -218,6 +232,11 @@ def patients_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
 def teams_table(evaluation: DetectionEvaluation) -> pd.DataFrame:
     """Return one row per team: figures of the sums over all frames, with intervals."""
     return TEAMS.frame(_team_row(evaluation, team) for team in evaluation.team_names)
+
+
+def best_first(teams: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `teams_table` by rank; teams without a figure come last."""
+    return teams.sort_values("rank", kind="stable", na_position="last")
 
 
 def _team_row(evaluation: DetectionEvaluation, team: str) -> dict[str, Any]:
@@ -291,10 +310,7 @@ def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
         "score": {team: evaluation.counts(team).f_measure for team in teams},
         "evaluated_frames": {team: len(evaluation.by_team[team]) for team in teams},
         "atypia": {
-            team: {
-                "points": evaluation.atypia.of(team).points,
-                "confusion": evaluation.atypia.of(team).confusion.tolist(),
-            }
+            team: fields_of(evaluation.atypia.of(team), "points", "confusion")
             for team in evaluation.atypia.teams
         },
         "bootstrap": bootstrap_record(RESAMPLES, SEED),
@@ -304,9 +320,7 @@ def record_of(evaluation: DetectionEvaluation) -> dict[str, Any]:
         found = evaluation.comparison
         record["statistics"] = {
             "f_measure": {
-                "n_patients": found.n_patients,
-                "friedman_chi2": found.friedman_chi2,
-                "friedman_p": found.friedman_p,
+                **fields_of(found, "n_patients", "friedman_chi2", "friedman_p"),
                 "mean_ranks": dict(zip(found.teams, found.mean_ranks.tolist(), strict=True)),
                 "why_undefined": found.why_undefined,
             }

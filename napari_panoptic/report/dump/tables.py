@@ -12,9 +12,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from napari_panoptic import __version__
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.io.tables.challenge_dump import Dump, organ_of
+from napari_panoptic.report.columns import (
+    Cell,
+    Column,
+    Record,
+    TableSpec,
+    name_column,
+    number,
+    unshown,
+    whole,
+)
+from napari_panoptic.report.text import interval, p_value, ratio, two_places
 from napari_panoptic.report.writing import write_set
-from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED, Interval, mean_interval
+from napari_panoptic.statistics.bootstrap import (
+    RESAMPLES,
+    SEED,
+    Interval,
+    IntervalMethod,
+    mean_interval,
+)
 from napari_panoptic.statistics.friedman import MissingRule, TeamFigures
 from napari_panoptic.statistics.means import mean_defined
 from napari_panoptic.statistics.ranks import ranked_teams
@@ -35,25 +53,73 @@ ALL = "all"
 UNKNOWN = "unknown"
 """Organ of patients without a known organ."""
 
-PAIR_COLUMNS = (
-    "class",
-    "first",
-    "second",
-    "patients",
-    "omitted",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "difference_interval",
-    "rank_biserial",
-    "wilcoxon_p",
-    "holm_p",
-    "why_undefined",
-)
-
 _PLACE = ["patient", "region", "class"]
 _RECORD = "statistics.json"
-TABLE_NAMES = ("leaderboard.csv", "by_organ.csv", "patients.csv", "pairs.csv", _RECORD)
+_PATIENTS = "patients.csv"
+
+
+def _interval_keys(name: str) -> tuple[str, str, str]:
+    return f"{name}_low", f"{name}_high", f"{name}_interval"
+
+
+def _interval(name: str) -> Column:
+    """Return a column of intervals, with their method unless it is the usual one."""
+    keys = _interval_keys(name)
+
+    def cell(row: Record) -> Cell:
+        low, high, method = (row[key] for key in keys)
+        is_usual = math.isnan(low) or method == IntervalMethod.BCA
+        return Cell(interval(low, high) + ("" if is_usual else f" ({method})"))
+
+    return Column("interval", cell, keys)
+
+
+def _regions(row: Record) -> Cell:
+    return Cell(f"{row['regions']} of {row['regions_listed']}")
+
+
+LEADERBOARD = TableSpec(
+    "leaderboard.csv",
+    "team, the best score first",
+    [
+        unshown("place"),
+        name_column("team"),
+        number("score", write=lambda score: ratio(score, 4)),
+        _interval("score"),
+        Column("regions", _regions, ("regions", "regions_listed")),
+        unshown("not_submitted", "gaps"),
+        whole("patients"),
+        unshown("patient_mean", *_interval_keys("patient_mean")),
+        number("mean_rank", "mean rank", two_places),
+        whole("rank"),
+    ],
+)
+BY_ORGAN = TableSpec(
+    "by_organ.csv",
+    "team, organ or `all`, class or `mean`",
+    [
+        unshown("team", "organ", "class"),
+        unshown("patients", "regions", "pq", *_interval_keys("pq")),
+    ],
+)
+PAIRS = TableSpec(
+    "pairs.csv",
+    "class or `mean`, and pair of teams",
+    [
+        unshown("class"),
+        name_column("first"),
+        name_column("second"),
+        whole("patients"),
+        unshown("omitted"),
+        number("difference"),
+        _interval("difference"),
+        number("rank_biserial", "r (rank-biserial)"),
+        number("wilcoxon_p", "Wilcoxon p", p_value),
+        number("holm_p", "Holm p", p_value),
+        unshown("why_undefined"),
+    ],
+)
+TABLE_NAMES = (LEADERBOARD.file, BY_ORGAN.file, _PATIENTS, PAIRS.file, _RECORD)
 """The files of a set, the record last."""
 
 
@@ -210,10 +276,10 @@ def write_dump_tables(evaluation: DumpEvaluation, folder: Path) -> list[Path]:
         The files written. Existing ones are replaced, all of them or none.
     """
     tables = {
-        "leaderboard.csv": leaderboard_table(evaluation),
-        "by_organ.csv": by_organ_table(evaluation),
-        "patients.csv": patients_table(evaluation),
-        "pairs.csv": pairs_table(evaluation),
+        LEADERBOARD.file: leaderboard_table(evaluation),
+        BY_ORGAN.file: by_organ_table(evaluation),
+        _PATIENTS: patients_table(evaluation),
+        PAIRS.file: pairs_table(evaluation),
     }
     return write_set(folder, tables, (_RECORD, record_of_dump(evaluation)))
 
@@ -224,8 +290,6 @@ def leaderboard_table(evaluation: DumpEvaluation) -> pd.DataFrame:
     ``place`` is the rank by score (``score``: mean over regions); ``rank`` is the
     rank by the tests over patients, shared by teams that do not differ.
     """
-    import pandas as pd
-
     statistics = evaluation.statistics[MEAN]
     comparison = statistics.comparison
     rows = []
@@ -252,7 +316,7 @@ def leaderboard_table(evaluation: DumpEvaluation) -> pd.DataFrame:
                 "rank": comparison.ranks[number],
             }
         )
-    return pd.DataFrame(rows).astype({"place": "Int64"})
+    return LEADERBOARD.frame(rows).astype({"place": "Int64"})
 
 
 def by_organ_table(evaluation: DumpEvaluation) -> pd.DataFrame:
@@ -262,8 +326,6 @@ def by_organ_table(evaluation: DumpEvaluation) -> pd.DataFrame:
     2 of Foucart et al. (2021). Like the score, which is that of all organs and the mean over
     classes, it counts gaps as 0 if these count as worst.
     """
-    import pandas as pd
-
     organs = sorted({*evaluation.organ_by_patient.values()})
     rows = []
     for team in evaluation.dump.teams:
@@ -271,19 +333,19 @@ def by_organ_table(evaluation: DumpEvaluation) -> pd.DataFrame:
             for name, frame in evaluation.by_class.items():
                 of_organ = frame.index.get_level_values("patient").map(evaluation.organ_by_patient)
                 own = frame.loc[(of_organ == organ) | (organ == ALL), team]
-                interval = evaluation.interval_over_patients(own)
+                found = evaluation.interval_over_patients(own)
                 rows.append(
                     {
                         "team": team,
                         "organ": organ,
                         "class": name,
-                        "patients": interval.n,
+                        "patients": found.n,
                         "regions": int(own.notna().sum()),
                         "pq": mean_defined(own),
-                        **_ends("pq", interval),
+                        **_ends("pq", found),
                     }
                 )
-    return pd.DataFrame(rows)
+    return BY_ORGAN.frame(rows)
 
 
 def patients_table(evaluation: DumpEvaluation) -> pd.DataFrame:
@@ -306,26 +368,20 @@ def patients_table(evaluation: DumpEvaluation) -> pd.DataFrame:
 
 def pairs_table(evaluation: DumpEvaluation) -> pd.DataFrame:
     """Return one row per pair of teams and class (or their mean), over patients."""
-    import pandas as pd
-
     rows = [
         {
             "class": name,
-            "first": pair.first,
-            "second": pair.second,
+            **fields_of(pair, "first", "second"),
             "patients": pair.n_patients,
             "omitted": len(pair.figures.omitted),
             "difference": pair.difference.mean,
             **_ends("difference", pair.difference),
-            "rank_biserial": pair.rank_biserial,
-            "wilcoxon_p": pair.wilcoxon_p,
-            "holm_p": pair.holm_p,
-            "why_undefined": pair.why_undefined,
+            **fields_of(pair, "rank_biserial", "wilcoxon_p", "holm_p", "why_undefined"),
         }
         for name, statistics in evaluation.statistics.items()
         for pair in statistics.pairs
     ]
-    return pd.DataFrame(rows, columns=list(PAIR_COLUMNS))
+    return PAIRS.frame(rows)
 
 
 def record_of_dump(evaluation: DumpEvaluation) -> dict[str, Any]:
@@ -353,12 +409,9 @@ def record_of_dump(evaluation: DumpEvaluation) -> dict[str, Any]:
     }
 
 
-def _ends(name: str, interval: Interval) -> dict[str, Any]:
-    return {
-        f"{name}_low": interval.low,
-        f"{name}_high": interval.high,
-        f"{name}_interval": str(interval.method),
-    }
+def _ends(name: str, found: Interval) -> dict[str, Any]:
+    ends = (found.low, found.high, str(found.method))
+    return dict(zip(_interval_keys(name), ends, strict=True))
 
 
 def _complete_means(figures: pd.DataFrame, levels: list[str]) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from napari_panoptic.report.columns import (
     whole,
     words,
 )
-from napari_panoptic.report.nuclei.gallery import Picture
+from napari_panoptic.report.nuclei.gallery import Picture, failure_kinds
 from napari_panoptic.report.nuclei.slices import NOTHING, SLICES, slice_sentence, slices_table
 from napari_panoptic.report.nuclei.teams import all_teams
 from napari_panoptic.report.page import (
@@ -131,7 +131,7 @@ def gallery_section(report: CohortReport, pictures: Sequence[Picture]) -> list[C
         failure_pictures.legend(_LEGEND),
     ]
     order = {team: place for place, team in enumerate(report.evaluation.team_names)}
-    kinds = {kind: place for place, kind in enumerate(_kinds(pictures))}
+    kinds = {kind: place for place, kind in enumerate(failure_kinds())}
     ordered = sorted(
         pictures,
         key=lambda p: (order[p.failure.team], kinds[_kind(p)], -p.failure.area_px),
@@ -147,13 +147,6 @@ def gallery_section(report: CohortReport, pictures: Sequence[Picture]) -> list[C
 
 def _kind(picture: Picture) -> tuple[Side, Cause]:
     return picture.failure.side, picture.failure.cause
-
-
-def _kinds(pictures: Sequence[Picture]) -> list[tuple[Side, Cause]]:
-    """Return the kinds of failures, FN first, then FP, misclassified objects last."""
-    order = [(side, cause) for side in Side for cause in Cause]
-    known = {_kind(picture) for picture in pictures}
-    return sorted(known, key=lambda kind: (kind[1] is Cause.NONE, order.index(kind)))
 
 
 def _cause(pictures: Sequence[Picture]) -> Html:

@@ -109,7 +109,7 @@ def worst_failures(results: Sequence[RegionResult]) -> tuple[Failure, ...]:
             if result.team == team and result.objects is not None
         ]
         table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-        for side, cause in _kinds():
+        for side, cause in failure_kinds():
             if table.empty:
                 continue
             of_kind = table[(table["side"] == str(side)) & (table["cause"] == str(cause))]
@@ -118,7 +118,8 @@ def worst_failures(results: Sequence[RegionResult]) -> tuple[Failure, ...]:
     return tuple(chosen)
 
 
-def _kinds() -> Iterator[tuple[Side, Cause]]:
+def failure_kinds() -> Iterator[tuple[Side, Cause]]:
+    """Yield the kinds of failures, FN first, then FP, misclassified objects last."""
     for side in Side:
         for cause in CAUSES:
             if cause is not Cause.NONE:

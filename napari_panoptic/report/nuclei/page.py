@@ -172,6 +172,8 @@ def report_page(
         findings=report.findings,
         consequence="They are excluded from the figures.",
     )
+    compared = [] if versions is None else versions_section(versions, all_teams(report))
+    reviewed = [] if review is None else review_section(review, all_teams(report))
     contents: list[tuple[str, str, Callable[[CohortReport], Sequence[Child]]]] = [
         ("summary", "Summary", _summary),
         ("settings", "Settings and provenance", _settings),
@@ -183,27 +185,22 @@ def report_page(
         ("protocols", "Protocols and ranks", protocols_section),
         ("aggregation", "Ways to average", aggregation_section),
         ("statistics", "Statistics", statistics_section),
+        ("versions", "Old and new version", lambda _: compared),
         ("robustness", "Robustness", robustness_section),
         ("overlaps", "Objects that share pixels", overlaps_section),
         ("size", "By size of nucleus", sizes_section),
         ("cause", "By cause of failure", causes_section),
         ("slices", "What failures have in common", slices_section),
+        ("scores", "Scores and thresholds", scores_section),
         ("gallery", "Worst failures", partial(gallery_section, pictures=pictures)),
+        ("review", "Planned review", lambda _: reviewed),
         ("methods", "Methods, for a paper", _methods),
     ]
-    if report.scores:
-        contents.insert(-2, ("scores", "Scores and thresholds", scores_section))
-    if review is not None:
-        reviewed = review_section(review, all_teams(report))
-        contents.insert(-1, ("review", "Planned review", lambda _: reviewed))
-    if versions is not None:
-        compared = versions_section(versions, all_teams(report))
-        place = next(n for n, (slug, *_) in enumerate(contents) if slug == "statistics")
-        contents.insert(place + 1, ("versions", "Old and new version", lambda _: compared))
+    optional = {"versions": compared, "scores": report.scores, "review": reviewed}
     sections = [
         Section(slug, title, content(report))
         for slug, title, content in contents
-        if only is None or slug in only
+        if (only is None or slug in only) and (slug not in optional or optional[slug])
     ]
     return report_document(f"Segmentation report: {cohort.name}", first, sections)
 
@@ -232,8 +229,6 @@ def methods_values(settings: EvaluationSettings) -> dict[str, Any]:
 
 
 def _summary(report: CohortReport) -> list[Child]:
-    import pandas as pd
-
     evaluation, statistics = report.evaluation, report.statistics.get("pq")
     scores = {team: evaluation.score(team) for team in evaluation.team_names}
     regions = Counter(result.team for result in evaluation.evaluated)
@@ -270,7 +265,7 @@ def _summary(report: CohortReport) -> list[Child]:
         "The score is the protocol's one number. The rank is 1 + the number of teams that are "
         "significantly better."
     )
-    shown = table("summary", caption, columns, pd.DataFrame(records))
+    shown = table("summary", caption, columns, records)
     return [shown, bullets(_conclusions(report))]
 
 

@@ -18,8 +18,8 @@ from napari_panoptic.report.columns import (
     Column,
     Record,
     across,
+    figure_of,
     name_column,
-    number_cell,
     ranked,
     table,
     words,
@@ -69,22 +69,7 @@ def _ranked_teams(report: CohortReport, names: Sequence[str], value: str = "pq")
 
 def protocols_section(report: CohortReport) -> list[Child]:
     """Show scores and ranks under the challenge's scoring with and without its errors."""
-    import pandas as pd
-
-    found = report.protocols
-    frame = pd.DataFrame(
-        [
-            {
-                "protocol": name,
-                "team": team,
-                "score": found.scores[row, k],
-                "rank": int(found.ranks[row, k]) or None,
-                "units": int(found.n_units[row, k]),
-            }
-            for k, name in enumerate(found.protocols)
-            for row, team in enumerate(found.teams)
-        ]
-    )
+    found, frame = report.protocols, _protocols_frame(report)
 
     def mean_over(row: Record) -> Cell:
         units = sorted({row["team", team]["units"] for team in found.teams})
@@ -118,27 +103,7 @@ def protocols_section(report: CohortReport) -> list[Child]:
 
 def aggregation_section(report: CohortReport) -> list[Child]:
     """Show how the ranking depends on the way to average."""
-    import pandas as pd
-
-    found = report.aggregation
-    frame = pd.DataFrame(
-        [
-            {
-                "unit": str(unit),
-                "class_mean": str(mean),
-                "team": team,
-                "pq": own.spread.mean,
-                "sd": own.spread.sd,
-                "rank": found.ranks[team, unit, mean] or None,
-                "units": own.n_units,
-                "defined": own.spread.n,
-                "undefined": own.undefined_rule,
-            }
-            for unit, mean in found.ways
-            for team in found.teams
-            for own in [found.aggregates[team, unit, mean]]
-        ]
-    )
+    found, frame = report.aggregation, _averages_frame(report)
 
     def way(row: Record) -> Cell:
         unit, mean = Unit(row["unit"]), ClassMean(row["class_mean"])
@@ -186,17 +151,13 @@ def _groups(report: CohortReport) -> Html:
     )
     columns = [
         name_column("group", report.request.group_column),
-        *(_group_pq(team, team_label(team, teams)) for team in found.teams),
+        *(figure_of(team_label(team, teams), ("team", team)) for team in found.teams),
     ]
     alone = [p for p in report.cohort.patients if not report.request.group_of(p)]
     caption = "PQ of the counts summed over each group, mean over the classes present."
     if alone:
         caption += f" Patients without a group are left out: {english_list(alone)}."
     return table("groups", caption, columns, frame, across(frame, ["group"], "team"))
-
-
-def _group_pq(team: str, title: Html) -> Column:
-    return Column(title, lambda row: number_cell(row["team", team]["pq"]))
 
 
 def statistics_section(report: CohortReport) -> list[Child]:
@@ -334,12 +295,24 @@ def ranking_tables(report: CohortReport) -> Mapping[str, pd.DataFrame]:
     report
         The evaluated cohort.
     """
+    protocols = ["team", "protocol", "score", "rank", "units"]
+    averages = ["team", "unit", "class_mean", "pq", "rank", "defined", "units"]
+    by_average = _by_team(_averages_frame(report), averages)
     return {
-        "ranking-protocols.csv": _protocols_frame(report),
-        "ranking-averages.csv": _averages_frame(report),
+        "ranking-protocols.csv": _by_team(_protocols_frame(report), protocols),
+        "ranking-averages.csv": by_average.rename(columns={"defined": "defined_units"}),
         "ranking-statistics.csv": _statistics_frame(report),
         "ranking-patients.csv": patients_table(report.evaluation),
     }
+
+
+def _by_team(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """Return some columns, with the rows of each team together; undefined ranks are empty."""
+    if frame.empty:
+        return frame.reindex(columns=columns).astype({"rank": "Int64"})
+    order = {team: place for place, team in enumerate(dict.fromkeys(frame["team"]))}
+    rows = frame.sort_values("team", kind="stable", key=lambda names: names.map(order))
+    return rows[columns].astype({"rank": "Int64"})
 
 
 def write_ranking_tables(report: CohortReport, folder: Path) -> list[Path]:
@@ -357,37 +330,48 @@ def write_ranking_tables(report: CohortReport, folder: Path) -> list[Path]:
 
 
 def _protocols_frame(report: CohortReport) -> pd.DataFrame:
+    """Return a row per protocol and team."""
     import pandas as pd
 
-    table = report.protocols
-    rows = [
-        {
-            "team": team,
-            "protocol": protocol,
-            "score": table.scores[row, column],
-            "rank": table.ranks[row, column] or None,
-            "units": table.n_units[row, column],
-        }
-        for row, team in enumerate(table.teams)
-        for column, protocol in enumerate(table.protocols)
-    ]
-    names = ["team", "protocol", "score", "rank", "units"]
-    return pd.DataFrame(rows, columns=names).astype({"rank": "Int64"})
+    found = report.protocols
+    return pd.DataFrame(
+        [
+            {
+                "protocol": name,
+                "team": team,
+                "score": found.scores[row, k],
+                "rank": int(found.ranks[row, k]) or None,
+                "units": int(found.n_units[row, k]),
+            }
+            for k, name in enumerate(found.protocols)
+            for row, team in enumerate(found.teams)
+        ]
+    )
 
 
 def _averages_frame(report: CohortReport) -> pd.DataFrame:
+    """Return a row per way to average and team."""
     import pandas as pd
 
-    table = report.aggregation
-    rows = []
-    for team in table.teams:
-        for unit, mean in table.ways:
-            found = table.aggregates[team, unit, mean]
-            rank = table.ranks[team, unit, mean] or None
-            row = (team, unit.value, mean.value, found.spread.mean, rank, found.spread.n)
-            rows.append((*row, found.n_units))
-    names = ["team", "unit", "class_mean", "pq", "rank", "defined_units", "units"]
-    return pd.DataFrame(rows, columns=names).astype({"rank": "Int64"})
+    found = report.aggregation
+    return pd.DataFrame(
+        [
+            {
+                "unit": str(unit),
+                "class_mean": str(mean),
+                "team": team,
+                "pq": own.spread.mean,
+                "sd": own.spread.sd,
+                "rank": found.ranks[team, unit, mean] or None,
+                "units": own.n_units,
+                "defined": own.spread.n,
+                "undefined": own.undefined_rule,
+            }
+            for unit, mean in found.ways
+            for team in found.teams
+            for own in [found.aggregates[team, unit, mean]]
+        ]
+    )
 
 
 def _statistics_frame(report: CohortReport) -> pd.DataFrame:

@@ -201,8 +201,6 @@ def _strata(review: ReviewedPlan) -> Child:
 
 
 def _ranks(estimates: Estimates, teams: Sequence[str]) -> list[Child]:
-    import pandas as pd
-
     rows = [
         {"quantity": str(quantity), **asdict(own)}
         for quantity in RANKED
@@ -223,4 +221,4 @@ def _ranks(estimates: Estimates, teams: Sequence[str]) -> list[Child]:
         "Ranks by the estimates. Certainty is the share of draws from their distributions in which "
         "a team has this rank; best and worst enclose it in 95 % of the draws."
     )
-    return [table("review-ranks", caption, columns, pd.DataFrame(rows))]
+    return [table("review-ranks", caption, columns, rows)]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
 from napari_panoptic.questions.calibration import Reliability
@@ -26,7 +24,6 @@ from napari_panoptic.report.text import (
     ratio,
     signed,
 )
-from napari_panoptic.report.writing import provenance, write_set
 from napari_panoptic.values.settings import EvaluationSettings
 
 if TYPE_CHECKING:
@@ -92,20 +89,6 @@ SCORES_NAMES = (*(spec.file for spec in TABLES), SCORES_RECORD)
 """The files of the command ``scores``, the record last."""
 
 
-@dataclass(frozen=True)
-class ScoresRecord:
-    """How objects were matched, for the record.
-
-    Parameters
-    ----------
-    settings, protocol
-        How objects were matched.
-    """
-
-    settings: EvaluationSettings
-    protocol: str
-
-
 # --- tables -----------------------------------------------------------------------------------
 
 
@@ -146,12 +129,7 @@ def reliability_table(found: Reliability | None) -> pd.DataFrame:
         {
             "from": found.edges[:-1].round(12),
             "to": found.edges[1:].round(12),
-            "objects": found.objects,
-            "right": found.right,
-            "score": found.score,
-            "share": found.share,
-            "low": found.low,
-            "high": found.high,
+            **fields_of(found, "objects", "right", "score", "share", "low", "high"),
         }
     )
 
@@ -202,64 +180,37 @@ def best_thresholds(scores: CohortScores) -> list[BestThreshold]:
     return [best for best in found if best is not None]
 
 
-def write_scores(
-    scores: CohortScores,
-    of: ScoresRecord,
-    folder: Path,
-    *,
-    findings: tuple[Finding, ...],
-    inputs: Mapping[str, str],
-) -> list[Path]:
-    """Write `SCORES_NAMES` into a folder; existing files are replaced together.
-
-    Parameters
-    ----------
-    scores, of
-        The scores of a team, and how objects were matched.
-    folder
-        The folder; created if missing.
-    findings, inputs
-        Problems found, and fingerprints of the input files.
-
-    Raises
-    ------
-    OSError
-        If they cannot be written.
-    """
-    iou = of.settings.iou_threshold
-    calibration = scores.reliability
-    record: dict[str, Any] = {
-        "team": scores.team,
-        "protocol": of.protocol,
-        "settings": of.settings.as_record(),
-        "predictions": scores.predictions,
-        "without_score": scores.unscored,
-        "ap": float(scores.average_precisions.to_numpy()[-1].mean()),
-        "ece": None if calibration is None else calibration.ece,
-        "ece_by_chance": None if calibration is None else calibration.by_chance,
-        "best_thresholds": {found.figure: _best_record(found) for found in best_thresholds(scores)},
-        "every_score_is_a_threshold": scores.curve is not None and scores.curve.is_complete,
-        **provenance(findings, inputs),
-    }
-    tables = {
+def scores_tables(scores: CohortScores, iou: float) -> dict[str, pd.DataFrame]:
+    """Return the tables of a team: file name -> rows. ``iou``: that of matching pairs."""
+    return {
         AVERAGE.file: average_table(scores, iou),
         CURVES.file: curves_table(scores, iou),
-        RELIABILITY.file: reliability_table(calibration),
+        RELIABILITY.file: reliability_table(scores.reliability),
         THRESHOLDS.file: thresholds_table(scores),
         CHOSEN.file: chosen_table(scores),
         FAILURES.file: failures_table(scores),
     }
-    return write_set(folder, tables, (SCORES_RECORD, record))
 
 
-def _best_record(found: BestThreshold) -> dict[str, Any]:
+def scores_record(
+    scores: CohortScores, settings: EvaluationSettings, protocol: str
+) -> dict[str, Any]:
+    """Return the content of ``scores.json``; objects were matched under the settings."""
+    calibration = scores.reliability
+    columns = ("threshold", "baseline", "optimistic", "counted_as_worst", "honest", "gain")
     return {
-        "threshold": found.threshold,
-        "baseline": found.baseline,
-        "optimistic": found.optimistic,
-        "counted_as_worst": list(found.counted_as_worst),
-        "honest": asdict(found.honest),
-        "gain": asdict(found.gain),
+        "team": scores.team,
+        "protocol": protocol,
+        "settings": settings.as_record(),
+        "predictions": scores.predictions,
+        "without_score": scores.unscored,
+        "ap": scores.average_precisions.to_numpy()[-1].mean(),
+        "ece": None if calibration is None else calibration.ece,
+        "ece_by_chance": None if calibration is None else calibration.by_chance,
+        "best_thresholds": {
+            found.figure: fields_of(found, *columns) for found in best_thresholds(scores)
+        },
+        "every_score_is_a_threshold": scores.curve is not None and scores.curve.is_complete,
     }
 
 

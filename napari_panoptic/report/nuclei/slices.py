@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from napari_panoptic.common.findings import Finding
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.questions import slices as engine
+from napari_panoptic.questions.cohort_slices import CohortSlices
 from napari_panoptic.questions.slice_conditions import BROAD, EXTREMES, slice_words
 from napari_panoptic.questions.slices import Limits, Slice, SliceSearch
 from napari_panoptic.report.columns import (
@@ -22,8 +22,6 @@ from napari_panoptic.report.columns import (
     whole,
 )
 from napari_panoptic.report.text import counted, ratio
-from napari_panoptic.report.writing import provenance, write_set
-from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side, Status
 
 if TYPE_CHECKING:
@@ -61,29 +59,6 @@ SLICES_NAMES = (SLICES.file, SLICES_RECORD)
 """The files of the command ``slices``, the record last."""
 
 
-@dataclass(frozen=True)
-class SearchRecord:
-    """The settings of a search, for its record.
-
-    Parameters
-    ----------
-    team, side, cause
-        The failures that were searched.
-    settings, protocol
-        How objects were matched.
-    permutations, seed
-        Settings of the permutation test.
-    """
-
-    team: str
-    side: Side
-    cause: str | None
-    settings: EvaluationSettings
-    protocol: str
-    permutations: int
-    seed: int
-
-
 def slices_table(found: SliceSearch, side: Side) -> pd.DataFrame:
     """Return one row per significant slice."""
     rows = []
@@ -92,16 +67,9 @@ def slices_table(found: SliceSearch, side: Side) -> pd.DataFrame:
         rows.append(
             {
                 "slice": slice_words(own.conditions, side),
-                "objects": own.objects,
-                "failures": own.failures,
-                "rate": own.rate,
-                "rate_elsewhere": own.rate_elsewhere,
-                "p": own.p,
+                **fields_of(own, "objects", "failures", "rate", "rate_elsewhere", "p"),
                 "confirmed": CONFIRMED[own.confirmed],
-                "rate_expected": own.rate_expected,
-                "z": own.z,
-                "patients": own.patients,
-                "patients_higher": own.patients_higher,
+                **fields_of(own, "rate_expected", "z", "patients", "patients_higher"),
                 "condition": formulas[0],
                 "second_condition": "".join(formulas[1:]),
             }
@@ -161,64 +129,32 @@ def percent(rate: float) -> str:
     return f"{100 * rate:.{0 if rate >= 0.1 else 1}f} %"
 
 
-def write_slices(
-    found: SliceSearch,
-    of: SearchRecord,
-    folder: Path,
-    *,
-    findings: tuple[Finding, ...],
-    inputs: Mapping[str, str],
-) -> list[Path]:
-    """Write ``slices.csv`` and its record into a folder; existing ones are replaced together.
-
-    Parameters
-    ----------
-    found, of
-        The slices, and the settings of the search.
-    folder
-        The folder; created if missing.
-    findings, inputs
-        Problems found, and fingerprints of the input files.
-
-    Raises
-    ------
-    OSError
-        If they cannot be written.
-    """
-    record: dict[str, Any] = {
-        "team": of.team,
-        "side": str(of.side),
-        "cause": of.cause,
-        "protocol": of.protocol,
-        "settings": of.settings.as_record(),
-        "objects": found.objects,
-        "failures": found.failures,
+def slices_record(searched: CohortSlices, protocol: str) -> dict[str, Any]:
+    """Return the content of ``slices.json``: the request, the limits, and the curves."""
+    request, found = searched.request, searched.found
+    curve_columns = ("objects", "failures", "rate", "low", "high")
+    return {
+        **fields_of(request, "team", "side", "cause"),
+        "protocol": protocol,
+        "settings": request.settings.as_record(),
+        **fields_of(found, "objects", "failures"),
         "slices_searched": found.searched,
         "covariates": [name for name in found.covariates if name not in found.undefined],
-        "covariates_without_use": list(found.undefined),
-        "permutations": of.permutations,
-        "seed": of.seed,
+        "covariates_without_use": found.undefined,
+        **fields_of(request, "permutations", "seed"),
         "limits": {
             **asdict(Limits()),
             "quantiles_alone": sorted((*EXTREMES, *BROAD)),
-            "quantiles_in_pairs": list(EXTREMES),
+            "quantiles_in_pairs": EXTREMES,
             "significance": engine.SIGNIFICANCE,
             "least_patients_to_confirm": engine.LEAST_PATIENTS,
         },
         "curves": {
             name: [
-                {
-                    "bin": condition.as_formula(),
-                    "objects": int(curve.objects[k]),
-                    "failures": int(curve.failures[k]),
-                    "rate": float(curve.rate[k]),
-                    "low": float(curve.low[k]),
-                    "high": float(curve.high[k]),
-                }
+                {"bin": condition.as_formula()}
+                | {column: getattr(curve, column)[k] for column in curve_columns}
                 for k, condition in enumerate(curve.bins)
             ]
             for name, curve in found.curves.items()
         },
-        **provenance(findings, inputs),
     }
-    return write_set(folder, {SLICES.file: slices_table(found, of.side)}, (SLICES_RECORD, record))

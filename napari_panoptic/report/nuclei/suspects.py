@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.questions.cohort_suspects import CohortSuspects
 from napari_panoptic.report.columns import TableSpec, unshown
 from napari_panoptic.report.writing import provenance, write_set
@@ -65,11 +66,7 @@ def write_suspects(
     """
     rows = (
         {
-            "score": suspect.score,
-            "kind": str(suspect.kind),
-            "patient": suspect.patient,
-            "region": suspect.region,
-            "side": str(suspect.side),
+            **fields_of(suspect, "score", "kind", "patient", "region", "side"),
             "team": suspect.team or "",
             "id": suspect.id,
             "other_ids": " ".join(map(str, suspect.other_ids)),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
 from napari_panoptic.questions.sweep import FLIP_COLUMNS, CohortSweep, SweepStep
 from napari_panoptic.questions.sweep_design import value_text
@@ -35,7 +34,6 @@ from napari_panoptic.report.page import (
     named,
     note,
     paragraph,
-    write_page,
 )
 from napari_panoptic.report.sections import (
     DATA_SLUG,
@@ -53,7 +51,6 @@ from napari_panoptic.report.text import (
     signed,
     writer,
 )
-from napari_panoptic.report.writing import provenance, write_set
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED, Interval
 from napari_panoptic.statistics.teams import bootstrap_record
 from napari_panoptic.values.vocabulary import Cause, Side
@@ -105,6 +102,8 @@ SWEEP_STEPS = TableSpec(
         whole("merged_after", "merged after"),
         words("turns", about="yes if the more frequent of the two is not more frequent after"),
     ],
+    "Annotated objects that are fixed, broken or reclassified, and FPs that are new or gone, "
+    "between neighbouring settings; each object is in sweep_flips.csv.",
 )
 SWEEP_FLIPS = TableSpec(
     "sweep_flips.csv",
@@ -129,6 +128,7 @@ SWEEP_PATIENTS = TableSpec(
         number("at_best", "figure under the best of all"),
         unshown("figure_…", about="the metric under each team, in the order of `sweep.csv`"),
     ],
+    "Each patient under the setting that is best for all others.",
 )
 SPECS = (SWEEP, SWEEP_CAUSES, SWEEP_STEPS, SWEEP_FLIPS, SWEEP_PATIENTS)
 SWEEP_NAMES = (*(spec.file for spec in SPECS), SWEEP_PAGE, SWEEP_RECORD)
@@ -141,26 +141,25 @@ SWEEP_NAMES = (*(spec.file for spec in SPECS), SWEEP_PAGE, SWEEP_RECORD)
 def sweep_tables(sweep: CohortSweep) -> dict[str, pd.DataFrame]:
     """Return the tables of a sweep: file name -> rows."""
     return {
-        SWEEP.file: _settings_table(sweep),
+        SWEEP.file: settings_table(sweep),
         SWEEP_CAUSES.file: SWEEP_CAUSES.frame(
             {"team": team, "side": str(side), "cause": cause, "count": n}
             for team, causes in zip(sweep.design.teams, sweep.causes, strict=True)
             for (side, cause), n in causes.items()
         ),
-        SWEEP_STEPS.file: SWEEP_STEPS.frame(_step_row(sweep, step) for step in sweep.steps),
+        SWEEP_STEPS.file: steps_table(sweep),
         SWEEP_FLIPS.file: sweep.flips,
         SWEEP_PATIENTS.file: _patients_table(sweep),
     }
 
 
-def _settings_table(sweep: CohortSweep) -> pd.DataFrame:
+def settings_table(sweep: CohortSweep) -> pd.DataFrame:
+    """Return a row per setting: the metric, and whether the setting is the best."""
     design, choice = sweep.design, sweep.choice
     rows = [
         {
             "team": team,
-            "mean": sweep.means[place].mean,
-            "low": sweep.means[place].low,
-            "high": sweep.means[place].high,
+            **fields_of(sweep.means[place], "mean", "low", "high"),
             "patients": int((~np.isnan(sweep.figures[:, place])).sum()),
             "best": "yes" if place == choice.best else "",
             "chosen": choice.chosen.count(place),
@@ -173,14 +172,18 @@ def _settings_table(sweep: CohortSweep) -> pd.DataFrame:
     return frame
 
 
+def steps_table(sweep: CohortSweep) -> pd.DataFrame:
+    """Return a row per two neighbouring settings: the difference, and objects that change."""
+    return SWEEP_STEPS.frame(_step_row(sweep, step) for step in sweep.steps)
+
+
 def _step_row(sweep: CohortSweep, step: SweepStep) -> dict[str, Any]:
     places = {"before": step.neighbours.before, "after": step.neighbours.after}
     return {
         "parameter": step.neighbours.parameter,
         **{f"team_{when}": sweep.design.teams[place] for when, place in places.items()},
         "difference": step.difference.mean,
-        "low": step.difference.low,
-        "high": step.difference.high,
+        **fields_of(step.difference, "low", "high"),
         **{one.value: step.changes[one] for one in _FLIPPED},
         **{
             f"{cause}_{when}": sweep.causes[place][Side.REFERENCE, str(cause)]
@@ -206,67 +209,34 @@ def _patients_table(sweep: CohortSweep) -> pd.DataFrame:
     return frame.assign(**{f"figure_{t}": sweep.figures[:, n] for n, t in enumerate(teams)})
 
 
-def sweep_record(sweep: CohortSweep, *, inputs: Mapping[str, str], **more: Any) -> dict[str, Any]:
-    """Return the content of ``sweep.json``.
-
-    Parameters
-    ----------
-    sweep
-        The sweep.
-    inputs
-        Fingerprints of the input files.
-    more
-        Further entries.
-    """
+def sweep_record(sweep: CohortSweep, **more: Any) -> dict[str, Any]:
+    """Return the content of ``sweep.json``, with further entries."""
     design, choice = sweep.design, sweep.choice
     return {
         "metric": sweep.metric,
         "higher_is_better": sweep.metric not in LOWER_IS_BETTER,
         "best": None if choice.best is None else design.teams[choice.best],
         "optimistic": choice.optimistic,
-        "honest": asdict(choice.honest),
-        "optimism": asdict(choice.optimism),
-        "parameters": list(design.parameters),
+        **fields_of(choice, "honest", "optimism"),
+        "parameters": design.parameters,
         "settings_swept": {
             setting.team: dict(zip(design.parameters, setting.values, strict=True))
             for setting in design.settings
         },
         "regions": sweep.regions,
         "patients": len(sweep.patients),
-        "counted_as_worst": list(sweep.counted_as_worst),
+        "counted_as_worst": sweep.counted_as_worst,
         "bootstrap": bootstrap_record(RESAMPLES, SEED),
         **more,
         "settings": sweep.settings.as_record(),
-        **provenance(sweep.findings, inputs),
     }
-
-
-def write_sweep(sweep: CohortSweep, folder: Path, record: Mapping[str, Any]) -> list[Path]:
-    """Write the tables, the page and the record; existing ones are replaced, all or none.
-
-    Parameters
-    ----------
-    sweep
-        The sweep.
-    folder
-        The folder; created if missing.
-    record
-        The content of `sweep_record`.
-    """
-    content = sweep_page(sweep, record)
-    return write_set(
-        folder,
-        sweep_tables(sweep),
-        (SWEEP_RECORD, record),
-        add=lambda draft: write_page(draft / SWEEP_PAGE, content),
-    )
 
 
 # --- the page ---------------------------------------------------------------------------------
 
 
-def sweep_page(sweep: CohortSweep, record: Mapping[str, Any]) -> str:
-    """Return the page of a sweep; see `write_sweep`."""
+def sweep_page(sweep: CohortSweep, inputs: Mapping[str, str]) -> str:
+    """Return the page of a sweep, with the fingerprints of its input files."""
     first = lead(
         f"{counted(len(sweep.design.settings), 'setting')} of ",
         named(", ".join(sweep.design.parameters)),
@@ -275,7 +245,7 @@ def sweep_page(sweep: CohortSweep, record: Mapping[str, Any]) -> str:
         findings=sweep.findings,
         consequence="Regions without all settings are excluded from the figures.",
     )
-    shown = {name: str(value) for name, value in record["settings"].items()}
+    shown = {name: str(value) for name, value in sweep.settings.as_record().items()}
     sections = [
         Section("choice", "The best setting", _choice_section(sweep)),
         Section("settings", FIGURE_NAMES[sweep.metric], _figures_section(sweep)),
@@ -283,7 +253,7 @@ def sweep_page(sweep: CohortSweep, record: Mapping[str, Any]) -> str:
         Section("steps", "From setting to setting", _steps_section(sweep)),
         Section(DATA_SLUG, "Data quality", findings_section(sweep.findings)),
         Section("provenance", "Settings of the evaluation", settings_section(shown)),
-        Section("inputs", "Input files", [fingerprints(record["inputs"])]),
+        Section("inputs", "Input files", [fingerprints(inputs)]),
     ]
     return report_document("Sweep", first, sections)
 
@@ -321,8 +291,6 @@ def _certainty(found: Interval) -> str:
 
 
 def _choice_section(sweep: CohortSweep) -> list[Child]:
-    columns = [column for column in SWEEP_PATIENTS.columns if column.cell is not None]
-    caption = "Each patient under the setting that is best for all others."
     return [
         definitions(dict(choice_lines(sweep))),
         note(
@@ -331,7 +299,7 @@ def _choice_section(sweep: CohortSweep) -> list[Child]:
             "without it; the optimism is the difference, paired by patient. Intervals: "
             f"{LEVEL:.0%}, with the choice resampled together with the patients."
         ),
-        table("sweep_patients", caption, columns, _patients_table(sweep)),
+        SWEEP_PATIENTS.table(_patients_table(sweep)),
     ]
 
 
@@ -339,11 +307,11 @@ def _figures_section(sweep: CohortSweep) -> list[Child]:
     from napari_panoptic.report.plots.embed import plot_figure
     from napari_panoptic.report.plots.sweeps import sweep_figure
 
-    frame = _settings_table(sweep)
+    frame = settings_table(sweep)
     columns = [
         name_column("team", "setting"),
         *(_parameter_column(name) for name in sweep.design.parameters),
-        *(column for column in SWEEP.columns if column.cell is not None),
+        *SWEEP.shown(),
     ]
     caption = "Mean over patients under each setting."
     plotted = "The mean under each setting with its interval; the dashed line is the best setting."
@@ -364,19 +332,15 @@ def _parameter_column(name: str) -> Column:
 
 
 def _causes_section(sweep: CohortSweep) -> list[Child]:
-    import pandas as pd
-
     from napari_panoptic.report.plots.embed import plot_figure
     from napari_panoptic.report.plots.sweeps import sweep_causes
 
     used = [key for key in sweep.causes[0] if any(own[key] for own in sweep.causes)]
-    frame = pd.DataFrame(
-        [
-            {"setting": team} | {f"{side}: {cause}": causes[side, cause] for side, cause in used}
-            for team, causes in zip(sweep.design.teams, sweep.causes, strict=True)
-        ]
-    )
-    columns = [name_column("setting"), *(whole(name) for name in frame.columns[1:])]
+    rows = [
+        {"setting": team} | {f"{side}: {cause}": causes[side, cause] for side, cause in used}
+        for team, causes in zip(sweep.design.teams, sweep.causes, strict=True)
+    ]
+    columns = [name_column("setting"), *(whole(f"{side}: {cause}") for side, cause in used)]
     turns = [
         f"{_step_title(sweep, step)}: split {row['split_before']} to {row['split_after']}, merged "
         f"{row['merged_before']} to {row['merged_after']}"
@@ -387,7 +351,7 @@ def _causes_section(sweep: CohortSweep) -> list[Child]:
     return [
         *found,
         plot_figure(sweep_causes(sweep), "sweep_causes", "Failures of each cause."),
-        table("sweep_causes", "Number of failures of each cause.", columns, frame),
+        table("sweep_causes", "Number of failures of each cause.", columns, rows),
     ]
 
 
@@ -397,17 +361,10 @@ def _step_title(sweep: CohortSweep, step: SweepStep) -> str:
 
 
 def _steps_section(sweep: CohortSweep) -> list[Child]:
-    import pandas as pd
-
     if not sweep.steps:
         return [paragraph("No two settings are equal in all parameters but one.")]
-    frame = pd.DataFrame([_step_row(sweep, step) for step in sweep.steps])
-    caption = (
-        "Annotated objects that are fixed, broken or reclassified, and FPs that are new or gone, "
-        "between neighbouring settings; each object is in sweep_flips.csv."
-    )
     flips = sweep.flips
-    parts: list[Child] = [table("sweep_steps", caption, SWEEP_STEPS.columns, frame)]
+    parts: list[Child] = [SWEEP_STEPS.table(steps_table(sweep))]
     if len(flips):
         keys = ["team_before", "team_after", "outcome_before", "outcome_after"]
         counts = flips.groupby(keys, sort=False).size().rename("objects").reset_index()

@@ -37,7 +37,7 @@ from napari_panoptic.report.columns import (
     whole,
 )
 from napari_panoptic.report.page import element, fragment
-from napari_panoptic.report.text import FIGURE_NAMES, places_of, ratio, writer
+from napari_panoptic.report.text import FIGURE_NAMES, UNDEFINED, places_of, ratio, writer
 from napari_panoptic.report.writing import RECORD, provenance, write_set
 from napari_panoptic.statistics.bootstrap import RESAMPLES, SEED
 from napari_panoptic.statistics.teams import (
@@ -92,6 +92,7 @@ PATIENTS = TableSpec(
     "patients.csv",
     "team and patient",
     [_TEAM, _PATIENT, *(number(key, FIGURE_NAMES[key], writer(key)) for key in METRIC_NAMES)],
+    "Figures of the counts summed over each patient's regions.",
 )
 PATIENTS_BY_CLASS = TableSpec(
     "patients_by_class.csv",
@@ -104,6 +105,8 @@ TEAMS = TableSpec(
     "team: mean and sample standard deviation (n − 1; exactly 0 for equal values, undefined for "
     "fewer than two) over patients of every figure",
     [_TEAM, whole("patients", about="number"), *(_spread(key) for key in METRIC_NAMES)],
+    "Mean ± sample standard deviation (median) over the patients for whom the figure is defined. "
+    f"{UNDEFINED}: defined for no patient; no ±: defined for one patient only.",
 )
 CONFUSION = TableSpec(
     "confusion.csv",
@@ -243,17 +246,14 @@ def record_of(evaluation: CohortEvaluation) -> dict[str, Any]:
         "cohort": evaluation.cohort.name,
         "protocol": evaluation.protocol,
         "settings": evaluation.settings.as_record(),
-        "classes": list(evaluation.cohort.scheme.names),
+        "classes": evaluation.cohort.scheme.names,
         "score": {team: evaluation.score(team) for team in evaluation.team_names},
         "evaluated_regions": {
             team: sum(result.team == team for result in evaluation.evaluated)
             for team in evaluation.team_names
         },
-        "pooled": {team: dict(s.pooled) for team, s in evaluation.summaries.items()},
-        "averaged": {
-            team: {name: vars(spread) for name, spread in summary.averaged.items()}
-            for team, summary in evaluation.summaries.items()
-        },
+        "pooled": {team: summary.pooled for team, summary in evaluation.summaries.items()},
+        "averaged": {team: summary.averaged for team, summary in evaluation.summaries.items()},
         "bootstrap": bootstrap_record(RESAMPLES, SEED),
         "statistics": {
             name: statistics_record(found) for name, found in statistics_of(evaluation).items()

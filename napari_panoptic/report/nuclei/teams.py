@@ -16,9 +16,9 @@ from napari_panoptic.report.columns import (
     Column,
     Record,
     across,
+    figure_of,
     name_column,
     number,
-    number_cell,
     table,
     team_column,
     whole,
@@ -84,14 +84,10 @@ def teams_section(report: CohortReport) -> list[Child]:
     frame = teams_table(report.evaluation)
     for key in METRIC_NAMES:
         frame[f"{key}_median"] = [summaries[t].averaged[key].median for t in frame["team"]]
-    caption = (
-        "Mean ± sample standard deviation (median) over the patients for whom the figure is "
-        f"defined. {UNDEFINED}: defined for no patient; no ±: defined for one patient only."
-    )
     panels = {key: patients_table(own) for key, own in report.lessons.items()}
     own = patients_table(report.evaluation)
     return [
-        table("teams", caption, TEAMS.shown(teams), frame),
+        TEAMS.table(frame, teams),
         plot_figure(
             plots.patient_boxes({"": own}, teams),
             "pq-boxes",
@@ -137,11 +133,9 @@ def patients_section(report: CohortReport) -> list[Child]:
         for name, absent in missing.items()
         if absent
     ]
-    columns = PATIENTS.shown(teams, ["patient"])
-    caption = "Figures of the counts summed over each patient's regions."
     return [
         bullets(gaps) if gaps else note("Every team was evaluated in every patient."),
-        table("patients", caption, columns, frame, rows),
+        PATIENTS.table(frame, teams, ["patient"], rows),
     ]
 
 
@@ -187,7 +181,7 @@ def confusion_section(report: CohortReport) -> list[Child]:
     columns = [
         team_column(teams),
         name_column("reference"),
-        *(_counts(key) for key in ("none", *classes)),
+        *(figure_of(key, ("prediction", key), "count", count) for key in ("none", *classes)),
     ]
     rows = across(frame, ["team", "reference"], "prediction")
     caption = "Objects by annotated (rows) and predicted class; none: unmatched."
@@ -206,11 +200,6 @@ def confusion_section(report: CohortReport) -> list[Child]:
         ),
         folded("The same as a table", table("confusion", caption, columns, frame, rows)),
     ]
-
-
-def _counts(prediction: str) -> Column:
-    key = "prediction", prediction
-    return Column(prediction, lambda row: number_cell(row[key]["count"], count))
 
 
 # --- objects that share pixels ----------------------------------------------------------------

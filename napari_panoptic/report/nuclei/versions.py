@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.common.text import english_list
 from napari_panoptic.questions.quality_change import QualityChange
 from napari_panoptic.questions.version_diff import (
@@ -27,7 +27,6 @@ from napari_panoptic.report.columns import (
 )
 from napari_panoptic.report.page import Child, Html, element, note, paragraph, team_label
 from napari_panoptic.report.text import FIGURE_NAMES, count, counted, interval, p_value, signed
-from napari_panoptic.report.writing import provenance, write_set
 from napari_panoptic.statistics.bootstrap import LEVEL, RESAMPLES, SEED
 from napari_panoptic.statistics.differences import (
     PairedDifference,
@@ -68,6 +67,7 @@ DIFF = TableSpec(
         unshown("delta_pq", about="its part of the change of PQ"),
     ],
 )
+PART = number("delta_pq", "part of the change of PQ", lambda part: signed(part, 4))
 COMPARE_NAMES = (DIFF.file, COMPARE_RECORD)
 """The files of a set, the record last."""
 
@@ -81,47 +81,25 @@ def comparison_record(
     comparison: VersionComparison,
     *,
     settings: Mapping[str, Any],
-    inputs: Mapping[str, str],
     **more: Any,
 ) -> dict[str, Any]:
-    """Return the content of ``compare.json``.
-
-    Parameters
-    ----------
-    comparison
-        The comparison.
-    settings
-        The settings of the evaluations.
-    inputs
-        Fingerprints of the input files.
-    more
-        Further entries.
-    """
+    """Return the content of ``compare.json``: with the settings of the evaluations, and more."""
     deciding, decision, diff = comparison.deciding, comparison.decision, comparison.diff
     return {
-        "old": diff.old,
-        "new": diff.new,
+        **fields_of(diff, "old", "new"),
         "metric": comparison.metric,
         "difference": deciding.interval.mean,
-        "low": deciding.interval.low,
-        "high": deciding.interval.high,
-        "p": deciding.p,
-        "patients": deciding.patients,
-        "verdict": str(decision.verdict),
-        "reason": decision.reason,
+        **fields_of(deciding.interval, "low", "high"),
+        **fields_of(deciding, "p", "patients"),
+        **fields_of(decision, "verdict", "reason"),
         "unit": deciding.figures.unit,
         "level": LEVEL,
         "margin": decision.margin,
         "needed_patients": decision.needed,
         "decision": decision_record(decision),
-        "regions": comparison.regions,
-        "only_old": comparison.only_old,
-        "only_new": comparison.only_new,
-        "counts": {str(change): n for change, n in diff.counts.items()},
-        "flags": diff.flags,
-        "ignored": diff.ignored,
-        "ignored_once": diff.ignored_once,
-        "fp_pairing": str(comparison.pairing),
+        **fields_of(comparison, "regions", "only_old", "only_new"),
+        **fields_of(diff, "counts", "flags", "ignored", "ignored_once"),
+        "fp_pairing": comparison.pairing,
         "before_after": {str(side): _matrix_record(diff, side) for side in Side},
         "by_class": diff.by("class").to_dict("records"),
         "by_patient": diff.by("patient").to_dict("records"),
@@ -138,38 +116,16 @@ def comparison_record(
         },
         **more,
         "settings": settings,
-        **provenance(comparison.findings, inputs),
     }
 
 
 def change_record(change: QualityChange, diff: VersionDiff) -> dict[str, Any]:
     """Return the parts of the change of PQ as plain values."""
     return {
-        "total": change.total,
-        "patients": change.patients,
-        "sq": change.sq,
-        "dq": change.dq,
-        "by_class": dict(change.by_class),
+        **fields_of(change, "total", "patients", "sq", "dq", "by_class"),
         "by_cause": change.grouped(change.cause),
         "by_change": change.grouped(diff.rows["change"]),
     }
-
-
-def write_comparison(
-    comparison: VersionComparison, folder: Path, record: Mapping[str, Any]
-) -> list[Path]:
-    """Write ``diff.csv`` and ``compare.json``; existing ones are replaced, both or neither.
-
-    Parameters
-    ----------
-    comparison
-        The comparison.
-    folder
-        The folder; created if missing.
-    record
-        The content of `comparison_record`.
-    """
-    return write_set(folder, {DIFF.file: diff_table(comparison)}, (COMPARE_RECORD, record))
 
 
 # --- a section of a report --------------------------------------------------------------------
@@ -223,37 +179,48 @@ def versions_section(comparison: VersionComparison, teams: Sequence[str]) -> lis
 def _differences(
     slug: str, key: str, found: Sequence[PairedDifference], names: Mapping[str, str]
 ) -> Html:
-    import pandas as pd
+    caption = (
+        "Every metric in both versions." if key == "metric" else "PQ of each class, both versions."
+    )
+    columns = [name_column(key), *difference_columns("old", "new"), words("note", " ")]
+    return table(slug, caption, columns, differences_table(key, found, names))
 
-    frame = pd.DataFrame([{key: names.get(one.name, one.name), **_shown(one)} for one in found])
-    columns = [
-        name_column(key),
-        number("old"),
-        number("new"),
+
+def difference_columns(old: str, new: str) -> list[Column]:
+    """Return the columns of figures of two versions, under their names."""
+    return [
+        number("old", old),
+        number("new", new),
         number("difference", "difference", signed),
         bounds("low", "high", f"{LEVEL:.0%} interval"),
         number("p", "p", p_value),
         number("holm_p", "Holm p", p_value),
         whole("patients"),
-        words("note", " "),
     ]
-    caption = (
-        "Every metric in both versions." if key == "metric" else "PQ of each class, both versions."
+
+
+def differences_table(
+    key: str, found: Sequence[PairedDifference], names: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return a row per figure: both versions and their difference; ``key`` names the figures."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                key: names.get(one.name, one.name),
+                **fields_of(one, "old", "new"),
+                "difference": one.interval.mean,
+                **fields_of(one.interval, "low", "high"),
+                **fields_of(one, "p", "holm_p", "patients", "note"),
+            }
+            for one in found
+        ]
     )
-    return table(slug, caption, columns, frame)
 
 
-def _shown(difference: PairedDifference) -> dict[str, Any]:
-    record = difference_record(difference)
-    kept = ("difference", "low", "high", "p", "holm_p", "patients", "note")
-    return {
-        "old": difference.old,
-        "new": difference.new,
-        **{name: record[name] for name in kept},
-    }
-
-
-def _changes(comparison: VersionComparison) -> Html:
+def changes_table(comparison: VersionComparison) -> pd.DataFrame:
+    """Return the number of objects of each change, and their part of the change of PQ."""
     import pandas as pd
 
     parts = comparison.change.grouped(comparison.diff.rows["change"])
@@ -266,12 +233,16 @@ def _changes(comparison: VersionComparison) -> Html:
         }
         for change, n in comparison.diff.counts.items()
     ]
-    columns = [words("change"), words("meaning"), whole("objects"), _part_column()]
+    return pd.DataFrame(rows)
+
+
+def _changes(comparison: VersionComparison) -> Html:
+    columns = [words("change"), words("meaning"), whole("objects"), PART]
     flags = ", ".join(
         f"{name.replace('_', ' ')} {count(n)}" for name, n in comparison.diff.flags.items()
     )
     caption = f"Objects by change. Of all: {flags}. FPs are recognised by {comparison.pairing}."
-    return table("versions_changes", caption, columns, pd.DataFrame(rows))
+    return table("versions_changes", caption, columns, changes_table(comparison))
 
 
 def _matrix(diff: VersionDiff, side: Side) -> Html:
@@ -283,8 +254,6 @@ def _matrix(diff: VersionDiff, side: Side) -> Html:
 
 
 def _parts(comparison: VersionComparison) -> Html:
-    import pandas as pd
-
     change = comparison.change
     groups = {
         "quality": {"outlines (SQ)": change.sq, "detection (DQ)": change.dq},
@@ -299,8 +268,8 @@ def _parts(comparison: VersionComparison) -> Html:
     caption = (
         f"The change of PQ, {signed(change.total, 4)}, split in three ways; each adds up to it."
     )
-    columns = [words("by"), name_column("part"), _part_column()]
-    return table("versions_parts", caption, columns, pd.DataFrame(rows))
+    columns = [words("by"), name_column("part"), PART]
+    return table("versions_parts", caption, columns, rows)
 
 
 def _by_patient(comparison: VersionComparison) -> Html:
@@ -310,12 +279,8 @@ def _by_patient(comparison: VersionComparison) -> Html:
     changes = (
         whole(str(change), str(change).replace("-", " ")) for change in comparison.diff.changes
     )
-    columns = [name_column("patient"), *changes, _part_column()]
+    columns = [name_column("patient"), *changes, PART]
     return table("versions_patients", "Objects of each patient by change.", columns, frame)
-
-
-def _part_column() -> Column:
-    return number("delta_pq", "part of the change of PQ", lambda part: signed(part, 4))
 
 
 def _matrix_record(diff: VersionDiff, side: Side) -> dict[str, dict[str, int]]:
@@ -331,7 +296,7 @@ def _of_class(difference: PairedDifference) -> dict[str, Any]:
     return {**difference_record(difference), "metric": "pq"}
 
 
-def transitions(comparison: VersionComparison) -> list[tuple[str, int, float]]:
+def transitions(comparison: VersionComparison) -> pd.DataFrame:
     """Return the outcomes before and after that differ, with objects and part of the PQ change.
 
     The most frequent come first.
@@ -342,7 +307,6 @@ def transitions(comparison: VersionComparison) -> list[tuple[str, int, float]]:
     before, after = (outcome_names(rows, when) for when in ("before", "after"))
     moved = (before != after).to_numpy()
     named = (before + " -> " + after)[moved]
-    found = pd.DataFrame({"name": named, "part": comparison.change.of_row[moved]})
-    sums = found.groupby("name")["part"].agg(["size", "sum"])
-    ordered = sums.sort_values("size", ascending=False, kind="stable")
-    return [(str(name), int(row["size"]), float(row["sum"])) for name, row in ordered.iterrows()]
+    found = pd.DataFrame({"outcomes": named, "part": comparison.change.of_row[moved]})
+    sums = found.groupby("outcomes")["part"].agg(objects="size", delta_pq="sum").reset_index()
+    return sums.sort_values("objects", ascending=False, kind="stable")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 
 from napari_panoptic.common.text import utf8
@@ -13,6 +12,7 @@ from napari_panoptic.report.page import (
     download,
     element,
     escaped,
+    plain_text,
     trusted,
 )
 from napari_panoptic.report.plots.theme import Plot, png_bytes, svg_text
@@ -27,10 +27,10 @@ def plot_figure(plot: Plot, slug: str, caption: Child) -> Html:
         png = png_bytes(plot)
         width = round(float(plot.figure.get_figwidth()) * 96)
         address = data_uri("image/png", png)
-        shown = element("img", src=address, alt=_plain(caption), width=str(width))
+        shown = element("img", src=address, alt=plain_text(caption), width=str(width))
         link = download("PNG", f"{slug}.png", "image/png", png)
     else:
-        shown = inline_svg(svg, _plain(caption))
+        shown = inline_svg(svg, plain_text(caption))
         link = download("SVG", f"{slug}.svg", "image/svg+xml", utf8(svg))
     return element("figure", shown, element("figcaption", caption, " ", link), class_="plot")
 
@@ -57,7 +57,3 @@ def inline_svg(document: str, title: str) -> Html:
         pixels = round(float(width[1]) * 96 / 72)
         drawing = drawing.replace(width[0], f'width="{pixels}"', 1)
     return trusted(drawing.replace("<svg", head, 1).strip())
-
-
-def _plain(markup: Child) -> str:
-    return "" if markup is None else html.unescape(re.sub(r"<[^>]*>", "", escaped(markup)))

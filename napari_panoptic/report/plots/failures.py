@@ -20,9 +20,13 @@ from napari_panoptic.report.plots.theme import (
     Drawing,
     Plot,
     Point,
+    grid,
     label,
+    name_axes,
     nothing_to_show,
+    points_of,
     shown_teams,
+    slanted_names,
 )
 from napari_panoptic.report.text import area_text, count, ratio
 from napari_panoptic.values.vocabulary import Side
@@ -87,17 +91,6 @@ def _matrix(
     shares = np.divide(counts, total, out=np.full(counts.shape, np.nan), where=total > 0)
     n = len(names)
     edges = np.arange(n + 1) - 0.5
-    mesh = axes.pcolormesh(
-        edges,
-        edges,
-        np.nan_to_num(shares),
-        cmap=_SHARES,
-        vmin=0,
-        vmax=1,
-        edgecolors="#dddddd",
-        linewidth=0.5,
-    )
-    mesh.set_picker(True)
     points = []
     for row, column in np.ndindex(n, n):
         share, number = float(shares[row, column]), float(counts[row, column])
@@ -107,15 +100,15 @@ def _matrix(
         axes.text(column, row, text, ha="center", va="center", fontsize=SMALL, color=colour)
         what = f"{names[row]} as {names[column]}: {count(number)}, {ratio(share)} of the row"
         points.append(Point(column, row, team, text=what))
-    drawing.points[mesh] = tuple(points)
+    look = {"cmap": _SHARES, "vmin": 0, "vmax": 1, "edgecolors": "#dddddd", "linewidth": 0.5}
+    drawing.cells(axes, edges, np.nan_to_num(shares), points, **look)
     labels = [label(name, 14) for name in names]
-    axes.set_xticks(range(n), labels, rotation=35, ha="right", rotation_mode="anchor")
+    slanted_names(axes, range(n), labels, rotation=35)
     axes.set_yticks(range(n), labels)
     axes.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5), aspect="equal")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_xlabel("prediction", fontsize=SMALL)
-    axes.set_ylabel("reference", fontsize=SMALL)
+    name_axes(axes, "prediction", "reference")
 
 
 def cause_dots(table: pd.DataFrame, teams: Sequence[str]) -> Plot:
@@ -140,8 +133,8 @@ def cause_dots(table: pd.DataFrame, teams: Sequence[str]) -> Plot:
     panels = {title: rows for title, rows in panels.items() if len(rows)}
     n_causes = max(rows["cause"].nunique() for rows in panels.values())
     drawing = Drawing(7.4, 1.1 + 0.3 * n_causes)
-    grid = drawing.panels(list(panels), len(panels), share=False)
-    for axes, rows in zip(grid, panels.values(), strict=True):
+    drawn = drawing.panels(list(panels), len(panels), share=False)
+    for axes, rows in zip(drawn, panels.values(), strict=True):
         causes = list(dict.fromkeys(rows["cause"]))
         for team in shown:
             points = [
@@ -154,12 +147,10 @@ def cause_dots(table: pd.DataFrame, teams: Sequence[str]) -> Plot:
                 for row in rows[rows["team"] == team].to_dict("records")
                 if not math.isnan(row["share"])
             ]
-            if points:
-                drawing.mark(axes, points, styles[team], markersize=6, alpha=0.9)
+            drawing.mark(axes, points, styles[team], markersize=6, alpha=0.9)
         axes.set_yticks(range(len(causes)), causes)
         axes.set(xlim=(-0.03, 1.03), ylim=(len(causes) - 0.5, -0.5))
-        axes.grid(color=PALE, linewidth=0.4)
-        axes.set_axisbelow(True)
+        grid(axes)
         axes.set_xlabel("share of the team's failures on this side", fontsize=SMALL, wrap=True)
     drawing.legend({team: styles[team] for team in shown})
     return drawing.done()
@@ -183,24 +174,19 @@ def size_lines(
         return nothing_to_show("no team has a figure to show")
     styles = team_styles(teams)
     drawing = Drawing(7.4, 3.0)
-    grid = drawing.panels(
-        [name.replace("mean_iou", "mean IoU") for name in SIZE_FIGURES], len(SIZE_FIGURES)
-    )
+    titles = [name.replace("mean_iou", "mean IoU") for name in SIZE_FIGURES]
+    panels = drawing.panels(titles, len(titles))
     sizes = table.drop_duplicates("size")
     names = [
         area_text(low, high)
         for low, high in zip(sizes["area_from"], sizes["area_below"], strict=True)
     ]
-    for axes, name in zip(grid, SIZE_FIGURES, strict=True):
+    for axes, name in zip(panels, SIZE_FIGURES, strict=True):
         for team in shown:
             rows = table[table["team"] == team].dropna(subset=[name])
-            points = [
-                Point(float(row["size"]), float(row[name]), team, text=ratio(row[name]))
-                for row in rows.to_dict("records")
-            ]
-            if points:
-                drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1.3)
-        axes.set_xticks(sizes["size"], names, rotation=25, ha="right", rotation_mode="anchor")
+            points = points_of(team, rows["size"], rows[name], map(ratio, rows[name]))
+            drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1.3)
+        slanted_names(axes, sizes["size"].tolist(), names, rotation=25)
         axes.set_ylim(-0.02, 1.02)
         axes.grid(color=PALE, linewidth=0.4)
         axes.set_xlabel(f"area ({table['area_unit'].iloc[0]})", fontsize=NORMAL)

@@ -16,12 +16,12 @@ from napari_panoptic.report.plots.theme import (
     INK,
     LEVELS,
     NORMAL,
-    PALE,
     SMALL,
     Drawing,
     Plot,
     Point,
     equal_f1_lines,
+    grid,
     label,
     level_lines,
     nothing_to_show,
@@ -63,8 +63,7 @@ def patient_boxes(
             _box(drawing, own, rows_of_team, figure, team, styles[team], place)
         own.set_yticks(range(len(shown)), [label(team) for team in shown])
         own.set_ylim(len(shown) - 0.45, -0.55)
-        own.grid(axis="x", color=PALE, linewidth=0.4)
-        own.set_axisbelow(True)
+        grid(own, axis="x")
         if not _is_distance(figure):
             own.set_xlim(-0.02, 1.02)
     for own in axes[-columns:]:

@@ -124,8 +124,7 @@ def rank_lines(table: ProtocolTable, teams: Sequence[str]) -> Plot:
             )
             for k in np.flatnonzero(known)
         ]
-        if points:
-            drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1.6, markersize=6)
+        drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1.6, markersize=6)
     axes.set_yticks(range(n_protocols), [_protocol_label(name) for name in table.protocols])
     axes.set_xticks(range(1, n_teams + 1))
     axes.set(xlim=(0.6, n_teams + 0.4), ylim=(n_protocols - 0.5, -0.5))
@@ -191,15 +190,11 @@ def robustness_curves(
                 )
                 if not math.isnan(value)
             ]
-            if points:
-                drawing.mark(
-                    own, points, styles[team], linestyle="-", linewidth=1.3, markersize=3.5
-                )
+            drawing.mark(own, points, styles[team], linestyle="-", linewidth=1.3, markersize=3.5)
+            conditions = zip(positions, values[row], found.conditions, strict=True)
             rings = [
                 (x, value)
-                for x, value, condition in zip(
-                    positions, values[row], found.conditions, strict=True
-                )
+                for x, value, condition in conditions
                 if name == "pq" and (team, condition) in changed and not math.isnan(value)
             ]
             if rings:
@@ -273,18 +268,8 @@ def shift_maps(
             points[(dy + reach) * side + dx + reach] = Point(
                 dx, dy, team, text=f"{found.conditions[k]}: {ratio(float(found.pq[row, k]))}"
             )
-        mesh = own.pcolormesh(
-            edges,
-            edges,
-            np.ma.masked_invalid(cells),
-            cmap=_GAINS,
-            vmin=-furthest,
-            vmax=furthest,
-            edgecolors="white",
-            linewidth=0.8,
-        )
-        mesh.set_picker(True)
-        drawing.points[mesh] = tuple(points)
+        look = {"vmin": -furthest, "vmax": furthest, "edgecolors": "white", "linewidth": 0.8}
+        drawing.cells(own, edges, np.ma.masked_invalid(cells), points, cmap=_GAINS, **look)
         own.set(
             xlim=(edges[0], edges[-1]),
             ylim=(edges[-1], edges[0]),

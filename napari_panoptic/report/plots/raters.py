@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
@@ -22,7 +21,16 @@ from napari_panoptic.raters.slice_outlines import (
     outline_segments,
     rater_colour,
 )
-from napari_panoptic.report.plots.theme import PALE, SMALL, Drawing, Plot, Point, label
+from napari_panoptic.report.plots.theme import (
+    PALE,
+    SMALL,
+    Drawing,
+    Plot,
+    grid,
+    label,
+    name_axes,
+    points_of,
+)
 from napari_panoptic.report.text import ratio
 from napari_panoptic.values.raters import RatersSettings
 
@@ -59,12 +67,12 @@ def spread_plot(evaluation: RatedEvaluation) -> Plot:
             shift = 0.32 * ((place + 0.5) / len(evaluation.teams) - 0.5)
             value = means.get((team, structure), math.nan)
             text = f"{structure}, Dice {ratio(value)}"
-            points = _points(team, [value], [row + shift], [text])
+            points = points_of(team, [value], [row + shift], [text])
             drawing.mark(axes, points, styles[team], markersize=5.5, zorder=3)
     axes.set_yticks(range(len(structures)), [label(name) for name in structures])
     axes.set_ylim(len(structures) - 0.5, -0.5)
     axes.set_xlabel("Dice against all raters but one, mean over levels and cases", fontsize=SMALL)
-    _grid(axes)
+    grid(axes, 0.3)
     dot = Line2D([], [], linestyle="none", marker=".", color=_RATER, label="a rater")
     drawing.legend({team: styles[team] for team in evaluation.teams}, others=[dot])
     return drawing.done()
@@ -86,13 +94,12 @@ def levels_plot(evaluation: RatedEvaluation) -> Plot:
             means = _mean_of_rows(dice, len(levels))
             pairs = zip(levels, means, strict=True)
             texts = [f"{structure}, level {level:g}: Dice {ratio(value)}" for level, value in pairs]
-            points = _points(team, levels, means, texts)
+            points = points_of(team, levels, means, texts)
             drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1)
         axes.set_ylim(-0.02, 1.02)
         axes.set_xticks(levels)
-        axes.set_xlabel("level", fontsize=SMALL)
-        axes.set_ylabel("Dice", fontsize=SMALL)
-        _grid(axes)
+        name_axes(axes, "level", "Dice")
+        grid(axes, 0.3)
     drawing.legend({team: styles[team] for team in evaluation.teams})
     return drawing.done()
 
@@ -110,12 +117,11 @@ def reliability_plot(evaluation: RatedEvaluation) -> Plot:
         observed = found.observed[is_there] / found.voxels[is_there]
         pairs = zip(predicted.tolist(), observed.tolist(), strict=True)
         texts = [f"predicted {ratio(x)}, observed {ratio(y)}" for x, y in pairs]
-        points = _points(team, predicted, observed, texts)
+        points = points_of(team, predicted, observed, texts)
         drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1)
-    axes.set_xlabel("predicted probability (mean of the bin)", fontsize=SMALL)
-    axes.set_ylabel("share of raters who marked it", fontsize=SMALL)
+    name_axes(axes, "predicted probability (mean of the bin)", "share of raters who marked it")
     axes.set_aspect("equal")
-    _grid(axes)
+    grid(axes, 0.3)
     drawing.legend({team: styles[team] for team in evaluation.teams})
     return drawing.done()
 
@@ -193,15 +199,3 @@ def _mean_of_rows(rows: Sequence[NDArray[np.float64]], n: int) -> list[float]:
     stacked = np.array(rows).reshape(-1, n)
     columns = [column[~np.isnan(column)] for column in stacked.T]
     return [float(column.mean()) if column.size else math.nan for column in columns]
-
-
-def _grid(axes: Axes) -> None:
-    axes.grid(color=PALE, linewidth=0.3)
-    axes.set_axisbelow(True)
-
-
-def _points(
-    team: str, xs: Iterable[float], ys: Iterable[float], texts: Iterable[str]
-) -> list[Point]:
-    places = zip(xs, ys, texts, strict=True)
-    return [Point(float(x), float(y), team, text=text) for x, y, text in places]

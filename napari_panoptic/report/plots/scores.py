@@ -13,7 +13,16 @@ from napari_panoptic.questions.calibration import Reliability
 from napari_panoptic.questions.cohort_scores import CohortScores
 from napari_panoptic.questions.precision import RECALLS
 from napari_panoptic.questions.thresholds import BestThreshold, ThresholdCurve
-from napari_panoptic.report.plots.theme import INK, PALE, SMALL, Drawing, Plot, Point, label
+from napari_panoptic.report.plots.theme import (
+    INK,
+    PALE,
+    SMALL,
+    Drawing,
+    Plot,
+    label,
+    name_axes,
+    points_of,
+)
 from napari_panoptic.report.text import FIGURE_NAMES, count, ratio
 
 PRECISION, CALIBRATION, THRESHOLDS = "Precision and recall", "Calibration", "Thresholds"
@@ -28,6 +37,7 @@ def score_plots(
     *,
     iou: float,
     best: Sequence[BestThreshold] = (),
+    only: str = "",
 ) -> Plot:
     """Draw precision over recall, a reliability diagram, and figures over thresholds.
 
@@ -41,26 +51,20 @@ def score_plots(
         Least IoU of matching pairs, for precision and recall.
     best
         The best thresholds, which are marked with their figures.
+    only
+        The one of `plot_names` to draw, wider and without a title; empty for all.
     """
-    names = plot_names(scores)
-    drawing = Drawing(2.8 * len(names), 2.7)
-    for name, axes in zip(names, drawing.panels(names, len(names), share=False), strict=True):
-        _draw(drawing, axes, name, scores, teams, iou, best)
-    return drawing.done()
-
-
-def score_plot(
-    scores: CohortScores,
-    teams: Sequence[str],
-    name: str,
-    *,
-    iou: float,
-    best: Sequence[BestThreshold] = (),
-) -> Plot:
-    """Draw one of `plot_names`; the other arguments are those of `score_plots`."""
-    drawing = Drawing(4.6, 2.7)
-    (axes,) = drawing.panels([""], 1)
-    _draw(drawing, axes, name, scores, teams, iou, best)
+    names = [only] if only else plot_names(scores)
+    style = team_styles(teams)[scores.team]
+    drawing = Drawing(4.6 if only else 2.8 * len(names), 2.7)
+    panels = drawing.panels([""] if only else names, len(names), share=False)
+    for name, axes in zip(names, panels, strict=True):
+        if name == PRECISION:
+            _precision(drawing, axes, scores, style, iou)
+        elif name == CALIBRATION and scores.reliability is not None:
+            _calibration(drawing, axes, scores.reliability, scores.team, style)
+        elif scores.curve is not None:
+            _thresholds(drawing, axes, scores.curve, scores.team, style, best)
     return drawing.done()
 
 
@@ -71,24 +75,6 @@ def plot_names(scores: CohortScores) -> list[str]:
         *([] if scores.reliability is None else [CALIBRATION]),
         *([] if scores.curve is None else [THRESHOLDS]),
     ]
-
-
-def _draw(
-    drawing: Drawing,
-    axes: Axes,
-    name: str,
-    scores: CohortScores,
-    teams: Sequence[str],
-    iou: float,
-    best: Sequence[BestThreshold],
-) -> None:
-    style = team_styles(teams)[scores.team]
-    if name == PRECISION:
-        _precision(drawing, axes, scores, style, iou)
-    elif name == CALIBRATION and scores.reliability is not None:
-        _calibration(drawing, axes, scores.reliability, scores.team, style)
-    elif scores.curve is not None:
-        _thresholds(drawing, axes, scores.curve, scores.team, style, best)
 
 
 def _precision(
@@ -110,21 +96,16 @@ def _precision(
     whole = scores.precision_recall(iou)
     score = whole.at_recalls()[1]
     precision = _reached(*whole.at_recalls())
-    points = [
-        Point(
-            x,
-            y,
-            scores.team,
-            text=f"recall {ratio(x)}, precision {ratio(y)}, scores from {ratio(t)}",
-        )
-        for x, y, t in zip(RECALLS[::10], precision[::10], score[::10], strict=True)
+    xs, ys = RECALLS[::10], precision[::10]
+    texts = [
+        f"recall {ratio(x)}, precision {ratio(y)}, scores from {ratio(t)}"
+        for x, y, t in zip(xs, ys, score[::10], strict=True)
     ]
+    points = points_of(scores.team, xs, ys, texts)
     axes.plot(RECALLS, precision, color=style.colour, linewidth=1.8)
     drawing.mark(axes, points, style, label=label(f"all, AP {ratio(whole.average_precision)}"))
-    axes.set_xlabel("recall", fontsize=SMALL)
-    axes.set_ylabel("precision", fontsize=SMALL)
+    name_axes(axes, "recall", "precision")
     _unit(axes)
-    axes.set_ylim(-0.02, 1.02)
     axes.legend(fontsize=6, frameon=False, loc="lower left")
 
 
@@ -145,19 +126,14 @@ def _calibration(
         color=style.colour,
         linewidth=1.0,
     )
-    points = [
-        Point(
-            found.score[k],
-            found.share[k],
-            team,
-            text=f"mean score {ratio(found.score[k])}, right {ratio(found.share[k])} of "
-            f"{count(found.objects[k])}",
-        )
-        for k in there.tolist()
+    y = found.share[there]
+    texts = [
+        f"mean score {ratio(score)}, right {ratio(share)} of {count(n)}"
+        for score, share, n in zip(x, y, found.objects[there], strict=True)
     ]
+    points = points_of(team, x, y, texts)
     drawing.mark(axes, points, style, linestyle="-", linewidth=0.9)
-    axes.set_xlabel("score (mean of the bin)", fontsize=SMALL)
-    axes.set_ylabel("share right", fontsize=SMALL)
+    name_axes(axes, "score (mean of the bin)", "share right")
     axes.text(
         0.03,
         0.97,
@@ -168,7 +144,6 @@ def _calibration(
         color=INK,
     )
     _unit(axes)
-    axes.set_ylim(-0.02, 1.02)
 
 
 def _thresholds(
@@ -185,19 +160,16 @@ def _thresholds(
     for found, line in zip(best, _LINES, strict=False):
         y = curve.mean(found.figure)[shown]
         name = FIGURE_NAMES[found.figure]
-        points = [
-            Point(a, b, team, text=f"threshold {ratio(a)}: {name} {ratio(b)}")
-            for a, b in zip(x, y, strict=True)
-        ]
+        texts = [f"threshold {ratio(a)}: {name} {ratio(b)}" for a, b in zip(x, y, strict=True)]
+        points = points_of(team, x, y, texts)
         drawing.mark(axes, points, style, linestyle=line, linewidth=1.2, markersize=0, label=name)
         axes.axvline(found.threshold, color=PALE, linewidth=0.8, linestyle=line, zorder=0)
-    axes.set_xlabel("threshold of the score", fontsize=SMALL)
-    axes.set_ylabel("mean over patients", fontsize=SMALL)
+    name_axes(axes, "threshold of the score", "mean over patients")
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=6, frameon=False, loc="lower left")
 
 
 def _unit(axes: Axes) -> None:
-    axes.set_xlim(-0.02, 1.02)
     axes.set_xticks([0, 0.5, 1])
     axes.set_yticks([0, 0.5, 1])
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))

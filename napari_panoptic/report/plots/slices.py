@@ -8,15 +8,17 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from napari_panoptic.display.palette import TeamStyle, team_styles
-from napari_panoptic.questions.slice_conditions import Condition, Curve, number_text
+from napari_panoptic.questions.slice_conditions import Curve, number_text
 from napari_panoptic.report.plots.theme import (
     PALE,
     SMALL,
     Drawing,
     Plot,
-    Point,
     label,
+    name_axes,
     nothing_to_show,
+    points_of,
+    slanted_names,
 )
 from napari_panoptic.report.text import count, ratio
 
@@ -47,8 +49,7 @@ def covariate_curves(
     axes = drawing.panels(names, _COLUMNS, share=False)
     highest = max(float(np.nanmax(curve.high)) for curve in curves.values())
     for own, curve in zip(axes, curves.values(), strict=True):
-        _panel(drawing, own, curve, team, team_styles(teams)[team])
-        own.axhline(rate, color=PALE, linewidth=0.8, linestyle="--", zorder=0)
+        _panel(drawing, own, curve, team, team_styles(teams)[team], rate)
         own.set_ylim(0, 1.05 * highest or 1.0)
     for own in axes[::_COLUMNS]:
         own.set_ylabel("failure rate", fontsize=SMALL)
@@ -67,26 +68,22 @@ def covariate_curve(curve: Curve, team: str, teams: Sequence[str], *, rate: floa
     """
     drawing = Drawing(4.6, 2.0)
     (axes,) = drawing.panels([""], 1)
-    _panel(drawing, axes, curve, team, team_styles(teams)[team])
-    axes.axhline(rate, color=PALE, linewidth=0.8, linestyle="--", zorder=0)
+    _panel(drawing, axes, curve, team, team_styles(teams)[team], rate)
     axes.set_ylim(0, min(1.0, 1.05 * float(np.nanmax(curve.high))) or 1.0)
-    axes.set_xlabel(label(curve.covariate.replace("_", " "), _LONGEST_LABEL), fontsize=SMALL)
-    axes.set_ylabel("failure rate", fontsize=SMALL)
+    name_axes(axes, label(curve.covariate.replace("_", " "), _LONGEST_LABEL), "failure rate")
     return drawing.done()
 
 
-def _panel(drawing: Drawing, axes: Axes, curve: Curve, team: str, style: TeamStyle) -> None:
+def _panel(
+    drawing: Drawing, axes: Axes, curve: Curve, team: str, style: TeamStyle, rate: float
+) -> None:
     shown = np.arange(min(len(curve.bins), _MOST_VALUES))
     rates = curve.rate[shown]
-    points = [
-        Point(
-            k,
-            rates[k],
-            team,
-            text=f"{curve.bins[k].as_formula()}: {ratio(rates[k])} of {count(curve.objects[k])}",
-        )
+    texts = [
+        f"{curve.bins[k].as_formula()}: {ratio(rates[k])} of {count(curve.objects[k])}"
         for k in shown.tolist()
     ]
+    points = points_of(team, shown, rates, texts)
     is_range = all(condition.value is None for condition in curve.bins)
     if is_range:
         axes.fill_between(
@@ -101,16 +98,8 @@ def _panel(drawing: Drawing, axes: Axes, curve: Curve, team: str, style: TeamSty
     if is_range:
         # The tick between two deciles is their common limit.
         edges = [k for k in shown.tolist()[1:] if k in (1, 5, 9)]
-        axes.set_xticks([k - 0.5 for k in edges], [_edge(curve.bins[k]) for k in edges])
+        axes.set_xticks([k - 0.5 for k in edges], [number_text(curve.bins[k].low) for k in edges])
     else:
-        axes.set_xticks(
-            shown,
-            [label(number_text(curve.bins[k].value), 12) for k in shown.tolist()],
-            rotation=30,
-            ha="right",
-            rotation_mode="anchor",
-        )
-
-
-def _edge(condition: Condition) -> str:
-    return number_text(condition.low)
+        names = [label(number_text(curve.bins[k].value), 12) for k in shown.tolist()]
+        slanted_names(axes, shown, names)
+    axes.axhline(rate, color=PALE, linewidth=0.8, linestyle="--", zorder=0)

@@ -19,8 +19,10 @@ from napari_panoptic.report.plots.theme import (
     Drawing,
     Plot,
     Point,
+    grid,
     label,
     nothing_to_show,
+    slanted_names,
 )
 from napari_panoptic.report.text import FIGURE_NAMES, count, interval, ratio
 from napari_panoptic.statistics.bootstrap import Interval
@@ -46,8 +48,7 @@ def sweep_figure(sweep: CohortSweep) -> Plot:
             Point(p, means[p].mean, sweep.design.teams[p], text=_with_interval(means[p]))
             for p in shown
         ]
-        if points:
-            drawing.mark(axes, points, style, linestyle="-", linewidth=0.9)
+        drawing.mark(axes, points, style, linestyle="-", linewidth=0.9)
     if sweep.choice.best is not None:
         axes.axvline(sweep.choice.best, color=PALE, linewidth=0.8, linestyle="--", zorder=0)
     _settings_axis(axes, sweep)
@@ -70,8 +71,8 @@ def sweep_causes(sweep: CohortSweep) -> Plot:
         Side.PREDICTION: "predictions: FP",
     }
     drawing = Drawing(7.4, 3.4)
-    grid = drawing.panels(list(titles.values()), 2, share=False)
-    for axes, side in zip(grid, titles, strict=True):
+    panels = drawing.panels(list(titles.values()), 2, share=False)
+    for axes, side in zip(panels, titles, strict=True):
         for cause in names[side]:
             for run in _runs(sweep):
                 points = [
@@ -86,7 +87,7 @@ def sweep_causes(sweep: CohortSweep) -> Plot:
                 drawing.mark(axes, points, styles[cause], linestyle="-", linewidth=1.0)
         _settings_axis(axes, sweep)
         axes.set_ylim(bottom=0)
-    grid[0].set_ylabel("objects", fontsize=SMALL)
+    panels[0].set_ylabel("objects", fontsize=SMALL)
     drawing.legend({cause: styles[cause] for cause in causes}, lines=True)
     return drawing.done()
 
@@ -108,15 +109,7 @@ def _settings_axis(axes: Axes, sweep: CohortSweep) -> None:
     n = len(sweep.design.settings)
     shown = np.unique(np.linspace(0, n - 1, min(n, _MOST_TICKS)).round().astype(int)).tolist()
     texts = [", ".join(map(value_text, sweep.design.settings[place].values)) for place in shown]
-    axes.set_xticks(
-        shown,
-        [label(text) for text in texts],
-        rotation=30,
-        ha="right",
-        rotation_mode="anchor",
-        fontsize=SMALL,
-    )
+    slanted_names(axes, shown, [label(text) for text in texts])
     axes.set_xlim(-0.5, n - 0.5)
     axes.set_xlabel(label(", ".join(sweep.design.parameters), 60), fontsize=NORMAL)
-    axes.grid(color=PALE, linewidth=0.4)
-    axes.set_axisbelow(True)
+    grid(axes)

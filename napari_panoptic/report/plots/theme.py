@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -117,7 +117,9 @@ class Drawing:
         return axes[: len(names)]
 
     def mark(self, axes: Axes, points: Sequence[Point], style: TeamStyle, **look: object) -> None:
-        """Draw points that can be picked, in a team's colour and shape; ``look`` overrides."""
+        """Draw any points, to be picked, in a team's colour and shape; ``look`` overrides."""
+        if not points:
+            return
         looks: dict[str, object] = {
             "linestyle": "none",
             "marker": style.marker,
@@ -129,6 +131,19 @@ class Drawing:
         looks |= look
         (line,) = axes.plot([p.x for p in points], [p.y for p in points], **looks)  # type: ignore[arg-type]
         self.points[line] = tuple(points)
+
+    def cells(
+        self,
+        axes: Axes,
+        edges: NDArray[Any],
+        values: NDArray[Any],
+        points: Sequence[Point],
+        **look: Any,
+    ) -> None:
+        """Draw a square of cells that can be picked, whose points are row by row."""
+        mesh = axes.pcolormesh(edges, edges, values, **look)
+        mesh.set_picker(True)
+        self.points[mesh] = tuple(points)
 
     def summary_mark(self, axes: Axes, point: Point, style: TeamStyle) -> None:
         """Draw a large mark with a dark edge."""
@@ -315,6 +330,33 @@ def _one_at_a_time() -> Iterator[None]:
 
 def _figure_of(plot: Plot | Figure) -> Figure:
     return plot.figure if isinstance(plot, Plot) else plot
+
+
+def points_of(
+    team: str, xs: Iterable[float], ys: Iterable[float], texts: Iterable[str]
+) -> list[Point]:
+    """Return points of a team with the figures they show, in words."""
+    places = zip(xs, ys, texts, strict=True)
+    return [Point(float(x), float(y), team, text=text) for x, y, text in places]
+
+
+def name_axes(axes: Axes, x: str, y: str, size: float = SMALL) -> None:
+    """Write what the axes show."""
+    axes.set_xlabel(x, fontsize=size)
+    axes.set_ylabel(y, fontsize=size)
+
+
+def slanted_names(
+    axes: Axes, places: Sequence[float] | NDArray[Any], names: Sequence[str], rotation: int = 30
+) -> None:
+    """Write names below the horizontal axis."""
+    axes.set_xticks(places, names, rotation=rotation, ha="right", rotation_mode="anchor")
+
+
+def grid(axes: Axes, width: float = 0.4, axis: Literal["both", "x", "y"] = "both") -> None:
+    """Draw a grid behind everything else."""
+    axes.grid(axis=axis, color=PALE, linewidth=width)
+    axes.set_axisbelow(True)
 
 
 def equal_f1_lines(axes: Axes) -> None:

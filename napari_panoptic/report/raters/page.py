@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from napari_panoptic.report.columns import (
     Cell,
     Column,
     Record,
-    TableSpec,
     name_column,
     number,
     table,
@@ -36,7 +34,6 @@ from napari_panoptic.report.page import (
     named,
     paragraph,
     team_label,
-    write_page,
 )
 from napari_panoptic.report.plots import Plot, png_bytes
 from napari_panoptic.report.plots import raters as rater_plots
@@ -55,7 +52,9 @@ from napari_panoptic.report.raters.tables import (
     STRUCTURES,
     TEAMS,
     input_fingerprints,
-    tables,
+    levels_table,
+    raters_table,
+    reliability_table,
 )
 from napari_panoptic.report.sections import (
     DATA_SLUG,
@@ -87,28 +86,8 @@ class WorstCase:
     plot: Plot
 
 
-def write_rater_report(evaluation: RatedEvaluation, path: Path, *, date: str = "") -> Path:
-    """Draw the pictures, and write the report as one HTML file, completely or not at all.
-
-    Parameters
-    ----------
-    evaluation
-        The results.
-    path
-        The file to write; an existing one is replaced.
-    date
-        The date of the report. Without one, the same files give the same report.
-
-    Raises
-    ------
-    PanopticError
-        If the file cannot be written.
-    """
-    return write_page(path, rater_page(evaluation, list(worst_cases(evaluation)), date=date))
-
-
 def rater_page(evaluation: RatedEvaluation, worst: Sequence[WorstCase], *, date: str = "") -> str:
-    """Return the page of a report."""
+    """Return the page of a report; without a date, the same files give the same page."""
     cohort = evaluation.cohort
     first = lead(
         f"{counted(len(cohort.cases), 'case')}, {counted(len(cohort.structures), 'structure')}, "
@@ -117,15 +96,18 @@ def rater_page(evaluation: RatedEvaluation, worst: Sequence[WorstCase], *, date:
         findings=evaluation.findings,
         consequence="Missing predictions count as background.",
     )
+    structures = STRUCTURES.table(evaluation.structures, cohort.teams, ["structure"])
+    lowest = evaluation.cases.sort_values("dice", kind="stable").to_dict("records")
+    cases = CASES.table(evaluation.cases, cohort.teams, ["case", "structure"], lowest)
     sections = [
         Section("ranking", "Ranking", _ranking(evaluation)),
         Section("tests", "Whether teams differ", _tests(evaluation)),
-        Section("structures", "By structure", _structures(evaluation)),
+        Section("structures", "By structure", [structures]),
         Section("raters", "Teams among the raters", _spread(evaluation)),
         Section("levels", "Dice over levels", _levels(evaluation)),
         Section("calibration", "Calibration", _calibration(evaluation)),
         Section("worst", "Worst cases", _worst(evaluation, worst)),
-        Section("cases", "All cases", _cases(evaluation)),
+        Section("cases", "All cases", [cases]),
         Section("agreement", "Agreement of the raters", _agreement(evaluation)),
         Section(DATA_SLUG, "Data quality", findings_section(evaluation.findings)),
         Section("settings", "Settings and provenance", _settings(evaluation)),
@@ -173,13 +155,8 @@ def worst_cases(evaluation: RatedEvaluation) -> Iterator[WorstCase]:
 def _ranking(evaluation: RatedEvaluation) -> list[Child]:
     if not evaluation.teams:
         return [paragraph("There are no predictions; the raters are compared with each other.")]
-    columns = TEAMS.shown(evaluation.cohort.teams, ["team", "rank", "shared_rank", "score"])
-    caption = (
-        "The score is Dice, averaged over levels, then over the cases of each structure, then "
-        "over structures. A lower Brier score is better. The shared rank is 1 + the number of "
-        "teams that are significantly better over cases."
-    )
-    return [table("teams", caption, columns, ranking_table(evaluation))]
+    first = ["team", "rank", "shared_rank", "score"]
+    return [TEAMS.table(ranking_table(evaluation), evaluation.cohort.teams, first)]
 
 
 def _tests(evaluation: RatedEvaluation) -> list[Child]:
@@ -209,29 +186,17 @@ def _tests(evaluation: RatedEvaluation) -> list[Child]:
     )
 
 
-def _structures(evaluation: RatedEvaluation) -> list[Child]:
-    columns = STRUCTURES.shown(evaluation.cohort.teams, ["structure"])
-    caption = "Dice averaged over levels, over the cases of each structure."
-    return [table("structures", caption, columns, evaluation.structures)]
-
-
 def _spread(evaluation: RatedEvaluation) -> list[Child]:
-    columns = TableSpec("", "", SPREAD).shown(evaluation.cohort.teams)
-    caption = (
-        "Each rater's mask against the mean of the others, and each team against the same means: "
-        "Dice averaged over levels, and over the rater left out. A team is within the raters if "
-        "it is neither below the lowest nor above the highest of them."
-    )
     figure = plot_figure(
         rater_plots.spread_plot(evaluation),
         "raters",
         "Teams among the raters: bars reach from the lowest to the highest rater.",
     )
-    return [figure, table("standing", caption, columns, evaluation.structures)]
+    return [figure, SPREAD.table(evaluation.structures, evaluation.cohort.teams)]
 
 
 def _levels(evaluation: RatedEvaluation) -> list[Child]:
-    levels = tables(evaluation)["levels"]
+    levels = levels_table(evaluation)
     caption = "Dice at each level, mean over cases."
     means = levels.groupby(["structure", "team", "level"], sort=False)["dice"].mean().reset_index()
     columns = [
@@ -245,13 +210,9 @@ def _levels(evaluation: RatedEvaluation) -> list[Child]:
 
 
 def _calibration(evaluation: RatedEvaluation) -> list[Child]:
-    caption = (
-        "Share of raters who marked a voxel against its predicted probability, all voxels of all "
-        "predictions pooled in ten bins; the dashed line marks perfect calibration."
-    )
-    columns = RELIABILITY.shown(evaluation.cohort.teams)
-    shown = table("reliability", caption, columns, tables(evaluation)["reliability"])
-    figure = plot_figure(rater_plots.reliability_plot(evaluation), "calibration", caption)
+    shown = RELIABILITY.table(reliability_table(evaluation), evaluation.cohort.teams)
+    plot = rater_plots.reliability_plot(evaluation)
+    figure = plot_figure(plot, "calibration", RELIABILITY.caption)
     return [figure, folded("As a table", shown)]
 
 
@@ -278,15 +239,8 @@ def _figure(evaluation: RatedEvaluation, found: WorstCase) -> Child:
     return element("figure", shown, element("figcaption", caption), class_="plot")
 
 
-def _cases(evaluation: RatedEvaluation) -> list[Child]:
-    columns = CASES.shown(evaluation.cohort.teams, ["case", "structure"])
-    rows = evaluation.cases.sort_values("dice", kind="stable").to_dict("records")
-    caption = "The lowest first. Missing and unreadable predictions count as background."
-    return [table("cases", caption, columns, evaluation.cases, rows)]
-
-
 def _agreement(evaluation: RatedEvaluation) -> list[Child]:
-    found = tables(evaluation)["raters"]
+    found = raters_table(evaluation)
     pairs = found[found["kind"] == "pair"]
     means = pairs.groupby(["structure", "rater", "other"], sort=False)[["dice", "pq", "f1"]].mean()
     columns = [name_column("structure"), Column("raters", _two_raters), number("dice", "Dice")]

@@ -98,7 +98,7 @@ def conclusion(evaluation: RatedEvaluation) -> str:
     sentence = friedman_sentence(found.comparison, "Dice", UNIT)
     if found.comparison.why_undefined:
         return sentence
-    shared = "shared: 1 + the number of teams that are significantly better (Nemenyi)"
+    shared = "shared rank: 1 + the number of teams that are significantly better (Nemenyi)"
     return f"{sentence.removesuffix('.')}; {shared}"
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from napari_panoptic.common.records import fields_of
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
 from napari_panoptic.raters.levels import RELIABILITY_BINS, Standing
@@ -82,6 +83,7 @@ CASES = TableSpec(
         unshown("brier_least", about="of the raters' own mean"),
         unshown("raters", about="number"),
     ],
+    "The lowest first. Missing and unreadable predictions count as background.",
 )
 STRUCTURES = TableSpec(
     "structures.csv",
@@ -100,16 +102,24 @@ STRUCTURES = TableSpec(
         unshown("cases_below", "cases_within", "cases_above", about="numbers of cases"),
         number("brier", "Brier"),
     ],
+    "Dice averaged over levels, over the cases of each structure.",
 )
-SPREAD = (
-    _STRUCTURE,
-    _TEAM,
-    number("left_out_dice", "Dice"),
-    bounds("raters_lowest", "raters_highest", "lowest to highest rater"),
-    _STANDING,
-    whole("cases_below", "cases below"),
-    whole("cases_within", "within"),
-    whole("cases_above", "above"),
+SPREAD = TableSpec(
+    "standing.csv",
+    "team and structure",
+    [
+        _STRUCTURE,
+        _TEAM,
+        number("left_out_dice", "Dice"),
+        bounds("raters_lowest", "raters_highest", "lowest to highest rater"),
+        _STANDING,
+        whole("cases_below", "cases below"),
+        whole("cases_within", "within"),
+        whole("cases_above", "above"),
+    ],
+    "Each rater's mask against the mean of the others, and each team against the same means: Dice "
+    "averaged over levels, and over the rater left out. A team is within the raters if it is "
+    "neither below the lowest nor above the highest of them.",
 )
 """Other columns of `STRUCTURES`, which reports show in a table of their own."""
 TEAMS = TableSpec(
@@ -128,6 +138,9 @@ TEAMS = TableSpec(
         unshown("mean_rank", about="over cases"),
         whole("shared_rank", "shared rank", about="empty if there is no test"),
     ],
+    "The score is Dice, averaged over levels, then over the cases of each structure, then over "
+    "structures. A lower Brier score is better. The shared rank is 1 + the number of teams that "
+    "are significantly better over cases.",
 )
 TESTS = TableSpec(
     "tests.csv",
@@ -179,6 +192,8 @@ RELIABILITY = TableSpec(
         number("predicted", "mean predicted", about="mean probability"),
         number("observed", "mean of the raters", about="share of raters"),
     ],
+    "Share of raters who marked a voxel against its predicted probability, all voxels of all "
+    "predictions pooled in ten bins; the dashed line marks perfect calibration.",
 )
 TABLES = (LEVELS, CASES, STRUCTURES, TEAMS, TESTS, PAIRS, RATERS, SLICES, RELIABILITY)
 TABLE_NAMES = (*(spec.file for spec in TABLES), RECORD)
@@ -186,32 +201,20 @@ TABLE_NAMES = (*(spec.file for spec in TABLES), RECORD)
 
 
 def write_rater_tables(evaluation: RatedEvaluation, folder: Path) -> None:
-    """Write all tables and ``evaluation.json``; existing ones are replaced, all of them or none.
-
-    Parameters
-    ----------
-    evaluation
-        The evaluation.
-    folder
-        The folder; created if missing.
-    """
-    named = {f"{name}.csv": table for name, table in tables(evaluation).items()}
-    write_set(folder, named, (RECORD, record_of(evaluation)))
-
-
-def tables(evaluation: RatedEvaluation) -> Mapping[str, pd.DataFrame]:
-    """Return every table by the name of its file."""
-    return {
-        "levels": levels_table(evaluation),
-        "cases": evaluation.cases,
-        "structures": evaluation.structures,
-        "teams": ranking_table(evaluation),
-        "tests": tests_frame(rater_statistics(evaluation), "structure", UNIT),
-        "pairs": pairs_frame(rater_statistics(evaluation), "structure", UNIT),
-        "raters": raters_table(evaluation),
-        "slices": slices_table(evaluation),
-        "reliability": reliability_table(evaluation),
+    """Write all tables and ``evaluation.json``; existing ones are replaced, all of them or none."""
+    statistics = rater_statistics(evaluation)
+    tables = {
+        LEVELS.file: levels_table(evaluation),
+        CASES.file: evaluation.cases,
+        STRUCTURES.file: evaluation.structures,
+        TEAMS.file: ranking_table(evaluation),
+        TESTS.file: tests_frame(statistics, "structure", UNIT),
+        PAIRS.file: pairs_frame(statistics, "structure", UNIT),
+        RATERS.file: raters_table(evaluation),
+        SLICES.file: slices_table(evaluation),
+        RELIABILITY.file: reliability_table(evaluation),
     }
+    write_set(folder, tables, (RECORD, record_of(evaluation)))
 
 
 def levels_table(evaluation: RatedEvaluation) -> pd.DataFrame:
@@ -310,8 +313,7 @@ def record_of(evaluation: RatedEvaluation) -> dict[str, Any]:
         "cohort": evaluation.cohort.name,
         "task": "raters",
         "settings": evaluation.settings.as_record(),
-        "structures": list(evaluation.cohort.structures),
-        "raters": list(evaluation.cohort.raters),
+        **fields_of(evaluation.cohort, "structures", "raters"),
         "score": dict(zip(evaluation.ranking["team"], evaluation.ranking["score"], strict=True)),
         "evaluated": len(evaluation.results),
         "statistics": statistics_records(evaluation),

@@ -286,7 +286,7 @@ def _evaluated(request: _Request, job: Job[_Found], *, held_up_to_px: int) -> It
 
 
 def _drawn(found: _Found, teams: Sequence[str], name: str) -> Plot:
-    from napari_panoptic.report.plots.scores import score_plot
+    from napari_panoptic.report.plots.scores import score_plots
 
     with DRAWING:
-        return score_plot(found.scores, teams, name, iou=found.iou, best=found.best)
+        return score_plots(found.scores, teams, iou=found.iou, best=found.best, only=name)
