@@ -27,7 +27,7 @@ MOST_NAMED = 6
 """Objects that a sentence names at most; more are counted."""
 
 AnyEvaluation = Evaluation | Evaluation[TiledPair]
-Rows = NDArray[np.intp]
+Rows = NDArray[np.integer]
 
 
 @dataclass(frozen=True)
@@ -87,34 +87,29 @@ def explain(evaluation: AnyEvaluation, side: Side, row: int) -> Sentence:
 
 
 class _Overlaps:
-    """The overlaps of an evaluation, by rows of the outcomes."""
+    """The overlaps of an evaluation."""
 
     def __init__(self, evaluation: AnyEvaluation) -> None:
         self.evaluation = evaluation
         self.judged = judge(evaluation.table, evaluation.settings.ambiguous)
-        # The rows of table and outcomes differ only after edits.
-        self.table_rows = {side: _table_rows(evaluation, side) for side in Side}
 
     def near(self, side: Side, row: int) -> _Neighbours:
         """Return what overlaps an object."""
-        judged, at = self.judged, self.table_rows[side][row]
+        judged = self.judged
         columns, areas = (judged.pair_reference, judged.pair_prediction), judged.reference
         own, other = judged.reference, judged.prediction
         if side is Side.PREDICTION:
             columns, own, other = columns[::-1], other, areas
-        pairs = np.flatnonzero(columns[0] == at)
+        pairs = np.flatnonzero(columns[0] == row)
         theirs = columns[1][pairs]
-        across = _other(side)
-        order = np.argsort(self.table_rows[across])
-        found = np.searchsorted(self.table_rows[across], theirs, sorter=order)
         return _Neighbours(
             overlaps=self,
             side=side,
             row=row,
-            area=int(own.area[at]),
-            ambiguous_share=float(own.ambiguous_share[at]),
-            centroid_yx_px=own.centroid_yx_px[at],
-            rows=order[found],
+            area=int(own.area[row]),
+            ambiguous_share=float(own.ambiguous_share[row]),
+            centroid_yx_px=own.centroid_yx_px[row],
+            rows=theirs,
             areas=other.area[theirs],
             centroids_yx_px=other.centroid_yx_px[theirs],
             shared=judged.intersection[pairs],
@@ -213,14 +208,6 @@ def _other(side: Side) -> Side:
 
 def _named(outcomes: SideOutcomes, row: int) -> Named:
     return Named(outcomes.side, row, int(outcomes.ids[row]))
-
-
-def _table_rows(evaluation: AnyEvaluation, side: Side) -> NDArray[np.int64]:
-    pair, ids = evaluation.pair, evaluation.outcomes.side(side).ids
-    known = pair.reference.ids if side is Side.REFERENCE else pair.prediction.ids
-    order = np.argsort(known, kind="stable")
-    rows: NDArray[np.int64] = order[np.searchsorted(known, ids, sorter=order)]
-    return rows
 
 
 def _percent(share: float) -> str:

@@ -162,21 +162,19 @@ def region_rings(
     """
     side, team = selection.side, selection.team
     outcomes, box = outcomes_of(snapshot, team), box_of(snapshot, selection)
-    own = _labels(snapshot, team, side)
-    index = snapshot.index_of(side, team, selection.row) if box is not None else None
-    if outcomes is None or box is None or own is None or index is None:
+    own = snapshot.labels(side, team)
+    if outcomes is None or box is None or own is None:
         return None
     partner = int(outcomes.side(side).partner[selection.row])
     if partner == NO_PARTNER:
-        return emphasis(own, index - 1, box=box, ring_px=ring_px)
+        return emphasis(own, selection.row, box=box, ring_px=ring_px)
     across = Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE
-    partner_index = snapshot.index_of(across, team, partner) or 0
     return emphasis(
         own,
-        index - 1,
+        selection.row,
         box=box,
-        other=_labels(snapshot, team, across),
-        partner_row=partner_index - 1,
+        other=snapshot.labels(across, team),
+        partner_row=partner,
         partner_box=outcomes.side(across).bbox[partner],
         ring_px=ring_px,
     )
@@ -229,7 +227,3 @@ def team_rings(
         partner_box=across.bbox[partner],
         ring_px=ring_px,
     )
-
-
-def _labels(snapshot: RegionSnapshot, team: str, side: Side) -> LabelImage | None:
-    return snapshot.reference if side is Side.REFERENCE else snapshot.predictions.get(team)

@@ -137,7 +137,6 @@ def failure_groups(evaluation: Evaluation) -> tuple[FailureGroup, ...]:
     one pass computes the losses of all. Other rules (and ``majority`` with an ambiguous area) need
     one pass for each group.
     """
-    evaluation = evaluation.tidied()
     links = _links(evaluation)
     sets = _group_sets(evaluation, links)
     if sets.n == 0:
@@ -170,7 +169,6 @@ def counts_if_merged(evaluation: Evaluation, groups: Sequence[FailureGroup]) -> 
         additive. Only rules that use centroids or first pixels (centroid rule, threshold below 0.5)
         need the pixels of the predictions to be cut.
     """
-    evaluation = evaluation.tidied()
     set_of_reference = np.full(len(evaluation.outcomes.reference), NO_GROUP, np.int64)
     set_of_prediction = np.full(len(evaluation.outcomes.prediction), NO_GROUP, np.int64)
     for number, group in enumerate(groups):

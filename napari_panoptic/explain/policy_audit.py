@@ -211,7 +211,6 @@ def audit_policies(
     SettingsError
         For an unknown policy.
     """
-    evaluation = evaluation.tidied()
     one, other = (
         evaluate_again(evaluation, evaluation.settings.replaced(ambiguous=policy, distances=False))
         for policy in (first, second)
@@ -238,7 +237,6 @@ def reasons(evaluation: Evaluation, side: Side) -> NDArray[np.object_]:
         One sentence per object that touches the ambiguous area; empty for the
         others.
     """
-    evaluation = evaluation.tidied()
     is_reference = side is Side.REFERENCE
     counted = evaluation.table.reference if is_reference else evaluation.table.prediction
     matched = evaluation.outcomes.side(side).partner != NO_PARTNER
@@ -277,7 +275,6 @@ def spill_table(evaluation: Evaluation) -> pd.DataFrame:
     """
     import pandas as pd
 
-    evaluation = evaluation.tidied()
     side, table = evaluation.outcomes.prediction, evaluation.table.prediction
     rows = np.flatnonzero((table.void_area > 0) & (table.void_area < table.area))
     share = table.void_area[rows] / table.area[rows]

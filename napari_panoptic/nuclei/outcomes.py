@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -216,42 +216,9 @@ def outcomes(
             score=labels.scores,
         )
 
-    return _of_objects_with_pixels(
-        Outcomes(
-            reference=side(Side.REFERENCE, judged.reference, decided[0]),
-            prediction=side(Side.PREDICTION, judged.prediction, decided[1]),
-            class_names=pair.class_names,
-            mpp=pair.mpp,
-        )
-    )
-
-
-def _of_objects_with_pixels(decided: Outcomes) -> Outcomes:
-    """Drop the rows without a pixel, and sort the others by id.
-
-    Slides may have objects without pixels, and images under edit have rows of erased objects
-    and ids in the order in which they were drawn. Other label images are sorted already.
-    """
-    if all(
-        own.area_px.all() and (own.ids[1:] > own.ids[:-1]).all() for own in map(decided.side, Side)
-    ):
-        return decided
-    kept: dict[Side, NDArray[np.int64]] = {}
-    for side in Side:
-        rows = np.flatnonzero(decided.side(side).area_px > 0)
-        kept[side] = rows[np.argsort(decided.side(side).ids[rows], kind="stable")]
-
-    def reordered(side: Side) -> SideOutcomes:
-        own, rows = decided.side(side), kept[side]
-        other_rows = kept[Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE]
-        position = np.full(len(decided.other(side)) + 1, NO_PARTNER, np.int32)
-        position[other_rows] = np.arange(len(other_rows), dtype=np.int32)
-        arrays = {f.name: getattr(own, f.name)[rows] for f in fields(own) if f.name != "side"}
-        arrays["partner"] = position[own.partner[rows]]
-        return SideOutcomes(side=side, **arrays)
-
-    return replace(
-        decided,
-        reference=reordered(Side.REFERENCE),
-        prediction=reordered(Side.PREDICTION),
+    return Outcomes(
+        reference=side(Side.REFERENCE, judged.reference, decided[0]),
+        prediction=side(Side.PREDICTION, judged.prediction, decided[1]),
+        class_names=pair.class_names,
+        mpp=pair.mpp,
     )

@@ -74,8 +74,7 @@ def region_failures(evaluation: Evaluation) -> RegionFailures:
     Parameters
     ----------
     evaluation
-        The evaluation of a region in memory. Distances that its settings leave out are measured,
-        except after edits, when its rows differ from those of its label pair.
+        The evaluation of a region in memory. Distances that its settings leave out are measured.
     """
     outcomes, pair = evaluation.outcomes, evaluation.pair
     reference, prediction = outcomes.reference.status, outcomes.prediction.status
@@ -86,10 +85,7 @@ def region_failures(evaluation: Evaluation) -> RegionFailures:
     found = chosen_failures(outcomes, rows)
     found = replace(found, columns={**found.columns, **_whole_columns(evaluation, rows)})
     is_misclassified = found.columns["status"] == _MISCLASSIFIED
-    is_tidy = np.array_equal(outcomes.reference.ids, pair.reference.ids) and np.array_equal(
-        outcomes.prediction.ids, pair.prediction.ids
-    )
-    if evaluation.settings.distances or not is_tidy or not is_misclassified.any():
+    if evaluation.settings.distances or not is_misclassified.any():
         return found
     objects = found.columns["row"][is_misclassified].astype(np.int32)
     judged = judge(evaluation.table, evaluation.settings.ambiguous)
@@ -143,25 +139,8 @@ def whole_objects(
 
     Pixels that the ambiguous policy cuts away count as well. Axis order of the centroids: y, x.
     """
-    table = evaluation.table
-    whole = table.reference if side is Side.REFERENCE else table.prediction
-    slots = _slots_of(evaluation, side)
-    areas = whole.area[slots]
-    return whole.sum_yx[slots] / np.maximum(areas, 1)[:, None], areas
-
-
-def _slots_of(evaluation: Evaluation, side: Side) -> NDArray[np.int64]:
-    """Return the row in the label image and overlap table for each row of the outcomes.
-
-    The two differ if objects of a working copy lost their last pixel.
-    """
-    pair, ids = evaluation.pair, evaluation.outcomes.side(side).ids
-    labels = pair.reference if side is Side.REFERENCE else pair.prediction
-    if np.array_equal(labels.ids, ids):
-        return np.arange(len(ids))
-    order = np.argsort(labels.ids, kind="stable")
-    slots: NDArray[np.int64] = order[np.searchsorted(labels.ids[order], ids)]
-    return slots
+    whole = evaluation.table.side(side)
+    return whole.sum_yx / np.maximum(whole.area, 1)[:, None], whole.area
 
 
 def _whole_columns(evaluation: Evaluation, rows: Mapping[Side, NDArray[np.integer]]) -> Columns:

@@ -231,10 +231,10 @@ def _both_sides(
     at: tuple[str, str, str],
     image: SlideImage | None,
 ) -> Iterator[pd.DataFrame]:
-    tidy = evaluation.tidied()
+    pair = evaluation.pair
     for side in Side:
-        labels = tidy.pair.reference if side is Side.REFERENCE else tidy.pair.prediction
-        own = RegionSide(*at, labels, tidy.outcomes.side(side), image, tidy.pair.mpp)
+        labels = pair.side(side)
+        own = RegionSide(*at, labels, evaluation.outcomes.side(side), image, pair.mpp)
         try:
             yield _side_frame(own)
         except PanopticError:  # the image is damaged; the views that show it report this

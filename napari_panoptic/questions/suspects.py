@@ -196,7 +196,6 @@ def agreement(
     SettingsError
         If the settings differ.
     """
-    evaluations = {team: evaluation.tidied() for team, evaluation in evaluations.items()}
     check_comparable(evaluations)
     several = list(evaluations.values())
     first = several[0]

@@ -15,7 +15,6 @@ from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes
-from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.questions.scored_objects import ScoredRegion
 from napari_panoptic.statistics.bootstrap import Interval
 from napari_panoptic.statistics.choice import choose, comparable
@@ -86,41 +85,25 @@ def evaluation_at_threshold(evaluation: Evaluation, threshold: float) -> Evaluat
     Returns
     -------
     Evaluation
-        Of the same label pair: its images keep the pixels of removed predictions, and its table
-        their rows, without a pixel, as after an edit that erased them. `evaluation` itself if
-        nothing is removed.
+        Of the label pair without the removed predictions; `evaluation` itself if nothing is
+        removed.
     """
-    removed = evaluation.pair.prediction.scores < threshold
+    pair = evaluation.pair
+    removed = pair.prediction.scores < threshold
     if not removed.any():
         return evaluation
-    table = _without(evaluation.table, removed)
-    return evaluated(evaluation.pair, table, evaluation.settings, evaluation.distances)
+    places = np.arange(len(pair.reference)), np.where(removed, -1, np.cumsum(~removed) - 1)
+    return evaluated(
+        replace(pair, prediction=without_low_scores(pair.prediction, threshold)),
+        evaluation.table.renumbered(*places),
+        evaluation.settings,
+        evaluation.distances.renumbered(*places),
+    )
 
 
 def without_low_scores(labels: LabelImage, threshold: float) -> LabelImage:
     """Return the objects without those of a lower score; their pixels become background."""
     return labels.only(~(labels.scores < threshold))
-
-
-def _without(table: OverlapTable, removed: NDArray[np.bool_]) -> OverlapTable:
-    """Return the table as if some predictions had no pixel; outcomes then lack them."""
-    kept = ~removed[table.pair_prediction]
-    side = table.prediction
-    return replace(
-        table,
-        prediction=SideTable(
-            area=np.where(removed, 0, side.area),
-            void_area=np.where(removed, 0, side.void_area),
-            sum_yx=np.where(removed[:, np.newaxis], 0, side.sum_yx),
-            void_sum_yx=np.where(removed[:, np.newaxis], 0, side.void_sum_yx),
-            bbox=side.bbox,
-            first_pixel=side.first_pixel,
-        ),
-        pair_reference=table.pair_reference[kept],
-        pair_prediction=table.pair_prediction[kept],
-        intersection=table.intersection[kept],
-        void_intersection=table.void_intersection[kept],
-    )
 
 
 # --- many regions, sums -----------------------------------------------------------------------

@@ -596,15 +596,11 @@ def _usual_field_px(failures: CohortFailures) -> int:
 
 def _sources(snapshot: RegionSnapshot) -> dict[tuple[str, str], CropSource]:
     """Return what crops of a region are cut from, by region and team."""
-    reference, predictions = snapshot.reference, snapshot.predictions
-    if reference is None or snapshot.is_slide:
-        return {}
     return {
         (snapshot.region.name, team): CropSource(
-            snapshot.image, reference, predictions[team], found.outcomes
+            snapshot.image, found.pair.reference, found.pair.prediction, found.outcomes
         )
         for team, found in snapshot.evaluations.items()
-        if team in predictions
     }
 
 
