@@ -184,7 +184,7 @@ def _label_colours(own: SideOutcomes) -> NDArray[np.uint8]:
 def _on_top(source: CropSource, side: Side, row: int) -> dict[Side, int]:
     """Return the labels of the object and of its partner; 0 for none."""
     partner = int(source.outcomes.side(side).partner[row])  # -1 for none
-    return {side: row + 1, source.outcomes.other(side).side: partner + 1}
+    return {side: row + 1, side.other: partner + 1}
 
 
 def _drawn(
@@ -201,12 +201,11 @@ def _concerned(
     source: CropSource, side: Side, row: int, labels: dict[Side, NDArray[np.int32]]
 ) -> dict[Side, NDArray[np.int64]]:
     """Return the labels of the object, of its partner, and of overlapping objects."""
-    across = source.outcomes.other(side).side
-    touching = np.unique(labels[across][labels[side] == row + 1]).astype(np.int64)
+    touching = np.unique(labels[side.other][labels[side] == row + 1]).astype(np.int64)
     partner = int(source.outcomes.side(side).partner[row])
     if partner != NO_PARTNER:
         touching = np.append(touching, partner + 1)
-    return {side: np.array([row + 1]), across: touching}
+    return {side: np.array([row + 1]), side.other: touching}
 
 
 def _window(index: NDArray[Any], corner: tuple[int, int], field_px: int) -> NDArray[Any]:

@@ -168,14 +168,13 @@ def region_rings(
     partner = int(outcomes.side(side).partner[selection.row])
     if partner == NO_PARTNER:
         return emphasis(own, selection.row, box=box, ring_px=ring_px)
-    across = Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE
     return emphasis(
         own,
         selection.row,
         box=box,
-        other=snapshot.labels(across, team),
+        other=snapshot.labels(side.other, team),
         partner_row=partner,
-        partner_box=outcomes.side(across).bbox[partner],
+        partner_box=outcomes.other(side).bbox[partner],
         ring_px=ring_px,
     )
 
@@ -212,17 +211,14 @@ def team_rings(
             return emphasis(owner.pair.prediction, row, box=box, ring_px=ring_px)
         side, row = Side.REFERENCE, reference
     own, across = evaluation.outcomes.side(side), evaluation.outcomes.other(side)
-    pair, partner = evaluation.pair, int(own.partner[row])
-    labels, other = pair.reference, pair.prediction
-    if side is Side.PREDICTION:
-        labels, other = other, labels
+    labels, partner = evaluation.pair.side(side), int(own.partner[row])
     if partner == NO_PARTNER:
         return emphasis(labels, row, box=own.bbox[row], ring_px=ring_px)
     return emphasis(
         labels,
         row,
         box=own.bbox[row],
-        other=other,
+        other=evaluation.pair.side(side.other),
         partner_row=partner,
         partner_box=across.bbox[partner],
         ring_px=ring_px,

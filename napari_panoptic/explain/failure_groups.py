@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.explain.what_if import tally, tally_all
 from napari_panoptic.kernels.counts import pair_keys, pair_rows
-from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
+from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.distances import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
@@ -267,8 +267,7 @@ def _links(evaluation: Evaluation) -> _Links:
         raise LabelError(
             'groups are only available if objects share no pixels: set overlaps to "flatten"'
         )
-    judged = judge(evaluation.table, evaluation.settings.ambiguous)
-    outcomes = evaluation.outcomes
+    judged, outcomes = evaluation.judged, evaluation.outcomes
     ignored = STATUS_CODE[Status.IGNORED]
     kept = (outcomes.reference.status[judged.pair_reference] != ignored) & (
         outcomes.prediction.status[judged.pair_prediction] != ignored

@@ -237,19 +237,16 @@ def reasons(evaluation: Evaluation, side: Side) -> NDArray[np.object_]:
         One sentence per object that touches the ambiguous area; empty for the
         others.
     """
-    is_reference = side is Side.REFERENCE
-    counted = evaluation.table.reference if is_reference else evaluation.table.prediction
+    counted = evaluation.table.side(side)
     matched = evaluation.outcomes.side(side).partner != NO_PARTNER
     sentences = np.full(len(counted), "", dtype=object)
-    policy = evaluation.settings.ambiguous
-    cuts = policy is AmbiguousPolicy.CLIP or (
-        policy is AmbiguousPolicy.CLIP_PREDICTIONS and not is_reference
-    )
+    judged = evaluation.judged
+    cuts = judged.cuts_reference if side is Side.REFERENCE else judged.cuts_prediction
     for row in np.flatnonzero(counted.void_area).tolist():
         area, void = int(counted.area[row]), int(counted.void_area[row])
         if cuts:
             sentences[row] = _cut_reason(area, void)
-        elif policy is AmbiguousPolicy.MAJORITY:
+        elif judged.policy is AmbiguousPolicy.MAJORITY:
             sentences[row] = _majority_reason(area, void, matched=bool(matched[row]))
         else:
             sentences[row] = f"judged whole, {_inside(area, void)}"
@@ -339,8 +336,7 @@ def _effect_rows(evaluation: Evaluation) -> dict[str, FloatArray]:
 
 
 def _side_audit(side: Side, first: Evaluation, second: Evaluation, unit: IntArray) -> SideAudit:
-    is_reference = side is Side.REFERENCE
-    counted = first.table.reference if is_reference else first.table.prediction
+    counted = first.table.side(side)
     one, other = first.outcomes.side(side), second.outcomes.side(side)
     return SideAudit(
         side=side,

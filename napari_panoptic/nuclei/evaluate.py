@@ -60,6 +60,8 @@ class Evaluation(Generic[PairT]):
         The settings.
     table
         Areas and intersections. Its rows are the objects of the pair.
+    judged
+        The table after the ambiguous policy of the settings.
     outcomes
         Status, cause, partner, IoU and distances of every object, in the same rows.
     counts
@@ -71,6 +73,7 @@ class Evaluation(Generic[PairT]):
     pair: PairT
     settings: EvaluationSettings
     table: OverlapTable
+    judged: JudgedOverlap
     outcomes: Outcomes
     counts: Counts
     distances: KnownDistances
@@ -177,6 +180,7 @@ def evaluated(
         pair=pair,
         settings=settings,
         table=table,
+        judged=judged,
         outcomes=result,
         counts=count(result),
         distances=known,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.ambiguity import JudgedOverlap, JudgedSide
-from napari_panoptic.nuclei.causes import Decisions, decide
+from napari_panoptic.nuclei.ambiguity import JudgedOverlap
+from napari_panoptic.nuclei.causes import decide
 from napari_panoptic.nuclei.distances import PairDistances
 from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
 from napari_panoptic.nuclei.overlap import OverlapTable
@@ -123,7 +123,7 @@ class Outcomes:
 
     def other(self, side: Side) -> SideOutcomes:
         """Return the opposite side."""
-        return self.prediction if side is Side.REFERENCE else self.reference
+        return self.side(side.other)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per object with the columns ``OBJECT_COLUMNS``.
@@ -190,35 +190,32 @@ def outcomes(
     """
     decided = decide(pair, judged, matches, near_iou=near_iou)
 
-    def side(which: Side, own: JudgedSide, decisions: Decisions) -> SideOutcomes:
-        is_reference = which is Side.REFERENCE
-        labels = pair.reference if is_reference else pair.prediction
-        counted = table.reference if is_reference else table.prediction
-        pair_rows = judged.pair_reference if is_reference else judged.pair_prediction
+    def of_side(side: Side) -> SideOutcomes:
+        labels, own, decisions = pair.side(side), judged.side(side), decided[side]
         hausdorff, hausdorff95 = np.full((2, len(labels)), np.nan)
         if distances is not None:
-            rows = pair_rows[matches.pair]
+            rows = judged.rows_of_pairs(side)[matches.pair]
             hausdorff[rows] = distances.hausdorff_px
             hausdorff95[rows] = distances.hausdorff95_px
         return SideOutcomes(
-            side=which,
+            side=side,
             ids=labels.ids,
             class_index=labels.class_index,
             status=decisions.status,
             cause=decisions.cause,
-            partner=matches.reference_partner if is_reference else matches.prediction_partner,
+            partner=matches.partner(side),
             iou=decisions.iou,
             hausdorff_px=hausdorff,
             hausdorff95_px=hausdorff95,
-            area_px=np.where(own.gone, counted.area, own.area),
+            area_px=np.where(own.gone, table.side(side).area, own.area),
             centroid_yx_px=own.centroid_yx_px,
             bbox=own.bbox,
             score=labels.scores,
         )
 
     return Outcomes(
-        reference=side(Side.REFERENCE, judged.reference, decided[0]),
-        prediction=side(Side.PREDICTION, judged.prediction, decided[1]),
+        reference=of_side(Side.REFERENCE),
+        prediction=of_side(Side.PREDICTION),
         class_names=pair.class_names,
         mpp=pair.mpp,
     )

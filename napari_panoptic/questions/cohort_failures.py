@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.distances import pair_distances
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
@@ -76,7 +75,7 @@ def region_failures(evaluation: Evaluation) -> RegionFailures:
     evaluation
         The evaluation of a region in memory. Distances that its settings leave out are measured.
     """
-    outcomes, pair = evaluation.outcomes, evaluation.pair
+    outcomes = evaluation.outcomes
     reference, prediction = outcomes.reference.status, outcomes.prediction.status
     rows = {
         Side.REFERENCE: np.flatnonzero((reference == _FN) | (reference == _MISCLASSIFIED)),
@@ -88,9 +87,10 @@ def region_failures(evaluation: Evaluation) -> RegionFailures:
     if evaluation.settings.distances or not is_misclassified.any():
         return found
     objects = found.columns["row"][is_misclassified].astype(np.int32)
-    judged = judge(evaluation.table, evaluation.settings.ambiguous)
     partners, outlines = outcomes.reference.partner[objects], evaluation.settings.outlines
-    measured = pair_distances(pair, evaluation.table, judged, objects, partners, outlines)
+    measured = pair_distances(
+        evaluation.pair, evaluation.table, evaluation.judged, objects, partners, outlines
+    )
     hausdorff = found.columns["hausdorff_px"].copy()
     hausdorff[is_misclassified] = measured.hausdorff_px
     return replace(found, columns={**found.columns, "hausdorff_px": hausdorff})

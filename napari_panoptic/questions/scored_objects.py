@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.causes import ignored_if_unmatched
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import Outcomes
@@ -88,8 +87,7 @@ def scored_region(evaluation: Evaluation, patient: str, region: str) -> ScoredRe
     patient, region
         Names.
     """
-    settings = evaluation.settings
-    judged = judge(evaluation.table, settings.ambiguous)
+    settings, judged = evaluation.settings, evaluation.judged
     return ScoredRegion(
         patient,
         region,

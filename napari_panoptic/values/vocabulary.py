@@ -12,6 +12,11 @@ class Side(StrEnum):
     REFERENCE = "reference"  # the annotation
     PREDICTION = "prediction"  # a team's answer
 
+    @property
+    def other(self) -> Side:
+        """The opposite side."""
+        return Side.PREDICTION if self is Side.REFERENCE else Side.REFERENCE
+
 
 class Status(StrEnum):
     """The outcome of an object."""
