@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.display.object_layers import checks
 from napari_panoptic.display.palette import status_colour_table
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.matching import NO_PARTNER
@@ -141,7 +142,7 @@ def cut(
         window = _enlarged(_window(other.index, corner, field_px), size_px)
         dash = max(round(OTHER_TEAM_DASH_PX * per_point), 1)
         width = max(round(OTHER_TEAM_RIM_PX * per_point), 1)
-        rim = _rim(window, width) & _dashes(size_px, dash)
+        rim = _rim(window, width) & checks((size_px, size_px), dash)
         outlines[rim] = OTHER_TEAM_RGBA
     return Crop(tissue_at(source.image, corner, field_px, size_px), outlines)
 
@@ -244,13 +245,6 @@ def _rim(labels: NDArray[np.int32], width: int) -> NDArray[np.bool_]:
             moved = padded[width + y : width + y + height, width + x : width + x + breadth]
             rim |= moved != labels
     return rim & (labels > 0)
-
-
-def _dashes(size: int, dash_px: int) -> NDArray[np.bool_]:
-    """Return a mask of stripes across both axes, which cut a line of any direction into dashes."""
-    along = np.arange(size) // dash_px
-    stripes: NDArray[np.bool_] = (along[:, None] + along) % 2 == 0
-    return stripes
 
 
 def _dashed_edge(size: int, width: int) -> NDArray[np.bool_]:
