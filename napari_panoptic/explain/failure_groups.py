@@ -579,9 +579,7 @@ def _edited_pair(pair: LabelPair, links: _Links, plan: _Plan) -> LabelPair:
     old = pair.prediction
     n_kept, n_new = int(plan.kept.sum()), len(plan.home)
     # Ids only break ties. Ranks serve as well, and cannot overflow. New objects come last.
-    ranks = np.empty(n_kept, np.int64)
-    ranks[np.argsort(old.ids[plan.kept], kind="stable")] = np.arange(1, n_kept + 1)
-    ids = np.concatenate([ranks, np.arange(n_kept + 1, n_kept + n_new + 1)])
+    ids = np.arange(1, n_kept + n_new + 1)
     classes = np.concatenate([old.class_index[plan.kept], _majority_class(pair, links, plan)])
     prediction = LabelImage(
         index=old.index,

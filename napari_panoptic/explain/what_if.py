@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.metrics import Counts, class_quality
+from napari_panoptic.nuclei.metrics import Counts, class_quality, class_sums
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.statistics.means import means_defined
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
@@ -145,18 +145,6 @@ def _with_confusion(counts: Counts, confusion: IntArray) -> Counts:
     tp, fp, fn = class_sums(confusion)
     present = ((tp + fp + fn) > 0).astype(np.int64)
     return replace(counts, confusion=confusion, tp=tp, fp=fp, fn=fn, present=present)
-
-
-def class_sums(confusion: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Read TP, FP and FN of each class (..., C) from confusion matrices (..., C + 1, C + 1).
-
-    As panoptic quality counts them: a misclassified pair is an FP of the
-    predicted class and an FN of the reference class.
-    """
-    tp = np.diagonal(confusion, axis1=-2, axis2=-1)[..., 1:].copy()
-    fp = confusion[..., :, 1:].sum(axis=-2) - tp
-    fn = confusion[..., 1:, :].sum(axis=-1) - tp
-    return tp, fp, fn
 
 
 @dataclass(frozen=True, eq=False)

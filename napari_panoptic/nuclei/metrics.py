@@ -283,9 +283,7 @@ def count(outcomes: Outcomes) -> Counts:
     confusion = np.bincount(own * n + other, minlength=n * n).reshape(n, n)
     confusion[:, 0] = np.bincount(reference.class_index[reference.status == _FN], minlength=n)
     confusion[0] = np.bincount(prediction.class_index[prediction.status == _FP], minlength=n)
-    tp = np.diagonal(confusion)[1:].copy()
-    fp = confusion[:, 1:].sum(axis=0) - tp
-    fn = confusion[1:].sum(axis=1) - tp
+    tp, fp, fn = class_sums(confusion)
     return Counts(
         class_names=outcomes.class_names,
         tp=tp,
@@ -344,6 +342,20 @@ def class_figures(counts: Counts) -> dict[str, NDArray[np.int64] | FloatArray]:
         "iou_sum": counts.iou_sum,
         **counts.figures_by_class,
     }
+
+
+def class_sums(
+    confusion: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Read TP, FP and FN of each class (..., C) from confusion matrices (..., C + 1, C + 1).
+
+    As panoptic quality counts them: a misclassified pair is an FP of the
+    predicted class and an FN of the reference class.
+    """
+    tp = np.diagonal(confusion, axis1=-2, axis2=-1)[..., 1:].copy()
+    fp = confusion[..., :, 1:].sum(axis=-2) - tp
+    fn = confusion[..., 1:, :].sum(axis=-1) - tp
+    return tp, fp, fn
 
 
 class ClassQuality(NamedTuple):
