@@ -4,6 +4,9 @@ A stroke changes some hundred pixels of millions. The box around them is subtrac
 counts, written, and added again; then the whole chain runs on the table. Distances are
 measured again only for objects whose pixels changed. The result equals a full evaluation after
 any sequence of edits.
+
+Rows are always the objects with pixels, by id. So an edit that erases an object, or draws one with
+a lower id than others, also renumbers the image, which takes one pass over its pixels.
 """
 
 from __future__ import annotations
@@ -99,16 +102,16 @@ class _EditedSide:
         """
         listed = ids.tolist()
         new = [id_ for id_ in listed if id_ and id_ not in self.row_of]
-        numbers = [self.class_number(id_, classes.get(id_)) for id_ in new]
+        class_numbers = [self.class_number(id_, classes.get(id_)) for id_ in new]
         if new:
             labels = self.labels
             originals = [self.erased.get(id_, (0, id_))[1] for id_ in new]
-            self.row_of |= {id_: len(labels) + number for number, id_ in enumerate(new)}
+            self.row_of |= {id_: len(labels) + place for place, id_ in enumerate(new)}
             self.labels = replace(
                 labels,
                 ids=np.concatenate([labels.ids, np.array(new, np.int64)]),
                 original_ids=np.concatenate([labels.original_ids, np.array(originals, np.int64)]),
-                class_index=np.concatenate([labels.class_index, np.array(numbers, np.int16)]),
+                class_index=np.concatenate([labels.class_index, np.array(class_numbers, np.int16)]),
             )
         return np.array([self.row_of[id_] + 1 if id_ else 0 for id_ in listed], np.int32)
 
