@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.display.object_layers import checks
 from napari_panoptic.display.palette import status_colour_table
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.values.labels import LabelImage
-from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
+from napari_panoptic.values.vocabulary import Side
 
 SMALLEST_FIELD_PX, LARGEST_FIELD_PX = 32, 512
 """Bounds of the width of a crop in the image."""
@@ -47,8 +48,7 @@ class CropSource:
     reference, prediction
         The objects of the two sides.
     outcomes
-        Their outcomes. Rows need not be those of the label images: objects are found
-        by their ids.
+        Their outcomes.
     beside
         The objects of other teams, whose outlines are drawn too.
     """
@@ -66,7 +66,7 @@ class CropSource:
     @cached_property
     def colours(self) -> dict[Side, NDArray[np.uint8]]:
         """RGBA of every label of a side, uint8 (n + 1, 4); label 0 is transparent."""
-        return {side: _label_colours(self.labels(side), self.outcomes.side(side)) for side in Side}
+        return {side: _label_colours(self.outcomes.side(side)) for side in Side}
 
     def usual_field_px(self) -> int:
         """Return the width of a crop in which nearly all objects can be seen whole."""
@@ -142,7 +142,7 @@ def cut(
         window = _enlarged(_window(other.index, corner, field_px), size_px)
         dash = max(round(OTHER_TEAM_DASH_PX * per_point), 1)
         width = max(round(OTHER_TEAM_RIM_PX * per_point), 1)
-        rim = _rim(window, width) & _dashes(size_px, dash)
+        rim = _rim(window, width) & checks((size_px, size_px), dash)
         outlines[rim] = OTHER_TEAM_RGBA
     return Crop(tissue_at(source.image, corner, field_px, size_px), outlines)
 
@@ -176,29 +176,16 @@ def windows_around(
     return windows, _concerned(source, side, row, windows)
 
 
-def _label_colours(labels: LabelImage, own: SideOutcomes) -> NDArray[np.uint8]:
-    """Colour each label by the status of the object with its id."""
-    table = np.zeros((len(labels) + 1, 4), np.uint8)
-    places = np.searchsorted(own.ids, labels.ids)
-    known = places < len(own)
-    known[known] = own.ids[places[known]] == labels.ids[known]
+def _label_colours(own: SideOutcomes) -> NDArray[np.uint8]:
+    """Colour each label by the status of its object."""
     colours = (255 * status_colour_table()).astype(np.uint8)
-    status = np.full(len(labels), STATUS_CODE[Status.IGNORED], np.int64)
-    status[known] = own.status[places[known]]
-    table[1:] = colours[status]
-    return table
+    return np.concatenate([np.zeros((1, 4), np.uint8), colours[own.status]])
 
 
 def _on_top(source: CropSource, side: Side, row: int) -> dict[Side, int]:
     """Return the labels of the object and of its partner; 0 for none."""
-    labels = dict.fromkeys(Side, 0)
-    partner = int(source.outcomes.side(side).partner[row])
-    for which, at in ((side, row), (source.outcomes.other(side).side, partner)):
-        if at != NO_PARTNER:
-            id_ = source.outcomes.side(which).ids[at]
-            found = np.flatnonzero(source.labels(which).ids == id_)
-            labels[which] = int(found[0]) + 1 if len(found) else 0
-    return labels
+    partner = int(source.outcomes.side(side).partner[row])  # -1 for none
+    return {side: row + 1, side.other: partner + 1}
 
 
 def _drawn(
@@ -215,15 +202,11 @@ def _concerned(
     source: CropSource, side: Side, row: int, labels: dict[Side, NDArray[np.int32]]
 ) -> dict[Side, NDArray[np.int64]]:
     """Return the labels of the object, of its partner, and of overlapping objects."""
-    own, other = source.outcomes.side(side), source.outcomes.other(side)
-    across = Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE
-    label = np.flatnonzero(source.labels(side).ids == own.ids[row]) + 1
-    touching = np.unique(labels[across][np.isin(labels[side], label)]).astype(np.int64)
-    partner = int(own.partner[row])
+    touching = np.unique(labels[side.other][labels[side] == row + 1]).astype(np.int64)
+    partner = int(source.outcomes.side(side).partner[row])
     if partner != NO_PARTNER:
-        matched = np.flatnonzero(source.labels(across).ids == other.ids[partner]) + 1
-        touching = np.concatenate([touching, matched])
-    return {side: label, across: touching}
+        touching = np.append(touching, partner + 1)
+    return {side: np.array([row + 1]), side.other: touching}
 
 
 def _window(index: NDArray[Any], corner: tuple[int, int], field_px: int) -> NDArray[Any]:
@@ -262,13 +245,6 @@ def _rim(labels: NDArray[np.int32], width: int) -> NDArray[np.bool_]:
             moved = padded[width + y : width + y + height, width + x : width + x + breadth]
             rim |= moved != labels
     return rim & (labels > 0)
-
-
-def _dashes(size: int, dash_px: int) -> NDArray[np.bool_]:
-    """Return a mask of stripes across both axes, which cut a line of any direction into dashes."""
-    along = np.arange(size) // dash_px
-    stripes: NDArray[np.bool_] = (along[:, None] + along) % 2 == 0
-    return stripes
 
 
 def _dashed_edge(size: int, width: int) -> NDArray[np.bool_]:

@@ -6,17 +6,14 @@ import html
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from napari_panoptic.common.text import visible
 from napari_panoptic.display import styles
 from napari_panoptic.live.session import Session
-from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Cause, Side, Status
-from napari_panoptic.values.windowed_labels import TiledLabels, TiledPair
+from napari_panoptic.values.windowed_labels import TiledLabels
 
 
 @dataclass(frozen=True)
@@ -244,36 +241,14 @@ def facts_of(session: Session, team: str | None, side: Side, row: int) -> Object
         return None
     team = team or session.team or ""
     evaluation = snapshot.result(team)
-    is_reference = side is Side.REFERENCE
-    labels: LabelImage | TiledLabels | None
-    if evaluation is not None and isinstance(evaluation.pair, TiledPair):
-        labels = evaluation.pair.reference if is_reference else evaluation.pair.prediction
-    else:
-        labels = snapshot.reference if is_reference else snapshot.predictions.get(team)
-    if labels is None:
-        return None
-    outcomes = None if evaluation is None else evaluation.outcomes
-    known = labels if outcomes is None else outcomes.side(side)
-    if row >= len(known):
+    labels = snapshot.labels(side, team) if evaluation is None else evaluation.pair.side(side)
+    if labels is None or row >= len(labels):
         return None
     return object_facts(
         labels,
-        outcomes,
+        None if evaluation is None else evaluation.outcomes,
         side,
         row,
-        side_name="reference" if is_reference else team,
-        whole_px=None if evaluation is None else whole_area_px(evaluation, side, row),
+        side_name="reference" if side is Side.REFERENCE else team,
+        whole_px=None if evaluation is None else int(evaluation.table.side(side).area[row]),
     )
-
-
-def whole_area_px(
-    evaluation: Evaluation | Evaluation[TiledPair], side: Side, row: int
-) -> int | None:
-    """Return the area of an object, also of what lies in an ambiguous area; None if unknown."""
-    pair, table = evaluation.pair, evaluation.table
-    is_reference = side is Side.REFERENCE
-    ids = pair.reference.ids if is_reference else pair.prediction.ids
-    areas = table.reference.area if is_reference else table.prediction.area
-    # Under edit, the rows of pair and outcomes differ.
-    found = np.flatnonzero(ids == evaluation.outcomes.side(side).ids[row])
-    return int(areas[found[0]]) if len(found) and len(areas) == len(ids) else None

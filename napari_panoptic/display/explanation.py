@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.display.styles import count_text, length_text, ratio_text
-from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.values.vocabulary import (
@@ -27,7 +26,7 @@ MOST_NAMED = 6
 """Objects that a sentence names at most; more are counted."""
 
 AnyEvaluation = Evaluation | Evaluation[TiledPair]
-Rows = NDArray[np.intp]
+Rows = NDArray[np.integer]
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def explain(evaluation: AnyEvaluation, side: Side, row: int) -> Sentence:
     """
     own = evaluation.outcomes.side(side)
     status, cause = STATUSES[own.status[row]], CAUSES[own.cause[row]]
-    near = _Overlaps(evaluation).near(side, row)
+    near = _near(evaluation, side, row)
     if status is Status.TP:
         return f"It matches {near.across} ", near.partner(), " and has the same class."
     if status is Status.MISCLASSIFIED:
@@ -86,47 +85,11 @@ def explain(evaluation: AnyEvaluation, side: Side, row: int) -> Sentence:
     return _SENTENCES[cause](near)
 
 
-class _Overlaps:
-    """The overlaps of an evaluation, by rows of the outcomes."""
-
-    def __init__(self, evaluation: AnyEvaluation) -> None:
-        self.evaluation = evaluation
-        self.judged = judge(evaluation.table, evaluation.settings.ambiguous)
-        # The rows of table and outcomes differ only after edits.
-        self.table_rows = {side: _table_rows(evaluation, side) for side in Side}
-
-    def near(self, side: Side, row: int) -> _Neighbours:
-        """Return what overlaps an object."""
-        judged, at = self.judged, self.table_rows[side][row]
-        columns, areas = (judged.pair_reference, judged.pair_prediction), judged.reference
-        own, other = judged.reference, judged.prediction
-        if side is Side.PREDICTION:
-            columns, own, other = columns[::-1], other, areas
-        pairs = np.flatnonzero(columns[0] == at)
-        theirs = columns[1][pairs]
-        across = _other(side)
-        order = np.argsort(self.table_rows[across])
-        found = np.searchsorted(self.table_rows[across], theirs, sorter=order)
-        return _Neighbours(
-            overlaps=self,
-            side=side,
-            row=row,
-            area=int(own.area[at]),
-            ambiguous_share=float(own.ambiguous_share[at]),
-            centroid_yx_px=own.centroid_yx_px[at],
-            rows=order[found],
-            areas=other.area[theirs],
-            centroids_yx_px=other.centroid_yx_px[theirs],
-            shared=judged.intersection[pairs],
-            iou=judged.iou[pairs],
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class _Neighbours:
     """An object, and those of the other side that overlap it (n), by rows of the outcomes."""
 
-    overlaps: _Overlaps
+    evaluation: AnyEvaluation
     side: Side
     row: int
     area: int
@@ -141,12 +104,12 @@ class _Neighbours:
     @property
     def across(self) -> Side:
         """The other side."""
-        return _other(self.side)
+        return self.side.other
 
     @property
     def outcomes(self) -> SideOutcomes:
         """The outcomes of the other side."""
-        return self.overlaps.evaluation.outcomes.side(self.across)
+        return self.evaluation.outcomes.side(self.across)
 
     @property
     def takes_part(self) -> NDArray[np.bool_]:
@@ -172,7 +135,7 @@ class _Neighbours:
         """Return the unmatched one that explains a wrong size or place."""
         failure = Status.FP if self.across is Side.PREDICTION else Status.FN
         unmatched = self.outcomes.status[self.rows] == STATUS_CODE[failure]
-        near_iou = self.overlaps.evaluation.settings.near_iou
+        near_iou = self.evaluation.settings.near_iou
         at = self.best(unmatched & (self.iou >= near_iou))
         if at is None:
             raise RuntimeError("an object with this cause overlaps an unmatched one")
@@ -180,7 +143,7 @@ class _Neighbours:
 
     def beyond(self, at: int) -> _Neighbours:
         """Return what overlaps one of them."""
-        return self.overlaps.near(self.across, int(self.rows[at]))
+        return _near(self.evaluation, self.across, int(self.rows[at]))
 
     def name(self, at: int) -> Named:
         """Name one of them."""
@@ -198,29 +161,38 @@ class _Neighbours:
 
     def partner(self) -> Named:
         """Name the matched object."""
-        own = self.overlaps.evaluation.outcomes.side(self.side)
+        own = self.evaluation.outcomes.side(self.side)
         return _named(self.outcomes, int(own.partner[self.row]))
 
     def partner_class(self) -> str:
         """Return the class of the matched object."""
         index = self.outcomes.class_index[self.partner().row]
-        return str(self.overlaps.evaluation.outcomes.class_names[index - 1])
+        return str(self.evaluation.outcomes.class_names[index - 1])
 
 
-def _other(side: Side) -> Side:
-    return Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE
+def _near(evaluation: AnyEvaluation, side: Side, row: int) -> _Neighbours:
+    """Return what overlaps an object."""
+    judged = evaluation.judged
+    own, other = judged.side(side), judged.side(side.other)
+    pairs = np.flatnonzero(judged.rows_of_pairs(side) == row)
+    theirs = judged.rows_of_pairs(side.other)[pairs]
+    return _Neighbours(
+        evaluation=evaluation,
+        side=side,
+        row=row,
+        area=int(own.area[row]),
+        ambiguous_share=float(own.ambiguous_share[row]),
+        centroid_yx_px=own.centroid_yx_px[row],
+        rows=theirs,
+        areas=other.area[theirs],
+        centroids_yx_px=other.centroid_yx_px[theirs],
+        shared=judged.intersection[pairs],
+        iou=judged.iou[pairs],
+    )
 
 
 def _named(outcomes: SideOutcomes, row: int) -> Named:
     return Named(outcomes.side, row, int(outcomes.ids[row]))
-
-
-def _table_rows(evaluation: AnyEvaluation, side: Side) -> NDArray[np.int64]:
-    pair, ids = evaluation.pair, evaluation.outcomes.side(side).ids
-    known = pair.reference.ids if side is Side.REFERENCE else pair.prediction.ids
-    order = np.argsort(known, kind="stable")
-    rows: NDArray[np.int64] = order[np.searchsorted(known, ids, sorter=order)]
-    return rows
 
 
 def _percent(share: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -85,8 +84,8 @@ class Listed:
             Side.PREDICTION: order[~on_reference] - rows.n_reference,
         }
         ids = {}
-        for side, across in ((Side.REFERENCE, Side.PREDICTION), (Side.PREDICTION, Side.REFERENCE)):
-            partners = outcomes.side(across).partner[chosen[across]]
+        for side in Side:
+            partners = outcomes.other(side).partner[chosen[side.other]]
             kept = np.zeros(len(outcomes.side(side)), bool)
             kept[chosen[side]] = True
             kept[partners[partners != NO_PARTNER]] = True
@@ -103,7 +102,7 @@ class Listed:
         lut: NDArray[np.float32],
         side: Side,
         labels: LabelImage,
-        value_of: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None,
+        values: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float32]:
         """Make the colours of objects that are not listed fainter.
 
@@ -113,12 +112,12 @@ class Listed:
             float32 (65535, 4): RGBA of each label; not changed.
         side, labels
             Whose colours they are.
-        value_of
-            Gives the label of each id, where labels are not rows because the
-            objects were edited.
+        values
+            int64 (n,): the label of each object, if they are not 1..n because the objects were
+            edited.
         """
         rows = np.flatnonzero(~self.stands_out(side, labels))
-        values = rows + 1 if value_of is None else value_of(labels.ids[rows])
+        faded = rows + 1 if values is None else values[rows]
         result = lut.copy()
-        result[values[values < len(lut)], 3] *= self.others.alpha
+        result[faded[faded < len(lut)], 3] *= self.others.alpha
         return result

@@ -19,7 +19,6 @@ from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 
@@ -127,19 +126,11 @@ def ring_around(
     return Emphasis(picture, (y0, x0))
 
 
-def outcomes_of(snapshot: RegionSnapshot | None, team: str | None) -> Outcomes | None:
-    """Return a team's outcomes in a region; None if they are not known."""
-    evaluation = None if snapshot is None or team is None else snapshot.result(team)
-    return None if evaluation is None else evaluation.outcomes
-
-
 def box_of(snapshot: RegionSnapshot | None, selection: Selection) -> NDArray[np.int32] | None:
     """Return the bounding box of an object: y0, x0, y1, x1, half open; None if unknown."""
-    outcomes = outcomes_of(snapshot, selection.team)
-    if outcomes is None or selection.row >= len(outcomes.side(selection.side)):
-        return None
-    box: NDArray[np.int32] = outcomes.side(selection.side).bbox[selection.row]
-    return box
+    evaluation = None if snapshot is None else snapshot.result(selection.team)
+    own = None if evaluation is None else evaluation.outcomes.side(selection.side)
+    return None if own is None or selection.row >= len(own) else own.bbox[selection.row]
 
 
 def region_rings(
@@ -160,26 +151,10 @@ def region_rings(
     -------
     None where the region does not have the object.
     """
-    side, team = selection.side, selection.team
-    outcomes, box = outcomes_of(snapshot, team), box_of(snapshot, selection)
-    own = _labels(snapshot, team, side)
-    index = snapshot.index_of(side, team, selection.row) if box is not None else None
-    if outcomes is None or box is None or own is None or index is None:
+    evaluation = snapshot.evaluations.get(selection.team)
+    if evaluation is None or selection.row >= len(evaluation.outcomes.side(selection.side)):
         return None
-    partner = int(outcomes.side(side).partner[selection.row])
-    if partner == NO_PARTNER:
-        return emphasis(own, index - 1, box=box, ring_px=ring_px)
-    across = Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE
-    partner_index = snapshot.index_of(across, team, partner) or 0
-    return emphasis(
-        own,
-        index - 1,
-        box=box,
-        other=_labels(snapshot, team, across),
-        partner_row=partner_index - 1,
-        partner_box=outcomes.side(across).bbox[partner],
-        ring_px=ring_px,
-    )
+    return _rings(evaluation, selection.side, selection.row, ring_px)
 
 
 def team_rings(
@@ -210,26 +185,22 @@ def team_rings(
         # Other teams have another object there, or none: the reference object decides.
         reference = int(owner.outcomes.prediction.partner[row])
         if reference == NO_PARTNER:
-            box = owner.outcomes.prediction.bbox[row]
-            return emphasis(owner.pair.prediction, row, box=box, ring_px=ring_px)
+            return _rings(owner, side, row, ring_px)
         side, row = Side.REFERENCE, reference
-    own, across = evaluation.outcomes.side(side), evaluation.outcomes.other(side)
-    pair, partner = evaluation.pair, int(own.partner[row])
-    labels, other = pair.reference, pair.prediction
-    if side is Side.PREDICTION:
-        labels, other = other, labels
-    if partner == NO_PARTNER:
-        return emphasis(labels, row, box=own.bbox[row], ring_px=ring_px)
+    return _rings(evaluation, side, row, ring_px)
+
+
+def _rings(evaluation: Evaluation, side: Side, row: int, ring_px: int) -> Emphasis:
+    """Draw the rings of an object and of its partner, if it has one."""
+    outcomes, pair = evaluation.outcomes, evaluation.pair
+    own, other = outcomes.side(side), outcomes.other(side)
+    partner = int(own.partner[row])
     return emphasis(
-        labels,
+        pair.side(side),
         row,
         box=own.bbox[row],
-        other=other,
+        other=pair.side(side.other),
         partner_row=partner,
-        partner_box=across.bbox[partner],
+        partner_box=None if partner == NO_PARTNER else other.bbox[partner],
         ring_px=ring_px,
     )
-
-
-def _labels(snapshot: RegionSnapshot, team: str, side: Side) -> LabelImage | None:
-    return snapshot.reference if side is Side.REFERENCE else snapshot.predictions.get(team)

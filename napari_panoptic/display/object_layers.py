@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -186,7 +186,7 @@ def object_lut(
     outcomes: SideOutcomes | None,
     scheme: ClassScheme,
     colour_by: ColourBy,
-    value_of: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None,
+    values: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float32]:
     """Colour the objects of one side.
 
@@ -201,21 +201,18 @@ def object_lut(
         The classes.
     colour_by
         What colours tell.
-    value_of
-        Gives the label of each id, where labels are not rows because the
-        objects were edited.
+    values
+        int64 (n,): the label of each object, if they are not 1..n because the objects were edited.
 
     Returns
     -------
     float32 (65535, 4): RGBA of each label.
     """
     if colour_by is ColourBy.CLASS:
-        known = labels if outcomes is None or value_of is None else outcomes
-        values = None if value_of is None else value_of(known.ids)
-        return styles.class_lut(known.class_index, styles.class_colours(len(scheme.names)), values)
+        colours = styles.class_colours(len(scheme.names))
+        return styles.class_lut(labels.class_index, colours, values)
     if outcomes is None:
         return styles.neutral_lut(len(labels))
-    values = None if value_of is None else value_of(outcomes.ids)
     return styles.status_lut(outcomes.status, values)
 
 
@@ -284,7 +281,7 @@ def emphasis(
     if other is not None and partner_row >= 0:
         mask = _cut(other, partner_row, window)
         _draw_rings(image, mask, ring_px, PARTNER, PARTNER_EDGE)
-        image[~_dashes(image.shape, DASHES_PER_RING * ring_px)] = 0
+        image[~checks(image.shape, DASHES_PER_RING * ring_px)] = 0
     _draw_rings(image, _cut(own, row, window), ring_px, SELECTED, SELECTED_EDGE)
     return Emphasis(image, (window[0], window[1]))
 
@@ -311,7 +308,8 @@ def _draw_rings(
     image[(distance > 0) & (distance <= width)] = ring
 
 
-def _dashes(shape: tuple[int, ...], length: int) -> NDArray[np.bool_]:
+def checks(shape: tuple[int, ...], edge: int) -> NDArray[np.bool_]:
+    """Return a mask of a chessboard, which cuts a line of any direction into dashes."""
     y, x = np.ogrid[: shape[0], : shape[1]]
-    dashes: NDArray[np.bool_] = ((y // length) + (x // length)) % 2 == 0
-    return dashes
+    found: NDArray[np.bool_] = ((y // edge) + (x // edge)) % 2 == 0
+    return found

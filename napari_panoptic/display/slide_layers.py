@@ -77,7 +77,7 @@ class DrawnSide:
     labels
         The objects, as their pixels name them.
     outcomes
-        The outcomes of those that have pixels.
+        Their outcomes.
     on_failure, on_arrival
         As in `DecodedWindows`.
     """
@@ -101,16 +101,13 @@ class DrawnSide:
     def take_outcomes(self, outcomes: SideOutcomes) -> None:
         """Draw the same objects with their outcomes under other settings."""
         self.outcomes = outcomes
-        self._label_of_row = np.searchsorted(self.labels.ids, outcomes.ids) + 1
-        self._row_of_label = np.full(len(self.labels) + 1, -1, np.int64)
-        self._row_of_label[self._label_of_row] = np.arange(len(outcomes))
         # What failed lies on top of what did not.
         rank = np.ones(len(STATUSES), np.int8)
         rank[STATUS_CODE[Status.IGNORED]] = 0
         rank[[STATUS_CODE[status] for status in styles.FAILURES]] = 2
         order = np.argsort(rank[outcomes.status], kind="stable")
         self._boxes = np.ascontiguousarray(outcomes.bbox[order])
-        self._labels = self._label_of_row[order]
+        self._labels = order + 1
 
     def leave(self) -> None:
         """Stop reading: the layer is going away."""
@@ -137,20 +134,16 @@ class DrawnSide:
         if listed is not None and listed.others is not Others.SHOWN:
             others = ~np.isin(self.outcomes.ids, listed.ids[self.outcomes.side])
             drawn[others] = 0 if listed.others is Others.HIDDEN else drawn[others] + FADED
-        codes = np.zeros(len(self.labels) + 1, np.uint8)
-        codes[self._label_of_row] = drawn
-        return codes
+        return np.concatenate([np.zeros(1, np.uint8), drawn])
 
     def row_at(self, y: int, x: int) -> int | None:
         """Find the row, in the outcomes, of the object that is drawn at a pixel."""
         label = int(self.windows.window((y, x, y + 1, x + 1))[0, 0])
-        row = int(self._row_of_label[label])
-        return row if row >= 0 and self.look.codes[label] else None
+        return label - 1 if self.look.codes[label] else None
 
     def cut(self, row: int, box: Box) -> LabelImage:
         """Cut one object out as the only one, number 1, of a small label image."""
-        label = self._label_of_row[row]
-        index = (self.windows.window(box) == label).astype(np.int32)
+        index = (self.windows.window(box) == row + 1).astype(np.int32)
         one = slice(row, row + 1)
         return LabelImage(
             index,

@@ -115,9 +115,8 @@ def team_lut(evaluation: Evaluation, look: Look, colours: Sequence[Rgb]) -> NDAr
     """
     lut = np.zeros((styles.LUT_LENGTH, 4), np.float32)
     first = 1
-    for side in (Side.REFERENCE, Side.PREDICTION):
-        pair = evaluation.pair
-        labels = pair.reference if side is Side.REFERENCE else pair.prediction
+    for side in Side:
+        labels = evaluation.pair.side(side)
         if look.colour_by is ColourBy.CLASS:
             own = styles.class_lut(labels.class_index, colours)
         else:

@@ -143,7 +143,6 @@ def consensus(evaluations: Mapping[str, Evaluation]) -> Consensus:
     SettingsError
         If the settings differ, because their statuses cannot be compared.
     """
-    evaluations = {team: evaluation.tidied() for team, evaluation in evaluations.items()}
     check_comparable(evaluations)
     first = next(iter(evaluations.values()))
     statuses = [evaluation.outcomes.reference.status for evaluation in evaluations.values()]
@@ -280,7 +279,7 @@ def team_overlap(one: Evaluation, other: Evaluation) -> tuple[IntArray, IntArray
     Parameters
     ----------
     one, other
-        The teams' tidied evaluations of one region under the same settings.
+        The teams' evaluations of one region under the same settings.
 
     Returns
     -------

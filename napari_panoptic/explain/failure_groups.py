@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.explain.what_if import tally, tally_all
 from napari_panoptic.kernels.counts import pair_keys, pair_rows
-from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
+from napari_panoptic.nuclei.ambiguity import JudgedOverlap
 from napari_panoptic.nuclei.averages import summed
 from napari_panoptic.nuclei.distances import KnownDistances
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
@@ -137,7 +137,6 @@ def failure_groups(evaluation: Evaluation) -> tuple[FailureGroup, ...]:
     one pass computes the losses of all. Other rules (and ``majority`` with an ambiguous area) need
     one pass for each group.
     """
-    evaluation = evaluation.tidied()
     links = _links(evaluation)
     sets = _group_sets(evaluation, links)
     if sets.n == 0:
@@ -170,7 +169,6 @@ def counts_if_merged(evaluation: Evaluation, groups: Sequence[FailureGroup]) -> 
         additive. Only rules that use centroids or first pixels (centroid rule, threshold below 0.5)
         need the pixels of the predictions to be cut.
     """
-    evaluation = evaluation.tidied()
     set_of_reference = np.full(len(evaluation.outcomes.reference), NO_GROUP, np.int64)
     set_of_prediction = np.full(len(evaluation.outcomes.prediction), NO_GROUP, np.int64)
     for number, group in enumerate(groups):
@@ -269,8 +267,7 @@ def _links(evaluation: Evaluation) -> _Links:
         raise LabelError(
             'groups are only available if objects share no pixels: set overlaps to "flatten"'
         )
-    judged = judge(evaluation.table, evaluation.settings.ambiguous)
-    outcomes = evaluation.outcomes
+    judged, outcomes = evaluation.judged, evaluation.outcomes
     ignored = STATUS_CODE[Status.IGNORED]
     kept = (outcomes.reference.status[judged.pair_reference] != ignored) & (
         outcomes.prediction.status[judged.pair_prediction] != ignored
@@ -582,9 +579,7 @@ def _edited_pair(pair: LabelPair, links: _Links, plan: _Plan) -> LabelPair:
     old = pair.prediction
     n_kept, n_new = int(plan.kept.sum()), len(plan.home)
     # Ids only break ties. Ranks serve as well, and cannot overflow. New objects come last.
-    ranks = np.empty(n_kept, np.int64)
-    ranks[np.argsort(old.ids[plan.kept], kind="stable")] = np.arange(1, n_kept + 1)
-    ids = np.concatenate([ranks, np.arange(n_kept + 1, n_kept + n_new + 1)])
+    ids = np.arange(1, n_kept + n_new + 1)
     classes = np.concatenate([old.class_index[plan.kept], _majority_class(pair, links, plan)])
     prediction = LabelImage(
         index=old.index,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from napari_panoptic.explain.what_if import tally, tally_all
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate_again
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.outcomes import Outcomes, words_of
 from napari_panoptic.statistics.graphs import connected_components
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import (
@@ -65,36 +66,6 @@ _EFFECT_FIGURES = ("tp", "fp", "fn", "iou_sum", "pq", "sq", "dq")
 
 
 @dataclass(frozen=True, eq=False)
-class SideAudit:
-    """The objects of one side under two policies; one row per object.
-
-    Parameters
-    ----------
-    side
-        Reference or prediction.
-    area_px, ambiguous_px
-        int64 (n,): number of pixels of the object, and of those in the ambiguous area.
-    status_first, status_second, cause_first, cause_second
-        int8 (n,): positions in ``STATUSES`` and ``CAUSES``.
-    flips
-        bool (n,): whether the status differs.
-    unit
-        int64 (n,): number of the unit of change of the object, -1 if it does not change. Partners
-        under either policy, one of which changes its status, partner or IoU, belong to one unit.
-    """
-
-    side: Side
-    area_px: IntArray
-    ambiguous_px: IntArray
-    status_first: NDArray[np.int8]
-    status_second: NDArray[np.int8]
-    cause_first: NDArray[np.int8]
-    cause_second: NDArray[np.int8]
-    flips: BoolArray
-    unit: IntArray
-
-
-@dataclass(frozen=True, eq=False)
 class PolicyAudit:
     """Two ambiguous policies on one label pair, side by side.
 
@@ -102,8 +73,10 @@ class PolicyAudit:
     ----------
     first, second
         The evaluations, from one overlap table, without distances.
-    reference, prediction
-        The outcomes of each object under both.
+    unit
+        Side -> int64 (n,): number of the unit of change of each object, -1 if it does not change.
+        Partners under either policy, one of which changes its status, partner or IoU, belong to
+        one unit.
     unit_contribution
         float64 (k,): leave-one-out contribution of each unit to the difference in PQ: PQ under the
         second policy, minus the PQ in which only the objects of this unit count as under the first
@@ -112,8 +85,7 @@ class PolicyAudit:
 
     first: Evaluation
     second: Evaluation
-    reference: SideAudit
-    prediction: SideAudit
+    unit: Mapping[Side, IntArray]
     unit_contribution: FloatArray
 
     @property
@@ -129,10 +101,6 @@ class PolicyAudit:
         differs from the sum of the effects of each.
         """
         return self.pq_difference - float(self.unit_contribution.sum())
-
-    def side(self, side: Side) -> SideAudit:
-        """Return one side."""
-        return self.reference if side is Side.REFERENCE else self.prediction
 
     @cached_property
     def objects(self) -> pd.DataFrame:
@@ -164,29 +132,26 @@ class PolicyAudit:
             columns[f"{name}_difference"] = second[name] - first[name]
         return pd.DataFrame(columns)
 
-    def _frame(self, which: Side) -> pd.DataFrame:
+    def _frame(self, side: Side) -> pd.DataFrame:
         import pandas as pd
 
-        own = self.side(which)
-        outcomes = self.first.outcomes.side(which)
-        statuses = np.array([str(status) for status in STATUSES], dtype=object)
-        causes = np.array([str(cause) for cause in CAUSES], dtype=object)
-        contribution = np.append(self.unit_contribution, 0.0)[own.unit]
+        counted, unit = self.first.table.side(side), self.unit[side]
+        one, other = self.first.outcomes.side(side), self.second.outcomes.side(side)
         values = (
-            np.full(len(outcomes), str(which), dtype=object),
-            outcomes.ids,
-            np.array(self.first.outcomes.class_names, dtype=object)[outcomes.class_index - 1],
-            own.area_px,
-            own.ambiguous_px,
-            statuses[own.status_first],
-            causes[own.cause_first],
-            reasons(self.first, which),
-            statuses[own.status_second],
-            causes[own.cause_second],
-            reasons(self.second, which),
-            own.flips,
-            own.unit,
-            contribution,
+            np.full(len(one), str(side), dtype=object),
+            one.ids,
+            words_of(self.first.pair.class_names, one.class_index - 1),
+            counted.area,
+            counted.void_area,
+            words_of(STATUSES, one.status),
+            words_of(CAUSES, one.cause),
+            reasons(self.first, side),
+            words_of(STATUSES, other.status),
+            words_of(CAUSES, other.cause),
+            reasons(self.second, side),
+            one.status != other.status,
+            unit,
+            np.append(self.unit_contribution, 0.0)[unit],
         )
         return pd.DataFrame(dict(zip(AUDIT_COLUMNS, values, strict=True)))
 
@@ -211,7 +176,6 @@ def audit_policies(
     SettingsError
         For an unknown policy.
     """
-    evaluation = evaluation.tidied()
     one, other = (
         evaluate_again(evaluation, evaluation.settings.replaced(ambiguous=policy, distances=False))
         for policy in (first, second)
@@ -223,8 +187,7 @@ def audit_policies(
     return PolicyAudit(
         first=one,
         second=other,
-        reference=_side_audit(Side.REFERENCE, one, other, unit_of_reference),
-        prediction=_side_audit(Side.PREDICTION, one, other, unit_of_prediction),
+        unit={Side.REFERENCE: unit_of_reference, Side.PREDICTION: unit_of_prediction},
         unit_contribution=total.pq() - (total + (before - after)).pq(),
     )
 
@@ -238,20 +201,16 @@ def reasons(evaluation: Evaluation, side: Side) -> NDArray[np.object_]:
         One sentence per object that touches the ambiguous area; empty for the
         others.
     """
-    evaluation = evaluation.tidied()
-    is_reference = side is Side.REFERENCE
-    counted = evaluation.table.reference if is_reference else evaluation.table.prediction
+    counted = evaluation.table.side(side)
     matched = evaluation.outcomes.side(side).partner != NO_PARTNER
     sentences = np.full(len(counted), "", dtype=object)
-    policy = evaluation.settings.ambiguous
-    cuts = policy is AmbiguousPolicy.CLIP or (
-        policy is AmbiguousPolicy.CLIP_PREDICTIONS and not is_reference
-    )
+    judged = evaluation.judged
+    cuts = judged.cuts_reference if side is Side.REFERENCE else judged.cuts_prediction
     for row in np.flatnonzero(counted.void_area).tolist():
         area, void = int(counted.area[row]), int(counted.void_area[row])
         if cuts:
             sentences[row] = _cut_reason(area, void)
-        elif policy is AmbiguousPolicy.MAJORITY:
+        elif judged.policy is AmbiguousPolicy.MAJORITY:
             sentences[row] = _majority_reason(area, void, matched=bool(matched[row]))
         else:
             sentences[row] = f"judged whole, {_inside(area, void)}"
@@ -277,7 +236,6 @@ def spill_table(evaluation: Evaluation) -> pd.DataFrame:
     """
     import pandas as pd
 
-    evaluation = evaluation.tidied()
     side, table = evaluation.outcomes.prediction, evaluation.table.prediction
     rows = np.flatnonzero((table.void_area > 0) & (table.void_area < table.area))
     share = table.void_area[rows] / table.area[rows]
@@ -289,9 +247,9 @@ def spill_table(evaluation: Evaluation) -> pd.DataFrame:
     values = (
         rows,
         side.ids[rows],
-        np.array(evaluation.pair.class_names, dtype=object)[side.class_index[rows] - 1],
-        np.array([str(status) for status in STATUSES], dtype=object)[side.status[rows]],
-        np.array([str(cause) for cause in CAUSES], dtype=object)[side.cause[rows]],
+        words_of(evaluation.pair.class_names, side.class_index[rows] - 1),
+        words_of(STATUSES, side.status[rows]),
+        words_of(CAUSES, side.cause[rows]),
         table.area[rows],
         table.void_area[rows],
         share,
@@ -339,23 +297,6 @@ def _effect_rows(evaluation: Evaluation) -> dict[str, FloatArray]:
         )
         for name in _EFFECT_FIGURES
     }
-
-
-def _side_audit(side: Side, first: Evaluation, second: Evaluation, unit: IntArray) -> SideAudit:
-    is_reference = side is Side.REFERENCE
-    counted = first.table.reference if is_reference else first.table.prediction
-    one, other = first.outcomes.side(side), second.outcomes.side(side)
-    return SideAudit(
-        side=side,
-        area_px=counted.area,
-        ambiguous_px=counted.void_area,
-        status_first=one.status,
-        status_second=other.status,
-        cause_first=one.cause,
-        cause_second=other.cause,
-        flips=one.status != other.status,
-        unit=unit,
-    )
 
 
 def _units(first: Outcomes, second: Outcomes) -> tuple[IntArray, IntArray, int]:

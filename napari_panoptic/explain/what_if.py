@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.metrics import Counts, class_quality, class_sums
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.statistics.means import means_defined
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 BoolArray = NDArray[np.bool_]
@@ -146,18 +147,6 @@ def _with_confusion(counts: Counts, confusion: IntArray) -> Counts:
     return replace(counts, confusion=confusion, tp=tp, fp=fp, fn=fn, present=present)
 
 
-def class_sums(confusion: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Read TP, FP and FN of each class (..., C) from confusion matrices (..., C + 1, C + 1).
-
-    As panoptic quality counts them: a misclassified pair is an FP of the
-    predicted class and an FN of the reference class.
-    """
-    tp = np.diagonal(confusion, axis1=-2, axis2=-1)[..., 1:].copy()
-    fp = confusion[..., :, 1:].sum(axis=-2) - tp
-    fn = confusion[..., 1:, :].sum(axis=-1) - tp
-    return tp, fp, fn
-
-
 @dataclass(frozen=True, eq=False)
 class Tally:
     """The contributions of k sets of objects to the counts of their region.
@@ -193,14 +182,8 @@ class Tally:
 
     def pq(self) -> FloatArray:
         """Compute the mean PQ over the classes present, for each set (k,); NaN if there is none."""
-        tp, fp, fn = class_sums(self.confusion)
-        weight = tp + fp / 2 + fn / 2
-        quality = np.divide(self.iou_sum, weight, out=np.zeros(weight.shape), where=weight > 0)
-        present = (weight > 0).sum(axis=-1)
-        mean: FloatArray = np.divide(
-            quality.sum(axis=-1), present, out=np.full(len(present), np.nan), where=present > 0
-        )
-        return mean
+        quality = class_quality(*class_sums(self.confusion), self.iou_sum)
+        return means_defined(quality.pq, axis=-1)
 
     def counts(self, class_names: tuple[str, ...]) -> Counts:
         """Return the first set's contribution as counts, without distances."""

@@ -113,60 +113,33 @@ class RegionSnapshot:
         """Return whether all teams are there, under these settings and from this source."""
         return not self.pending and self.settings == settings and self.source == source
 
+    def labels(self, side: Side, team: str | None) -> LabelImage | None:
+        """Return the reference as a team's evaluation has it, or the team's prediction.
+
+        Without the predictions that a threshold leaves out, if there is an evaluation.
+        """
+        evaluation = self.evaluations.get(team or "")
+        if evaluation is not None:
+            return evaluation.pair.side(side)
+        return self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
+
     def row_at(self, side: Side, team: str | None, y: int, x: int) -> int | None:
         """Find the object at a pixel.
 
         Parameters
         ----------
         side, team
-            The reference as the team's evaluation has it, or the team's
-            prediction.
+            As in :meth:`labels`.
         y, x
             A pixel inside the region.
 
         Returns
         -------
         int or None
-            The object's 0-based row in the team's outcomes; None for background.
+            The object's 0-based row; None for background.
         """
-        labels = self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
-        if labels is None or not labels.index[y, x]:
-            return None
-        row = int(labels.index[y, x]) - 1
-        evaluation = self.evaluations.get(team or "")
-        if evaluation is None:
-            return row
-        return evaluation.outcomes.side(side).row_of(int(labels.ids[row]))
-
-    def index_of(self, side: Side, team: str | None, row: int) -> int | None:
-        """Find the number by which an object's pixels are marked in its label image.
-
-        While objects are edited that is not their row plus one.
-
-        Parameters
-        ----------
-        side, team
-            The reference as the team's evaluation has it, or the team's
-            prediction.
-        row
-            0-based row in the team's outcomes.
-
-        Returns
-        -------
-        int or None
-            The value in ``LabelImage.index``; None if there is no such object.
-        """
-        labels = self.reference if side is Side.REFERENCE else self.predictions.get(team or "")
-        evaluation = self.evaluations.get(team or "")
-        if labels is None or evaluation is None:
-            return None if labels is None or row >= len(labels) else row + 1
-        ids = evaluation.outcomes.side(side).ids
-        if row >= len(ids):
-            return None
-        if row < len(labels) and labels.ids[row] == ids[row]:
-            return row + 1
-        slots = np.flatnonzero(labels.ids == ids[row])
-        return int(slots[0]) + 1 if len(slots) else None
+        labels = self.labels(side, team)
+        return None if labels is None or not labels.index[y, x] else int(labels.index[y, x]) - 1
 
 
 def load_region(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.nuclei.edits import EditedPair
+from napari_panoptic.nuclei.edits import EditedPair, Erased
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
@@ -82,6 +82,8 @@ class _RegionCopies:
     """Edited sides whose edited pair was dropped; an edited pair supersedes them."""
     ambiguous: NDArray[np.bool_] | None = None
     is_ambiguous_edited: bool = False
+    erased: dict[str | None, Erased] = field(default_factory=dict)
+    """The erased objects of each side."""
     differs_at: dict[str | None, tuple[int, int]] = field(default_factory=dict)
     """A pixel (y, x) of each edited side that differs from its base."""
 
@@ -230,8 +232,7 @@ class WorkingCopies:
         """Return the ids of a side that have a class, including those without pixels."""
         copies = self._regions.get(originals.region)
         live = None if copies is None else copies.live.get(team)
-        pair = originals.pair(team) if live is None else live.pair()
-        return (pair.reference if side is Side.REFERENCE else pair.prediction).ids
+        return originals.pair(team).side(side).ids if live is None else live.known_ids(side)
 
     def ambiguous(self, originals: Originals) -> NDArray[np.bool_] | None:
         """Return the ambiguous area as it is now."""
@@ -252,9 +253,13 @@ class WorkingCopies:
                 None,
                 team,
             }
-            if is_as_on_disk and len(now.reference) == len(pair.reference):
+            if is_as_on_disk:
                 now, known = pair, copies.originals.evaluations.get(team)
-            copies.live[team] = EditedPair(now, known=known)
+            erased = {
+                Side.REFERENCE: copies.erased.setdefault(None, {}),
+                Side.PREDICTION: copies.erased.setdefault(team, {}),
+            }
+            copies.live[team] = EditedPair(now, known=known, erased=erased)
             copies.at_rest.pop(team, None)
         return copies.live[team]
 
@@ -279,10 +284,7 @@ def _key(side: Side, team: str | None) -> str | None:
 
 
 def _resting_pair(copies: _RegionCopies, team: str) -> LabelPair:
-    """Return the label pair of a team without an edited pair; the next edit changes its pixels.
-
-    Its reference has the rows of the other edited pairs, so that edits of it apply to all.
-    """
+    """Return the label pair of a team without an edited pair; the next edit changes its pixels."""
     pair = copies.originals.pair(team)
     for live in copies.live.values():
         reference = live.pair().reference
@@ -302,8 +304,7 @@ def _note_edited(copies: _RegionCopies, team: str, side: Side, area: Area) -> No
     key = _key(side, team)
     original = copies.originals.side(key)
     base = copies.bases.get(key, original)
-    pair = copies.live[team].pair()
-    now = pair.reference if side is Side.REFERENCE else pair.prediction
+    now = copies.live[team].pair().side(side)
     if _differs(now, base, copies.differs_at, key, area):
         copies.bases[key] = base
         return
@@ -325,9 +326,9 @@ def _differs(
     All pixels are compared only if neither the edited pixels nor the last known difference
     differ: usually after the last stroke was undone.
     """
-    n = len(base)
-    # Objects keep their rows in a copy; new ones come after them.
-    if not np.array_equal(now.class_index[:n], base.class_index):
+    if not np.array_equal(now.ids, base.ids) or not np.array_equal(
+        now.class_index, base.class_index
+    ):
         return True
     known = differs_at.get(key)
     if known is not None and now.index[known] != base.index[known]:

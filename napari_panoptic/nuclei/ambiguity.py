@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.values.settings import AmbiguousPolicy
+from napari_panoptic.values.vocabulary import Side
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,14 @@ class JudgedOverlap:
     pair_prediction: NDArray[np.int32]
     intersection: NDArray[np.int64]
     iou: NDArray[np.float64]
+
+    def side(self, side: Side) -> JudgedSide:
+        """Return one side's objects."""
+        return self.reference if side is Side.REFERENCE else self.prediction
+
+    def rows_of_pairs(self, side: Side) -> NDArray[np.int32]:
+        """Return the row of one side's object in each pair."""
+        return self.pair_reference if side is Side.REFERENCE else self.pair_prediction
 
     @property
     def cuts_reference(self) -> bool:

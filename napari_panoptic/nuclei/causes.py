@@ -12,7 +12,7 @@ from napari_panoptic.nuclei.ambiguity import JudgedOverlap, JudgedSide
 from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import AmbiguousPolicy
-from napari_panoptic.values.vocabulary import STATUS_CODE, Status
+from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 from napari_panoptic.values.windowed_labels import TiledPair
 
 _Codes = NDArray[np.int8]
@@ -42,7 +42,7 @@ def decide(
     matches: Matches,
     *,
     near_iou: float,
-) -> tuple[Decisions, Decisions]:
+) -> dict[Side, Decisions]:
     """Decide status, cause and IoU of every object.
 
     Parameters
@@ -52,23 +52,17 @@ def decide(
     near_iou
         Least IoU at which an unmatched pair explains a failure.
 
-    Returns
-    -------
-    reference, prediction
-        The decisions on either side.
     """
-    rows, columns, iou = judged.pair_reference, judged.pair_prediction, judged.iou
-    classes = pair.reference.class_index, pair.prediction.class_index
-    partners = matches.reference_partner, matches.prediction_partner
-    statuses = (
-        _statuses(judged.reference, *classes, partners[0], judged.policy, Status.FN),
-        _statuses(judged.prediction, *classes[::-1], partners[1], judged.policy, Status.FP),
-    )
-    causes = _causes(judged, *statuses, near_iou)
-    return (
-        Decisions(statuses[0], causes[0], _ious(rows, iou, matches.pair, statuses[0])),
-        Decisions(statuses[1], causes[1], _ious(columns, iou, matches.pair, statuses[1])),
-    )
+    statuses = {side: _statuses(pair, judged, matches, side) for side in Side}
+    causes = _causes(judged, statuses[Side.REFERENCE], statuses[Side.PREDICTION], near_iou)
+    return {
+        side: Decisions(
+            statuses[side],
+            own_causes,
+            _ious(judged.rows_of_pairs(side), judged.iou, matches.pair, statuses[side]),
+        )
+        for side, own_causes in zip(Side, causes, strict=True)
+    }
 
 
 def ignored_if_unmatched(side: JudgedSide, policy: AmbiguousPolicy) -> NDArray[np.bool_]:
@@ -79,16 +73,14 @@ def ignored_if_unmatched(side: JudgedSide, policy: AmbiguousPolicy) -> NDArray[n
 
 
 def _statuses(
-    side: JudgedSide,
-    own_class: NDArray[np.int16],
-    other_class: NDArray[np.int16],
-    partner: NDArray[np.int32],
-    policy: AmbiguousPolicy,
-    unmatched: Status,
+    pair: LabelPair | TiledPair, judged: JudgedOverlap, matches: Matches, side: Side
 ) -> _Codes:
+    partner = matches.partner(side)
+    unmatched = Status.FN if side is Side.REFERENCE else Status.FP
     status = np.full(len(partner), STATUS_CODE[unmatched], np.int8)
-    status[ignored_if_unmatched(side, policy)] = STATUS_CODE[Status.IGNORED]
+    status[ignored_if_unmatched(judged.side(side), judged.policy)] = STATUS_CODE[Status.IGNORED]
     matched = np.flatnonzero(partner != NO_PARTNER)
+    own_class, other_class = pair.side(side).class_index, pair.side(side.other).class_index
     is_same = own_class[matched] == other_class[partner[matched]]
     status[matched] = np.where(is_same, STATUS_CODE[Status.TP], STATUS_CODE[Status.MISCLASSIFIED])
     return status

@@ -239,6 +239,22 @@ class KnownDistances:
         kept = ~np.isin(rows // 2, reference_rows) & ~np.isin(columns // 2, prediction_rows)
         return self if kept.all() else KnownDistances(self.keys[kept], self.figures[kept])
 
+    def renumbered(
+        self, reference: NDArray[np.integer], prediction: NDArray[np.integer]
+    ) -> KnownDistances:
+        """Return the distances of objects in other rows, see `OverlapTable.renumbered`."""
+        if not len(self.keys):
+            return self
+        rows, columns = pair_rows(self.keys)
+        new_rows, new_columns = reference[rows // 2], prediction[columns // 2]
+        kept = np.flatnonzero((new_rows >= 0) & (new_columns >= 0))
+        keys = pair_keys(
+            (2 * new_rows + rows % 2)[kept].astype(np.int32),
+            (2 * new_columns + columns % 2)[kept].astype(np.int32),
+        )
+        order = np.argsort(keys)
+        return KnownDistances(keys[order], self.figures[kept[order]])
+
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Look up pairs.
 

@@ -4,6 +4,9 @@ A stroke changes some hundred pixels of millions. The box around them is subtrac
 counts, written, and added again; then the whole chain runs on the table. Distances are
 measured again only for objects whose pixels changed. The result equals a full evaluation after
 any sequence of edits.
+
+Rows are always the objects with pixels, by id. So an edit that erases an object, or draws one with
+a lower id than others, also renumbers the image, which takes one pass over its pixels.
 """
 
 from __future__ import annotations
@@ -22,11 +25,12 @@ from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable, SideTable, overlap_table
 from napari_panoptic.values.labels import LabelImage, LabelPair, Scores
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import SIDES, Side
 
 Box = tuple[slice, slice]
 Labels = NDArray[np.int32]
-_SIDES = (Side.REFERENCE, Side.PREDICTION)
+Erased = dict[int, tuple[int, int]]
+"""Id of each object whose last pixel was erased -> the number of its class, and its original id."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +78,12 @@ class IdWindow:
 
 
 class _EditedSide:
-    """The objects of one side under edit.
+    """The objects of one side under edit, and the classes of those that were erased."""
 
-    Each object has a slot, which is its row in all tables. An object keeps its slot when its
-    last pixel is erased; results leave out such objects.
-    """
-
-    def __init__(self, labels: LabelImage) -> None:
+    def __init__(self, labels: LabelImage, erased: Erased) -> None:
         self.index = labels.index.copy()
-        self.slot_of = {int(id_): slot for slot, id_ in enumerate(labels.ids)}
+        self.erased = erased
+        self.row_of = {int(id_): row for row, id_ in enumerate(labels.ids)}
         self.labels = LabelImage(
             index=self.index,
             ids=labels.ids,
@@ -93,46 +94,43 @@ class _EditedSide:
         )
         """The objects now. Edits replace it, but change its pixels in place."""
 
-    def slots(
-        self, ids: NDArray[np.int64], classes: Mapping[int, str], rows: NDArray[np.int64]
-    ) -> Labels:
+    def numbers(self, ids: NDArray[np.int64], classes: Mapping[int, str]) -> Labels:
         """Return the row of each of some distinct ids, plus one; 0 for background.
 
-        New ids get a slot. New ids, and ids without pixels, get the class that is named for
-        them.
+        New ids get a row after all others, and the class that is named for them. Those of erased
+        objects keep theirs if none is named.
         """
         listed = ids.tolist()
-        known = self.labels.class_index
-        new = [id_ for id_ in listed if id_ and id_ not in self.slot_of]
-        numbers = [self.class_number(id_, classes.get(id_)) for id_ in new]
-        again = {
-            self.slot_of[id_]: self.class_number(id_, classes[id_])
-            for id_ in (listed if classes else ())
-            if id_ in classes and id_ in self.slot_of and not rows[self.slot_of[id_] + 1, AREA]
-        }
+        new = [id_ for id_ in listed if id_ and id_ not in self.row_of]
+        class_numbers = [self.class_number(id_, classes.get(id_)) for id_ in new]
         if new:
-            self.slot_of |= {id_: len(known) + number for number, id_ in enumerate(new)}
+            labels = self.labels
+            originals = [self.erased.get(id_, (0, id_))[1] for id_ in new]
+            self.row_of |= {id_: len(labels) + place for place, id_ in enumerate(new)}
             self.labels = replace(
-                self.labels,
-                ids=np.concatenate([self.labels.ids, np.array(new, np.int64)]),
-                original_ids=np.concatenate([self.labels.original_ids, np.array(new, np.int64)]),
-                class_index=np.concatenate([known, np.array(numbers, np.int16)]),
+                labels,
+                ids=np.concatenate([labels.ids, np.array(new, np.int64)]),
+                original_ids=np.concatenate([labels.original_ids, np.array(originals, np.int64)]),
+                class_index=np.concatenate([labels.class_index, np.array(class_numbers, np.int16)]),
             )
-        for slot, number in again.items():
-            self.set_class(slot, number)
-        return np.array([self.slot_of[id_] + 1 if id_ else 0 for id_ in listed], np.int32)
+        return np.array([self.row_of[id_] + 1 if id_ else 0 for id_ in listed], np.int32)
 
-    def set_class(self, slot: int, number: int) -> None:
-        """Set the class of an object."""
-        if self.labels.class_index[slot] != number:
+    def set_class(self, id_: int, class_name: str) -> None:
+        """Set the class of an object, which may be erased."""
+        number, row = self.class_number(id_, class_name), self.row_of.get(id_)
+        if row is None:
+            self.erased[id_] = number, self.erased[id_][1]
+        elif self.labels.class_index[row] != number:
             changed = self.labels.class_index.copy()
-            changed[slot] = number
+            changed[row] = number
             self.labels = replace(self.labels, class_index=changed)
 
     def class_number(self, id_: int, class_name: str | None) -> int:
         """Return the number of the class of a new object."""
         if id_ < 0:
             raise LabelError(f"ids must be positive, found {id_}", object_id=id_)
+        if class_name is None and id_ in self.erased:
+            return self.erased[id_][0]
         names = self.labels.class_names
         if class_name not in names:
             raise LabelError(
@@ -140,6 +138,23 @@ class _EditedSide:
                 object_id=id_,
             )
         return names.index(str(class_name)) + 1
+
+    def tidy(self, present: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Drop the rows without a pixel, and sort the others by id.
+
+        Returns
+        -------
+        int64 (n,)
+            The new place of each row, -1 for none.
+        """
+        before = self.labels
+        rows = np.flatnonzero(~present)
+        known = before.ids[rows], before.class_index[rows], before.original_ids[rows]
+        for id_, number, original in zip(*(column.tolist() for column in known), strict=True):
+            self.erased[id_] = number, original
+        self.labels = before.of_rows(present, self.index)
+        self.row_of = {id_: row for row, id_ in enumerate(self.labels.ids.tolist())}
+        return np.where(present, np.searchsorted(self.labels.ids, before.ids), -1)
 
     def drop_scores(self, ids: NDArray[np.int64]) -> None:
         """Drop the scores of objects that are not those of the model any more."""
@@ -161,14 +176,20 @@ class EditedPair:
     known
         An evaluation of the same images, if there is one: its overlap table and distances
         are reused.
+    erased
+        Side -> its erased objects. Edits add to it; drawn again, these objects keep their class.
     """
 
-    def __init__(self, pair: LabelPair, *, known: Evaluation | None = None) -> None:
+    def __init__(
+        self,
+        pair: LabelPair,
+        *,
+        known: Evaluation | None = None,
+        erased: Mapping[Side, Erased] | None = None,
+    ) -> None:
         table = overlap_table(pair) if known is None else known.table
-        self._sides = {
-            Side.REFERENCE: _EditedSide(pair.reference),
-            Side.PREDICTION: _EditedSide(pair.prediction),
-        }
+        erased = {side: {} for side in SIDES} if erased is None else erased
+        self._sides = {side: _EditedSide(pair.side(side), erased[side]) for side in SIDES}
         self._pair = pair
         self._counter = OverlapCounter.from_table(table, pair.reference.shape)
         self._known: list[SideTable | None] = [None, None]
@@ -194,8 +215,8 @@ class EditedPair:
         ids
             One id for all, or one per pixel (n,); 0 erases.
         classes
-            Id -> class name, for ids that are new or have no pixel; a known id
-            without one keeps its class.
+            Id -> class name, for ids that are new or have no pixel; an id that was erased
+            keeps its class without one.
 
         Raises
         ------
@@ -210,9 +231,9 @@ class EditedPair:
             return Edit(side, 0, ())
         box = self._box(int(ys.min()), int(xs.min()), int(ys.max()) + 1, int(xs.max()) + 1)
         unique, inverse = np.unique(np.atleast_1d(np.asarray(ids, np.int64)), return_inverse=True)
-        slots = self._slots(side, unique, classes)
+        numbers = self._numbers(side, unique, classes)
         wanted = self._sides[side].index[box].copy()
-        wanted[ys - box[0].start, xs - box[1].start] = slots[inverse]
+        wanted[ys - box[0].start, xs - box[1].start] = numbers[inverse]
         return self._write(side, box, wanted)
 
     def set_window(
@@ -268,7 +289,7 @@ class EditedPair:
             self._count(box, before, sign=-1)
             self._count(box, after, sign=1)
             reference, prediction = (
-                np.unique(self._sides[side].index[box][changed[box]]) - 1 for side in _SIDES
+                np.unique(self._sides[side].index[box][changed[box]]) - 1 for side in SIDES
             )
             self._distances = self._distances.without(reference, prediction)
         self._pair = replace(self._pair, ambiguous=ambiguous)
@@ -282,19 +303,24 @@ class EditedPair:
             For an object that is not there, or an unknown class.
         """
         self._check_class(side, id_, class_name)
+        self._sides[side].set_class(id_, class_name)
+
+    def known_ids(self, side: Side) -> NDArray[np.int64]:
+        """Return the ids that have a class, those of erased objects included."""
         own = self._sides[side]
-        own.set_class(own.slot_of[id_], own.class_number(id_, class_name))
+        return np.union1d(own.labels.ids, np.array(list(own.erased), np.int64))
 
     def pair(self) -> LabelPair:
         """Return the label pair as it is now; the next edit changes its pixels."""
-        reference, prediction = (self._sides[side].labels for side in _SIDES)
+        reference, prediction = (self._sides[side].labels for side in SIDES)
         if self._pair.reference is not reference or self._pair.prediction is not prediction:
             self._pair = replace(self._pair, reference=reference, prediction=prediction)
         return self._pair
 
     def labels(self, side: Side) -> LabelImage:
-        """Return a copy of one side as it is now, with the objects that have a pixel."""
-        return self._sides[side].labels.tidied()
+        """Return a copy of one side as it is now."""
+        labels = self._sides[side].labels
+        return replace(labels, index=labels.index.copy())
 
     def table(self) -> OverlapTable:
         """Return the counts as they are now; later edits do not change them."""
@@ -317,28 +343,42 @@ class EditedPair:
         present = np.flatnonzero(np.bincount(window.numbers.ravel()))
         if present[-1] >= len(window.ids):
             raise LabelError(f"found the number {present[-1]}, there are {len(window.ids)} ids")
-        slot_of_number = np.zeros(int(present[-1]) + 1, np.int32)
-        slot_of_number[present] = self._slots(side, window.ids[present], classes)
-        return self._write(side, box, slot_of_number[window.numbers])
+        lookup = np.zeros(int(present[-1]) + 1, np.int32)
+        lookup[present] = self._numbers(side, window.ids[present], classes)
+        return self._write(side, box, lookup[window.numbers])
 
     def _check_class(self, side: Side, id_: int, class_name: str) -> None:
         own = self._sides[side]
-        if id_ not in own.slot_of or class_name not in own.labels.class_names:
+        is_known = id_ in own.row_of or id_ in own.erased
+        if not is_known or class_name not in own.labels.class_names:
             raise LabelError(f"there is no object {id_} or no class {class_name} on this side")
 
-    def _slots(
+    def _numbers(
         self, side: Side, ids: NDArray[np.int64], classes: Mapping[int, str] | None
     ) -> Labels:
         """Return the rows of ids, plus one; make rows for new ids."""
-        number, own = _SIDES.index(side), self._sides[side]
+        number, own = SIDES.index(side), self._sides[side]
         self._known[number] = None
-        slots = own.slots(ids, classes or {}, self._counter.rows[number])
-        self._counter.make_room(number, len(own.slot_of))
-        return slots
+        numbers = own.numbers(ids, classes or {})
+        self._counter.make_room(number, len(own.labels))
+        return numbers
 
     def _write(self, side: Side, box: Box, wanted: Labels) -> Edit:
         """Write a box of one side, and count it again."""
-        number, own = _SIDES.index(side), self._sides[side]
+        edit = self._written(side, box, wanted)
+        number, own = SIDES.index(side), self._sides[side]
+        present, ids = self._counter.rows[number][1:, AREA] > 0, own.labels.ids
+        if not (present.all() and (ids[1:] > ids[:-1]).all()):
+            places = [np.arange(len(self._sides[side].labels)) for side in SIDES]
+            places[number] = own.tidy(present)
+            table = self._counter.table().renumbered(*places)
+            self._counter = OverlapCounter.from_table(table, own.labels.shape)
+            self._known = [table.reference, table.prediction]
+            self._distances = self._distances.renumbered(*places)
+        return edit
+
+    def _written(self, side: Side, box: Box, wanted: Labels) -> Edit:
+        number, own = SIDES.index(side), self._sides[side]
         pixels = own.index[box]
         changed = pixels != wanted
         changed_px = int(np.count_nonzero(changed))
@@ -373,7 +413,7 @@ class EditedPair:
 
     def _count(self, box: Box, void: NDArray[np.bool_] | None, *, sign: int) -> None:
         """Add a box to the counts, or subtract it."""
-        reference, prediction = (self._sides[side].index[box] for side in _SIDES)
+        reference, prediction = (self._sides[side].index[box] for side in SIDES)
         area = None if void is None else void[box]
         self._counter.add((box[0].start, box[1].start), reference, prediction, area, sign=sign)
 

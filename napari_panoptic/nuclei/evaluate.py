@@ -32,7 +32,6 @@ from napari_panoptic.nuclei.overlap import OverlapTable, overlap_table
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelPair, Scores, checked_mask
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.values.windowed_labels import TiledPair
 
 if TYPE_CHECKING:
@@ -60,11 +59,11 @@ class Evaluation(Generic[PairT]):
     settings
         The settings.
     table
-        Areas and intersections; a row per object of the pair, also of those
-        without a pixel.
+        Areas and intersections. Its rows are the objects of the pair.
+    judged
+        The table after the ambiguous policy of the settings.
     outcomes
-        Status, cause, partner, IoU and distances of every object with a pixel, by id.
-        These are the rows of the pair and the table too, except after edits; see `tidied`.
+        Status, cause, partner, IoU and distances of every object, in the same rows.
     counts
         Their sums, which can be added over regions.
     distances
@@ -74,6 +73,7 @@ class Evaluation(Generic[PairT]):
     pair: PairT
     settings: EvaluationSettings
     table: OverlapTable
+    judged: JudgedOverlap
     outcomes: Outcomes
     counts: Counts
     distances: KnownDistances
@@ -102,31 +102,6 @@ class Evaluation(Generic[PairT]):
     def confusion(self) -> pd.DataFrame:
         """The confusion matrix: rows reference, columns prediction, ``none`` first."""
         return confusion_frame(self.counts)
-
-    def tidied(self: Evaluation[LabelPair]) -> Evaluation[LabelPair]:
-        """Return the evaluation with the rows of the outcomes in its pair and table.
-
-        They differ only after an edit that erased an object or drew one with a lower id than
-        others, and where predictions of low score are left out, which keep their pixels: then the
-        pixels are copied and counted again. Else nothing is copied.
-        """
-        pair = self.pair
-        if all(
-            np.array_equal(labels.ids, self.outcomes.side(side).ids)
-            for side, labels in (
-                (Side.REFERENCE, pair.reference),
-                (Side.PREDICTION, pair.prediction),
-            )
-        ):
-            return self
-        pair = pair.tidied()
-        outcomes = self.outcomes
-        pair = replace(
-            pair,
-            reference=pair.reference.only(np.isin(pair.reference.ids, outcomes.reference.ids)),
-            prediction=pair.prediction.only(np.isin(pair.prediction.ids, outcomes.prediction.ids)),
-        )
-        return replace(self, pair=pair, table=overlap_table(pair), distances=KnownDistances.none())
 
 
 def evaluate(pair: LabelPair, settings: EvaluationSettings | None = None) -> Evaluation:
@@ -205,6 +180,7 @@ def evaluated(
         pair=pair,
         settings=settings,
         table=table,
+        judged=judged,
         outcomes=result,
         counts=count(result),
         distances=known,

@@ -14,6 +14,7 @@ from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
 from napari_panoptic.statistics.graphs import pairs_by_component
 from napari_panoptic.values.labels import LabelPair
 from napari_panoptic.values.settings import EvaluationSettings, Matching
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.values.windowed_labels import TiledPair
 
 NO_PARTNER = -1
@@ -36,6 +37,10 @@ class Matches:
     reference_partner: NDArray[np.int32]
     prediction_partner: NDArray[np.int32]
     pair: NDArray[np.int64]
+
+    def partner(self, side: Side) -> NDArray[np.int32]:
+        """Return the partners of one side's objects."""
+        return self.reference_partner if side is Side.REFERENCE else self.prediction_partner
 
 
 class PointLookup(Protocol):

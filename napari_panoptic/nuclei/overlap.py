@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from napari_panoptic.kernels.counts import (
 )
 from napari_panoptic.kernels.threads import bands_of, in_threads
 from napari_panoptic.values.labels import LabelPair
+from napari_panoptic.values.vocabulary import Side
 
 # Each thread needs rows of its own; below this mean object size one thread is faster.
 _THREADS_FROM_PX_PER_OBJECT = 32
@@ -74,6 +75,11 @@ class SideTable:
         """Count the objects."""
         return len(self.area)
 
+    def renumbered(self, places: NDArray[np.integer]) -> SideTable:
+        """Return the objects in other rows, see `OverlapTable.renumbered`."""
+        rows = np.argsort(places, kind="stable")[np.count_nonzero(places < 0) :]
+        return SideTable(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
 
 @dataclass(frozen=True, eq=False)
 class OverlapTable:
@@ -101,6 +107,32 @@ class OverlapTable:
     pair_prediction: NDArray[np.int32]
     intersection: NDArray[np.int64]
     void_intersection: NDArray[np.int64]
+
+    def side(self, side: Side) -> SideTable:
+        """Return the counts of one side's objects."""
+        return self.reference if side is Side.REFERENCE else self.prediction
+
+    def renumbered(
+        self, reference: NDArray[np.integer], prediction: NDArray[np.integer]
+    ) -> OverlapTable:
+        """Return the counts with the objects in other rows, or without some.
+
+        Parameters
+        ----------
+        reference, prediction
+            Integers (n,): the new row of each object, -1 to leave it out.
+        """
+        rows, columns = reference[self.pair_reference], prediction[self.pair_prediction]
+        kept = np.flatnonzero((rows >= 0) & (columns >= 0))
+        kept = kept[np.lexsort((columns[kept], rows[kept]))]
+        return OverlapTable(
+            reference=self.reference.renumbered(reference),
+            prediction=self.prediction.renumbered(prediction),
+            pair_reference=rows[kept].astype(np.int32),
+            pair_prediction=columns[kept].astype(np.int32),
+            intersection=self.intersection[kept],
+            void_intersection=self.void_intersection[kept],
+        )
 
 
 def overlap_table(pair: LabelPair) -> OverlapTable:

@@ -51,7 +51,7 @@ def evaluate_tiles(
     """Evaluate a slide, holding only a few windows at a time.
 
     Every figure equals that of `napari_panoptic.nuclei.evaluate.evaluate`
-    on the same pixels.
+    on the same pixels. The pair of the result lacks the objects without a pixel.
 
     Parameters
     ----------
@@ -80,6 +80,13 @@ def evaluate_tiles(
     run = WindowRun(progress, max(workers, 1), window_px)
     counted = 0.4 if settings.distances else 0.9
     table = _counted(pair, run.part(0.0, counted))
+    has_pixel = table.reference.area > 0, table.prediction.area > 0
+    pair = replace(
+        pair,
+        reference=pair.reference.only(has_pixel[0]),
+        prediction=pair.prediction.only(has_pixel[1]),
+    )
+    table = table.renumbered(*(np.where(kept, np.cumsum(kept) - 1, -1) for kept in has_pixel))
     return _evaluated(pair, table, settings, KnownDistances.none(), run.part(counted, 1.0))
 
 

@@ -12,34 +12,24 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.progress import UNWATCHED, Progress
-from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.distances import pair_distances
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes
+from napari_panoptic.nuclei.outcomes import ObjectColumns, Outcomes, object_frame
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
 from napari_panoptic.nuclei.regions.run import walk
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SIDES: tuple[Side, ...] = tuple(Side)
-NO_ID = -1
 _FN, _FP = STATUS_CODE[Status.FN], STATUS_CODE[Status.FP]
 _MISCLASSIFIED = STATUS_CODE[Status.MISCLASSIFIED]
-
-Columns = Mapping[str, NDArray[np.generic]]
-"""Name -> array (n, …), one row per failure.
-
-``side`` (int8, position in ``SIDES``), ``id``, ``row`` (in the outcomes), ``class`` and
-``partner_class`` (1-based, 0 for none), ``status`` and ``cause`` (codes), ``partner_id`` (-1 for
-none), ``iou``, ``hausdorff_px`` (NaN if unknown), ``area_px``, ``centroid_yx_px`` (n, 2) and
-``bbox`` (n, 4): y0, x0, y1, x1, half open.
+Columns = ObjectColumns
+"""Columns of objects, one row per failure.
 
 The failures of a whole evaluation also have ``whole_area_px`` and ``whole_centroid_yx_px``, of all
 pixels before any ambiguous area is cut away: they identify an object in a review.
@@ -76,10 +66,9 @@ def region_failures(evaluation: Evaluation) -> RegionFailures:
     Parameters
     ----------
     evaluation
-        The evaluation of a region in memory. Distances that its settings leave out are measured,
-        except after edits, when its rows differ from those of its label pair.
+        The evaluation of a region in memory. Distances that its settings leave out are measured.
     """
-    outcomes, pair = evaluation.outcomes, evaluation.pair
+    outcomes = evaluation.outcomes
     reference, prediction = outcomes.reference.status, outcomes.prediction.status
     rows = {
         Side.REFERENCE: np.flatnonzero((reference == _FN) | (reference == _MISCLASSIFIED)),
@@ -88,15 +77,13 @@ def region_failures(evaluation: Evaluation) -> RegionFailures:
     found = chosen_failures(outcomes, rows)
     found = replace(found, columns={**found.columns, **_whole_columns(evaluation, rows)})
     is_misclassified = found.columns["status"] == _MISCLASSIFIED
-    is_tidy = np.array_equal(outcomes.reference.ids, pair.reference.ids) and np.array_equal(
-        outcomes.prediction.ids, pair.prediction.ids
-    )
-    if evaluation.settings.distances or not is_tidy or not is_misclassified.any():
+    if evaluation.settings.distances or not is_misclassified.any():
         return found
     objects = found.columns["row"][is_misclassified].astype(np.int32)
-    judged = judge(evaluation.table, evaluation.settings.ambiguous)
     partners, outlines = outcomes.reference.partner[objects], evaluation.settings.outlines
-    measured = pair_distances(pair, evaluation.table, judged, objects, partners, outlines)
+    measured = pair_distances(
+        evaluation.pair, evaluation.table, evaluation.judged, objects, partners, outlines
+    )
     hausdorff = found.columns["hausdorff_px"].copy()
     hausdorff[is_misclassified] = measured.hausdorff_px
     return replace(found, columns={**found.columns, "hausdorff_px": hausdorff})
@@ -112,7 +99,7 @@ def chosen_failures(outcomes: Outcomes, rows: Mapping[Side, NDArray[np.integer]]
     rows
         Side -> rows of the objects (k,), in the order of the result.
     """
-    parts = [_side_columns(outcomes, side, rows[side].astype(np.int64)) for side in SIDES]
+    parts = [outcomes.columns(side, rows[side]) for side in SIDES]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return RegionFailures(columns, outcomes.class_names, outcomes.mpp)
 
@@ -145,25 +132,8 @@ def whole_objects(
 
     Pixels that the ambiguous policy cuts away count as well. Axis order of the centroids: y, x.
     """
-    table = evaluation.table
-    whole = table.reference if side is Side.REFERENCE else table.prediction
-    slots = _slots_of(evaluation, side)
-    areas = whole.area[slots]
-    return whole.sum_yx[slots] / np.maximum(areas, 1)[:, None], areas
-
-
-def _slots_of(evaluation: Evaluation, side: Side) -> NDArray[np.int64]:
-    """Return the row in the label image and overlap table for each row of the outcomes.
-
-    The two differ if objects of a working copy lost their last pixel.
-    """
-    pair, ids = evaluation.pair, evaluation.outcomes.side(side).ids
-    labels = pair.reference if side is Side.REFERENCE else pair.prediction
-    if np.array_equal(labels.ids, ids):
-        return np.arange(len(ids))
-    order = np.argsort(labels.ids, kind="stable")
-    slots: NDArray[np.int64] = order[np.searchsorted(labels.ids[order], ids)]
-    return slots
+    whole = evaluation.table.side(side)
+    return whole.sum_yx / np.maximum(whole.area, 1)[:, None], whole.area
 
 
 def _whole_columns(evaluation: Evaluation, rows: Mapping[Side, NDArray[np.integer]]) -> Columns:
@@ -171,32 +141,6 @@ def _whole_columns(evaluation: Evaluation, rows: Mapping[Side, NDArray[np.intege
     return {
         "whole_centroid_yx_px": np.concatenate([yx[of] for (yx, _), of in measured]),
         "whole_area_px": np.concatenate([area[of] for (_, area), of in measured]),
-    }
-
-
-def _side_columns(outcomes: Outcomes, side: Side, rows: NDArray[np.int64]) -> Columns:
-    own, other = outcomes.side(side), outcomes.other(side)
-    partner = own.partner[rows]
-    matched = partner != NO_PARTNER
-    partner_id = np.full(len(rows), NO_ID, np.int64)
-    partner_class = np.zeros(len(rows), np.int16)
-    partner_id[matched] = other.ids[partner[matched]]
-    partner_class[matched] = other.class_index[partner[matched]]
-    return {
-        "side": np.full(len(rows), SIDES.index(side), np.int8),
-        "id": own.ids[rows],
-        "row": rows,
-        "class": own.class_index[rows],
-        "status": own.status[rows],
-        "cause": own.cause[rows],
-        "partner_id": partner_id,
-        "partner_class": partner_class,
-        "iou": own.iou[rows],
-        "hausdorff_px": own.hausdorff_px[rows],
-        "area_px": own.area_px[rows],
-        "centroid_yx_px": own.centroid_yx_px[rows],
-        "bbox": own.bbox[rows],
-        "score": own.score[rows],
     }
 
 
@@ -357,33 +301,12 @@ class CohortFailures:
         """
         import pandas as pd
 
-        values = {name: column[rows] for name, column in self.columns.items()}
-        names = np.array(("", *self.class_names), dtype=object)
         at = [self.blocks[number] for number in self.block[rows]]
+        places = {name: [getattr(block, name) for block in at] for name in PLACE_COLUMNS}
         um_per_px = np.array([block.failures.mpp or np.nan for block in at], np.float64)
-        partner_id = values["partner_id"].astype(np.int64)
-        return pd.DataFrame(
-            {
-                "team": [block.team for block in at],
-                "patient": [block.patient for block in at],
-                "region": [block.region for block in at],
-                "side": np.array([str(side) for side in SIDES], object)[values["side"]],
-                "id": values["id"],
-                "class": names[values["class"]],
-                "status": np.array([str(status) for status in STATUSES], object)[values["status"]],
-                "cause": np.array([str(cause) for cause in CAUSES], object)[values["cause"]],
-                "partner_id": pd.arrays.IntegerArray(partner_id, partner_id == NO_ID),
-                "partner_class": names[values["partner_class"]],
-                "iou": values["iou"],
-                "hausdorff_px": values["hausdorff_px"],
-                "hausdorff_um": values["hausdorff_px"] * um_per_px,
-                "area_px": values["area_px"],
-                "centroid_y_px": values["centroid_yx_px"][:, 0],
-                "centroid_x_px": values["centroid_yx_px"][:, 1],
-                "score": values["score"],
-            },
-            columns=[*PLACE_COLUMNS, *OBJECT_COLUMNS],
-        )
+        values = {name: column[rows] for name, column in self.columns.items()}
+        objects = object_frame(values, self.class_names, um_per_px)
+        return pd.concat([pd.DataFrame(places), objects], axis=1)
 
 
 def chosen_objects(

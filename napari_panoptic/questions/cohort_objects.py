@@ -267,10 +267,10 @@ def _both_sides(
     image: SlideImage | None,
     annotation: _KnownCovariates,
 ) -> Iterator[pd.DataFrame]:
-    tidy = evaluation.tidied()
+    pair = evaluation.pair
     for side in Side:
-        labels = tidy.pair.reference if side is Side.REFERENCE else tidy.pair.prediction
-        own = RegionSide(*at, labels, tidy.outcomes.side(side), image, tidy.pair.mpp)
+        labels = pair.side(side)
+        own = RegionSide(*at, labels, evaluation.outcomes.side(side), image, pair.mpp)
         known = annotation if side is Side.REFERENCE else {}
         try:
             yield _side_frame(own, known)

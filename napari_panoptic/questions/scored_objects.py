@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.causes import ignored_if_unmatched
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.settings import Matching
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
 
@@ -88,43 +87,22 @@ def scored_region(evaluation: Evaluation, patient: str, region: str) -> ScoredRe
     patient, region
         Names.
     """
-    settings, outcomes, pair = evaluation.settings, evaluation.outcomes, evaluation.pair
-    judged = judge(evaluation.table, settings.ambiguous)
-    rows = {
-        Side.REFERENCE: _rows_in(outcomes.reference, pair.reference.ids),
-        Side.PREDICTION: _rows_in(outcomes.prediction, pair.prediction.ids),
-    }
-
-    def of_outcomes(side: Side, values: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        moved = np.zeros(len(outcomes.side(side)), np.bool_)
-        known = rows[side] >= 0
-        moved[rows[side][known]] = values[known]
-        return moved
-
+    settings, judged = evaluation.settings, evaluation.judged
     return ScoredRegion(
         patient,
         region,
-        outcomes,
+        evaluation.outcomes,
         ObjectPairs(
-            rows[Side.REFERENCE][judged.pair_reference],
-            rows[Side.PREDICTION][judged.pair_prediction],
+            judged.pair_reference.astype(np.int64),
+            judged.pair_prediction.astype(np.int64),
             judged.iou,
         ),
-        of_outcomes(Side.REFERENCE, ignored_if_unmatched(judged.reference, judged.policy)),
-        of_outcomes(Side.PREDICTION, ignored_if_unmatched(judged.prediction, judged.policy)),
+        ignored_if_unmatched(judged.reference, judged.policy),
+        ignored_if_unmatched(judged.prediction, judged.policy),
         is_unique=settings.matching is Matching.STRICT_IOU
         and not settings.one_to_one_enforced
-        and not pair.has_planes,
+        and not evaluation.pair.has_planes,
     )
-
-
-def _rows_in(side: SideOutcomes, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return int64 (n,): the row of each id in the outcomes, -1 for objects without a pixel."""
-    if not len(side):
-        return np.full(len(ids), -1, np.int64)
-    places = np.minimum(np.searchsorted(side.ids, ids), len(side) - 1)
-    found: NDArray[np.int64] = np.where(side.ids[places] == ids, places, -1)
-    return found
 
 
 def failures_by_score(regions: Sequence[ScoredRegion]) -> pd.DataFrame:

@@ -19,7 +19,6 @@ from napari_panoptic.explain.consensus import (
     check_comparable,
     team_overlap,
 )
-from napari_panoptic.nuclei.ambiguity import judge
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.statistics.graphs import connected_components
@@ -196,7 +195,6 @@ def agreement(
     SettingsError
         If the settings differ.
     """
-    evaluations = {team: evaluation.tidied() for team, evaluation in evaluations.items()}
     check_comparable(evaluations)
     several = list(evaluations.values())
     first = several[0]
@@ -272,7 +270,7 @@ def _proposals(several: Sequence[Evaluation]) -> tuple[IntArray, FloatArray]:
     strength = np.bincount(i[same], iou[same], n) + np.bincount(j[same], iou[same], n)
 
     # The prediction with the largest summed IoU, for each team and proposal.
-    left = [judge(e.table, e.settings.ambiguous).prediction.area > 0 for e in several]
+    left = [evaluation.judged.prediction.area > 0 for evaluation in several]
     nodes = np.flatnonzero(np.concatenate(left))
     team = np.repeat(np.arange(len(several)), counts)
     nodes = nodes[np.lexsort((nodes, -strength[nodes], team[nodes], place[nodes]))]
@@ -313,7 +311,7 @@ def _touching(
     keys = [np.zeros(0, np.int64)]
     values = [np.zeros((3, 0))]
     for team, evaluation in enumerate(several):
-        judged = judge(evaluation.table, evaluation.settings.ambiguous)
+        judged = evaluation.judged
         rows, columns = judged.pair_reference, judged.pair_prediction
         group_of = _group_of(members[:, team], len(evaluation.outcomes.prediction))
         kept = np.flatnonzero(group_of[columns] >= 0)

@@ -295,7 +295,8 @@ def pixel_pairs(old: Evaluation, new: Evaluation) -> tuple[NDArray[np.int64], ND
     pair = LabelPair(old.pair.prediction, new.pair.prediction)
     table = overlap_table(pair)
     judged = judge(table, AmbiguousPolicy.KEEP)
-    kept = _is_fp(old)[judged.pair_reference] & _is_fp(new)[judged.pair_prediction]
+    is_fp = [each.outcomes.prediction.status == STATUS_CODE[Status.FP] for each in (old, new)]
+    kept = is_fp[0][judged.pair_reference] & is_fp[1][judged.pair_prediction]
     arrays = ("pair_reference", "pair_prediction", "intersection", "iou")
     judged = replace(judged, **{name: getattr(judged, name)[kept] for name in arrays})
     found = match(pair, table, judged, EvaluationSettings(iou_threshold=SAME_IOU)).pair
@@ -303,13 +304,6 @@ def pixel_pairs(old: Evaluation, new: Evaluation) -> tuple[NDArray[np.int64], ND
         pair.reference.ids[judged.pair_reference[found]],
         pair.prediction.ids[judged.pair_prediction[found]],
     )
-
-
-def _is_fp(evaluation: Evaluation) -> NDArray[np.bool_]:
-    """Return which objects of the label image are FPs."""
-    own = evaluation.outcomes.prediction
-    fps = own.ids[own.status == STATUS_CODE[Status.FP]]
-    return np.isin(evaluation.pair.prediction.ids, fps)
 
 
 def pair_rows(

@@ -16,6 +16,7 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.kernels.relabel import lay_over, list_labels, look_up, present_labels
 from napari_panoptic.kernels.threads import THREADS_FROM_PX, in_threads
 from napari_panoptic.values.settings import Overlaps
+from napari_panoptic.values.vocabulary import Side
 
 # Ids up to this many, or this many times the pixels, are relabelled by a lookup table.
 _LISTED_IDS = 1 << 16
@@ -217,7 +218,7 @@ class LabelImage:
     def tidied(self) -> LabelImage:
         """Return a copy with ids ascending and without rows that have no pixel.
 
-        Label images from files are so already; those under edit are not.
+        All label images are so, unless their pixels were moved or removed.
         """
         return self.of_rows(
             present_labels(self.index, len(self.ids))[1:], np.empty_like(self.index)
@@ -232,15 +233,18 @@ class LabelImage:
             bool (n,): rows to keep; every other row must be empty.
         index
             int32 (y, x): receives the new numbers; may be that of this label image, which
-            becomes invalid.
+            becomes invalid. It stays as it is then if only last rows are dropped.
         """
         rows = np.flatnonzero(present)
         rows = rows[np.argsort(self.ids[rows], kind="stable")]
-        lookup = np.zeros(len(self.ids) + 1, np.int32)
-        lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
+        numbers = np.arange(1, len(rows) + 1, dtype=np.int32)
+        if index is not self.index or not np.array_equal(rows + 1, numbers):
+            lookup = np.zeros(len(self.ids) + 1, np.int32)
+            lookup[rows + 1] = numbers
+            look_up(lookup, self.index, index)
         return replace(
             self,
-            index=look_up(lookup, self.index, index),
+            index=index,
             ids=self.ids[rows],
             class_index=self.class_index[rows],
             original_ids=self.original_ids[rows],
@@ -254,7 +258,7 @@ class LabelImage:
         lookup[1:][kept] = np.arange(1, np.count_nonzero(kept) + 1, dtype=np.int32)
         return replace(
             self,
-            index=lookup[self.index],
+            index=look_up(lookup, self.index, np.empty_like(self.index)),
             ids=self.ids[kept],
             class_index=self.class_index[kept],
             original_ids=self.original_ids[kept],
@@ -523,6 +527,10 @@ class LabelPair:
         """The scored classes, in order."""
         return self.reference.class_names
 
+    def side(self, side: Side) -> LabelImage:
+        """Return the objects of one side."""
+        return self.reference if side is Side.REFERENCE else self.prediction
+
     @property
     def has_planes(self) -> bool:
         """Whether objects of one side may share pixels."""
@@ -535,10 +543,6 @@ class LabelPair:
     def ambiguous_at(self, y: NDArray[np.int64], x: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which points (n,) are in the ambiguous area."""
         return np.zeros(len(y), bool) if self.ambiguous is None else self.ambiguous[y, x]
-
-    def tidied(self) -> LabelPair:
-        """Return a copy with both sides tidied, see :meth:`LabelImage.tidied`."""
-        return replace(self, reference=self.reference.tidied(), prediction=self.prediction.tidied())
 
     def with_overlaps(self, overlaps: Overlaps) -> LabelPair:
         """Return both sides with the pixels that objects share, or without.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.kernels.relabel import look_up
 from napari_panoptic.values.labels import Scores, check_pair, scores_of
+from napari_panoptic.values.vocabulary import Side
 
 Box = tuple[int, int, int, int]
 """A window in px: y0, x0, y1, x1, half open, inside the image."""
@@ -82,6 +84,26 @@ class TiledLabels:
         """Count the objects."""
         return len(self.ids)
 
+    def only(self, kept: NDArray[np.bool_]) -> TiledLabels:
+        """Return the objects of some rows (bool, n); the pixels of others become background."""
+        if kept.all():
+            return self
+        lookup = np.zeros(len(self) + 1, np.int32)
+        lookup[1:][kept] = np.arange(1, np.count_nonzero(kept) + 1, dtype=np.int32)
+        read_all = self.read
+
+        def read(box: Box) -> NDArray[np.int32]:
+            window = read_all(box)
+            return look_up(lookup, window, np.empty_like(window))
+
+        return replace(
+            self,
+            ids=self.ids[kept],
+            class_index=self.class_index[kept],
+            original_ids=self.original_ids[kept],
+            read=read,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class TiledArea:
@@ -128,6 +150,10 @@ class TiledPair:
         """Check that everything fits together."""
         shape = None if self.ambiguous is None else self.ambiguous.shape
         check_pair(self.reference, self.prediction, shape)
+
+    def side(self, side: Side) -> TiledLabels:
+        """Return the objects of one side."""
+        return self.reference if side is Side.REFERENCE else self.prediction
 
     @property
     def has_planes(self) -> bool:

@@ -1,7 +1,7 @@
 import numpy as np
 
 from napari_panoptic import evaluate_pair
-from napari_panoptic.display.describe import hover_html, object_facts, whole_area_px
+from napari_panoptic.display.describe import hover_html, object_facts
 from napari_panoptic.values.vocabulary import Cause, Side, Status
 from tests.support.small_pairs import four_fates
 
@@ -60,7 +60,7 @@ def test_an_object_that_is_cut_tells_its_area_before_and_after():
             Side.REFERENCE,
             row,
             side_name="reference",
-            whole_px=whole_area_px(evaluation, Side.REFERENCE, row),
+            whole_px=int(evaluation.table.reference.area[row]),
         )
         for row in (0, 1)
     )

@@ -27,10 +27,11 @@ from napari_panoptic.display.styles import ColourBy
 from napari_panoptic.kernels.drawing import outline_pixels
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles
 from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.vocabulary import STATUSES, Side, Status
-from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels
+from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, TiledPair
 from tests.support.slides import random_pair, tiled, wait_for
 
 SHAPE = (700, 1100)
@@ -213,14 +214,14 @@ def test_objects_that_are_not_listed_step_back(pair: LabelPair, outcomes: Outcom
 
 
 def test_objects_without_pixels_shift_no_rows(pair: LabelPair) -> None:
-    """Rows of a slide may have no pixel; outcomes leave them out."""
+    """Objects of a slide may have no pixel; an evaluation leaves them out."""
     own = pair.reference
     gone = 3  # the object of this row
     index = np.where(own.index == gone + 1, 0, own.index)
-    tidied = LabelImage(index, own.ids, own.class_index, own.original_ids, own.class_names).tidied()
-    outcomes = evaluate(LabelPair(tidied, pair.prediction)).outcomes
     whole = LabelImage(index, own.ids, own.class_index, own.original_ids, own.class_names)
-    drawn = DrawnSide(tiled(whole), outcomes.reference)
+    found = evaluate_tiles(TiledPair(tiled(whole), tiled(pair.prediction)))
+    outcomes = found.outcomes
+    drawn = DrawnSide(found.pair.reference, outcomes.reference)
     drawn.look = SideLook(drawn.codes(ColourBy.CLASS, None), (0, 0))
     np.testing.assert_array_equal(
         settled(drawn, drawn.levels[0]), np.concatenate([[0], own.class_index + CLASSES])[index]

@@ -141,6 +141,22 @@ def test_an_edited_reference_counts_for_every_team(session: Session) -> None:
         assert not reference[y, x].any()
 
 
+def test_an_erased_object_keeps_its_class_for_every_team(session: Session) -> None:
+    before = session.edited_labels(Side.REFERENCE)
+    id_ = int(before.ids[0])
+    y, x = np.nonzero(before.index == 1)
+    session.edit(Side.REFERENCE, y, x, 0)
+    assert id_ in session.known_ids(Side.REFERENCE)
+    assert id_ not in session.edited_labels(Side.REFERENCE).ids
+    session.set_team(next(n for n in session.cohort.team_names if n != session.team))
+    session.edit(Side.PREDICTION, *rectangle(5, 5), 9999, classes={9999: "Lymphocyte"})
+    session.edit(Side.REFERENCE, y, x, id_)
+    assert not session.is_edited(Side.REFERENCE)
+    assert evaluation_of(session).objects.equals(from_scratch(session).objects)
+    after = session.edited_labels(Side.REFERENCE)
+    np.testing.assert_array_equal(after.class_index, before.class_index)
+
+
 def test_edits_outlive_changed_settings_regions_and_restoration(session: Session) -> None:
     region = session.snapshot.region.name if session.snapshot else ""
     y, x = rectangle(4, 4, 10)

@@ -20,6 +20,7 @@ from napari_panoptic.nuclei.windowed_evaluation import (
 )
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.values.windowed_labels import (
     Box,
     TiledArea,
@@ -207,13 +208,18 @@ def test_other_thresholds_and_policies_read_no_pixel() -> None:
     assert len(slide.reference.read.boxes) == n_read
 
 
-def test_rows_without_a_pixel_have_no_outcome() -> None:
+def test_objects_without_a_pixel_have_no_row() -> None:
     pair = some_pair(8, (30, 30))
-    found = evaluate_tiles(tiled(pair, empty_rows=1))
-    for side in (found.table.reference, found.table.prediction):
-        assert np.count_nonzero(side.area == 0) == 1
-    assert len(found.table.reference) == len(pair.reference) + 1
-    assert len(found.outcomes.reference) == len(pair.reference)
+    slide = tiled(pair, empty_rows=1)
+    found = evaluate_tiles(slide)
+    for side in Side:
+        expected = pair.side(side).ids
+        assert len(slide.side(side)) == len(expected) + 1
+        assert len(found.table.side(side)) == len(expected)
+        np.testing.assert_array_equal(found.pair.side(side).ids, expected)
+        np.testing.assert_array_equal(found.outcomes.side(side).ids, expected)
+        window = found.pair.side(side).read((0, 0, 30, 30))
+        np.testing.assert_array_equal(window, pair.side(side).index)
 
 
 def test_progress_goes_from_nothing_to_all() -> None:

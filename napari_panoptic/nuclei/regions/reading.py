@@ -26,10 +26,12 @@ from napari_panoptic.io.formats.registry import (
     reference_shape,
 )
 from napari_panoptic.io.images.slides import ImageInfo, SlideImage, probe_image, read_image
-from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
+from napari_panoptic.nuclei.overlap import OverlapTable
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region, Source
 from napari_panoptic.values.labels import LabelImage, size_text
 from napari_panoptic.values.settings import EvaluationSettings, Restoration
+from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.windowed_labels import TiledPair
 
 Way = tuple[Restoration, int]
 """What decides how masks are restored: restoration and applied radius in px."""
@@ -470,7 +472,8 @@ def open_side(
 
 def findings_after(
     masks: TiledMasks,
-    counts: SideTable,
+    pair: TiledPair,
+    table: OverlapTable,
     region: Region,
     team: str | None,
     files: MaskFiles | None = None,
@@ -481,8 +484,8 @@ def findings_after(
     ----------
     masks
         The objects.
-    counts
-        What was counted of them.
+    pair, table
+        The objects with pixels, and what was counted of them.
     region, team
         The region, and the team; None for the annotation.
     files
@@ -494,22 +497,24 @@ def findings_after(
         What the format reports, or else the objects without a pixel; objects of masks
         whose pieces lie far apart; and those that cover most of the slide.
     """
-    labels, has_pixel, files = masks.labels, counts.area > 0, files or region.reference
-    vast = labels.ids[counts.area > VAST_SHARE * math.prod(labels.shape)]
+    side = Side.REFERENCE if team is None else Side.PREDICTION
+    ids, counts, labels = pair.side(side).ids, table.side(side), masks.labels
+    has_pixel, files = np.isin(labels.ids, ids), files or region.reference
+    vast = ids[counts.area > VAST_SHARE * math.prod(labels.shape)]
     others = vast_findings(vast, labels.shape, region, team)
     is_open = files is not None and files.rules.objects is None and files.object_paths
     if files is not None and is_open and is_mask(files):
-        side = "reference" if team is None else "predictions"
-        found = stretched_findings(labels.ids, counts.area, counts.bbox, files.all_paths[0], side)
+        name = "reference" if team is None else "predictions"
+        found = stretched_findings(ids, counts.area, counts.bbox, files.all_paths[0], name)
         others += tuple(replace(finding, region=region.name, team=team) for finding in found)
     if masks.findings_after is not None:
         return (*masks.findings_after(has_pixel), *others)
-    ids = tuple(labels.ids[~has_pixel].tolist())
-    if not ids:
+    lost = tuple(labels.ids[~has_pixel].tolist())
+    if not lost:
         return others
     message = (
-        f"{len(ids)} object(s) without a pixel of their own, outside the image, covered by "
-        f"others or with no inner pixel: {english_list(ids)}"
+        f"{len(lost)} object(s) without a pixel of their own, outside the image, covered by "
+        f"others or with no inner pixel: {english_list(lost)}"
     )
     return (
         Finding(
@@ -518,7 +523,7 @@ def findings_after(
             region=region.name,
             team=team,
             count=len(ids),
-            object_ids=ids,
+            object_ids=lost,
         ),
         *others,
     )

@@ -525,16 +525,16 @@ class WindowedRegion:
         if problem:
             return Evaluated(None, reference.findings, (*of_team, *problem))
         self._known[team, files.source] = found
-        of_sides = found.table.reference, found.table.prediction
+        counted = found.pair, found.table
         return Evaluated(
             found,
             (
                 *reference.findings,
-                *findings_after(reference.masks, of_sides[0], self._region, None),
+                *findings_after(reference.masks, *counted, self._region, None),
             ),
             (
                 *prediction.findings,
-                *findings_after(prediction.masks, of_sides[1], self._region, team, files),
+                *findings_after(prediction.masks, *counted, self._region, team, files),
                 *elsewhere(found.table, self._region, team),
                 *unusual,
             ),

@@ -242,7 +242,8 @@ class LiveEdits:
         if labels is None:
             return False
         highest = self._highest_ids.get(self._copied(side), 0)
-        taken = int(watch.values.values(np.append(labels.ids, highest)).max())
+        known = self._session.known_ids(side)
+        taken = int(watch.values.values(np.append(known, highest)).max())
         watch.layer.selected_label = min(taken + 1, MAX_OBJECTS)
         return True
 
@@ -391,8 +392,9 @@ class LiveEdits:
             raise PanopticError(self._why_not())
         opened = without_erased(masks.labels.with_overlaps(Overlaps.FLATTEN))
         ids = opened.ids.copy()
-        is_new = ~np.isin(ids, now.ids)
-        ids[is_new] = int(now.ids.max(initial=0)) + 1 + np.arange(is_new.sum())
+        known = session.known_ids(side)
+        is_new = ~np.isin(ids, known)
+        ids[is_new] = int(known.max(initial=0)) + 1 + np.arange(is_new.sum())
         if int(watch.values.values(ids).max(initial=0)) > MAX_OBJECTS:
             raise PanopticError(
                 f"a layer has room for {MAX_OBJECTS} objects, and the file has {len(ids)}"
@@ -403,7 +405,7 @@ class LiveEdits:
         session.edit_window(
             side,
             window,
-            classes={id_: names[id_] for id_ in ids[is_new].tolist()},
+            classes={id_: name for id_, name in names.items() if id_ not in before},
             renamed={id_: name for id_, name in names.items() if before.get(id_, name) != name},
         )
         watch.forget_history()  # strokes on what was there before

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.display import object_layers as contents
 from napari_panoptic.display.listed import Listed, Others
-from napari_panoptic.display.marks import box_of, outcomes_of, region_rings
+from napari_panoptic.display.marks import box_of, region_rings
 from napari_panoptic.display.object_layers import PixelSize
 from napari_panoptic.display.styles import ColourBy, Display, Look
 from napari_panoptic.live.session import Selection
@@ -738,18 +738,21 @@ class Scene:
         is_reference = slot.role == REFERENCE
         side = Side.REFERENCE if is_reference else Side.PREDICTION
         team = self._team if is_reference else slot.role.removeprefix(_TEAM)
-        outcomes = outcomes_of(self._snapshot, team)
-        own = None if outcomes is None else outcomes.side(side)
+        is_too_many, own = contents.too_many_objects(labels), None
+        evaluations = {} if self._snapshot is None else self._snapshot.evaluations
+        evaluation = evaluations.get(team or "")
+        if evaluation is not None:
+            # Without the predictions that a threshold leaves out.
+            labels, own = evaluation.pair.side(side), evaluation.outcomes.side(side)
         listed = self._listed if team == self._team else None
         wanted = (labels, own, self._look.colour_by, listed)
         if self._scheme is None or slot.coloured_by == wanted:
             return
         slot.coloured_by = wanted
-        values = slot.values
-        value_of = None if values is None or contents.too_many_objects(labels) else values.values
-        lut = contents.object_lut(labels, own, self._scheme, self._look.colour_by, value_of)
+        values = None if slot.values is None or is_too_many else slot.values.values(labels.ids)
+        lut = contents.object_lut(labels, own, self._scheme, self._look.colour_by, values)
         if listed is not None and own is not None:
-            lut = listed.faded(lut, side, labels, value_of)
+            lut = listed.faded(lut, side, labels, values)
         # The other side's colours often stay: then there is nothing to send to the card.
         if slot.lut is None or not np.array_equal(slot.lut, lut):
             set_colours(slot.layer, lut, self._viewer)

@@ -260,7 +260,7 @@ class SlideView:
         if selection is None or not self.is_on or selection.team != self._team:
             self._own.set_visible(SELECTED, False)
             return
-        across = Side.PREDICTION if selection.side is Side.REFERENCE else Side.REFERENCE
+        across = selection.side.other
         own, other = self._sides[selection.side], self._sides[across]
         if selection.row >= len(own.outcomes):
             return
@@ -288,8 +288,8 @@ class SlideView:
         self, side: Side, name: str, evaluation: Evaluation[TiledPair], scheme: ClassScheme
     ) -> None:
         """Fill the layer of a side; the same pixels are not read again."""
-        pair, outcomes = evaluation.pair, evaluation.outcomes.side(side)
-        labels = pair.reference if side is Side.REFERENCE else pair.prediction
+        outcomes = evaluation.outcomes.side(side)
+        labels = evaluation.pair.side(side)
         known, slot = self._sides.get(side), self._own.slot(side.value)
         if slot is not None and known is not None and known.labels is labels:
             known.take_outcomes(outcomes)

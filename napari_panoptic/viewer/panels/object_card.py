@@ -23,7 +23,6 @@ from napari_panoptic.display.explanation import Named, Sentence, explain, plain_
 from napari_panoptic.display.object_rows import COLUMNS
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
-from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.kit.layouts import ScrollPanel
 from napari_panoptic.viewer.kit.shown import PlainLabel, RichLabel
@@ -270,7 +269,7 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
             explain(evaluation, side, row),
             partner,
             self._verdict(side, row),
-            self._drawing(snapshot, selection, evaluation.outcomes),
+            self._drawing(snapshot, selection),
         )
 
     def _verdict(self, side: Side, row: int) -> str:
@@ -279,13 +278,14 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
         return rows.text(at, _VERDICT) if at < len(rows) else ""
 
     def _drawing(
-        self, snapshot: RegionSnapshot, selection: Selection, outcomes: Outcomes
+        self, snapshot: RegionSnapshot, selection: Selection
     ) -> Callable[[int, float], QImage] | None:
         """Return what draws the object; None on a slide, which is not held in memory."""
-        prediction = snapshot.predictions.get(selection.team)
-        if snapshot.reference is None or prediction is None:
+        found = snapshot.evaluations.get(selection.team)
+        if found is None:
             return None
-        source = CropSource(snapshot.image, snapshot.reference, prediction, outcomes)
+        outcomes, pair = found.outcomes, found.pair
+        source = CropSource(snapshot.image, pair.reference, pair.prediction, outcomes)
         side, row = selection.side, selection.row
         y0, x0, y1, x1 = (int(edge) for edge in outcomes.side(side).bbox[row])
         field_px = bounded_field_px(max(source.usual_field_px(), ROOM * max(y1 - y0, x1 - x0)))

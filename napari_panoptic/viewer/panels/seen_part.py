@@ -19,7 +19,6 @@ from qtpy.QtWidgets import QDockWidget, QWidget
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
-from napari_panoptic.questions.thresholds import without_low_scores
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
@@ -81,7 +80,7 @@ class Material:
     def complete(self) -> dict[str, Evaluation]:
         """Evaluate what has not been; for workers."""
         settings = self.settings.replaced(distances=False)
-        done = {team: evaluate(pair.tidied(), settings) for team, pair in self.pairs.items()}
+        done = {team: evaluate(pair, settings) for team, pair in self.pairs.items()}
         return {team: done.get(team) or self.evaluations[team] for team in self.teams}
 
 
@@ -108,9 +107,7 @@ def material(session: Session, *, teams: Collection[str] | None = None) -> Mater
         known = {
             name: snapshot.evaluations[name] for name in wanted if name in snapshot.evaluations
         }
-        below = _below_threshold(session) if session.team in known else {}
-        known = {name: found for name, found in known.items() if name not in below}
-        return Material(snapshot, known, below, snapshot.settings) if known or below else None
+        return Material(snapshot, known, {}, snapshot.settings) if known else None
     # Images under edit change with the next stroke: the worker gets copies.
     reference = _copied(snapshot.reference)
     pairs = {
@@ -120,16 +117,6 @@ def material(session: Session, *, teams: Collection[str] | None = None) -> Mater
         for name in wanted
     }
     return Material(snapshot, {}, pairs, snapshot.settings) if pairs else None
-
-
-def _below_threshold(session: Session) -> dict[str, LabelPair]:
-    """Return the pair that is shown as a pair without the pixels of what is left out."""
-    evaluation, threshold = session.evaluation, session.threshold
-    if evaluation is None or threshold is None or not session.n_below_threshold:
-        return {}
-    pair = evaluation.pair
-    kept = without_low_scores(pair.prediction, threshold)
-    return {str(session.team): replace(pair, prediction=kept)}
 
 
 def _copied(labels: LabelImage) -> LabelImage:

@@ -188,11 +188,8 @@ def line(desk, start, end, steps=6):
 def middle_of(desk, side, row):
     """Find a pixel of an object."""
     session = desk.session
-    index = session.snapshot.index_of(side, session.team, row)
-    labels = session.snapshot.reference
-    if side is Side.PREDICTION:
-        labels = session.snapshot.predictions[session.team]
-    places = np.argwhere(labels.index == index)
+    labels = session.snapshot.labels(side, session.team)
+    places = np.argwhere(labels.index == row + 1)
     return places[len(places) // 2]
 
 
