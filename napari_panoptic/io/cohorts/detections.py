@@ -12,17 +12,15 @@ from typing import Any
 from napari_panoptic.common.errors import CohortError, PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
+from napari_panoptic.io.cohorts import schema
 from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
+    NO_IMAGES,
+    OF_ALL_TASKS,
     TASK_KEY,
-    check_keys,
     described,
     description_in,
-    name_in,
     patient_expression,
-    pattern_list,
-    table_at,
-    text_at,
 )
 from napari_panoptic.io.cohorts.discovery import (
     Key,
@@ -39,6 +37,7 @@ from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
 from napari_panoptic.io.cohorts.patterns import (
     Listing,
     Match,
+    Pattern,
     missing,
     natural_key,
 )
@@ -89,9 +88,9 @@ class DetectionLayout:
         Which category of boxes in JSON files is read; None for the usual one.
     """
 
-    image: Patterns
-    reference: Patterns
-    predictions: Patterns
+    image: Patterns = ()
+    reference: Patterns = ()
+    predictions: Patterns = ()
     ignore: Patterns = ()
     atypia_reference: Patterns = ()
     atypia_predictions: Patterns = ()
@@ -185,62 +184,60 @@ def read_detection_description(path: Path) -> DetectionLayout:
     return described(path, _layout)
 
 
-def _layout(table: dict[str, Any]) -> DetectionLayout:
-    check_keys(table, "", (TASK_KEY, "name", "mpp", "category", "files"))
-    files = table_at(table, "files", required=True)
-    check_keys(files, "files", ("image", "reference", "predictions", "ignore", "patient", "atypia"))
-    atypia = table_at(files, "atypia", prefix="files.")
-    check_keys(atypia, "files.atypia", ("reference", "predictions"))
-    own, teams = {"patient"}, {"patient", "team"}
-    image = pattern_list(files.get("image", []), "files.image", {"region"}, own)
-    reference = _point_patterns(files, "reference", own)
-    if not image and not reference:
-        raise CohortError(
-            "[files] must state where the images or annotations are: give image or reference"
-        )
-    return DetectionLayout(
-        image=image,
-        reference=reference,
-        predictions=_point_patterns(files, "predictions", teams),
-        ignore=pattern_list(files.get("ignore", []), "files.ignore", set(), teams | {"region"}),
-        atypia_reference=pattern_list(
-            atypia.get("reference", []), "files.atypia.reference", {"region"}, own
-        ),
-        atypia_predictions=pattern_list(
-            atypia.get("predictions", []), "files.atypia.predictions", {"region"}, teams
-        ),
-        patient=patient_expression(files.get("patient")),
-        mpp=_mpp_table(table.get("mpp", {})),
-        name=name_in(table),
-        category=text_at(table["category"], "category") if "category" in table else None,
+def _layout(values: dict[str, Any]) -> DetectionLayout:
+    found = _DESCRIPTION(values, "")
+    files = found.pop("files")
+    atypia = files.pop("atypia", {})
+    found.pop(TASK_KEY, None)
+    layout = DetectionLayout(
+        **found,
+        **files,
+        atypia_reference=atypia.get("reference", ()),
+        atypia_predictions=atypia.get("predictions", ()),
     )
+    if not layout.image and not layout.reference:
+        raise CohortError(NO_IMAGES)
+    return layout
 
 
-def _point_patterns(files: dict[str, Any], key: str, optional: set[str]) -> Patterns:
-    """Read patterns; a JSON of boxes, which names its images itself, needs no {region}."""
-    place = f"files.{key}"
-    patterns = pattern_list(files.get(key, []), place, set(), optional | {"region"})
-    for pattern in patterns:
-        if not pattern.text.casefold().endswith(boxes.ENDING):
-            pattern_list(pattern.text, place, {"region"}, optional)
-    return patterns
+def _required(pattern: Pattern) -> set[str]:
+    """Return the placeholders of points: a JSON of boxes names its images itself."""
+    return set() if pattern.text.casefold().endswith(boxes.ENDING) else {"region"}
 
 
-def _mpp_table(value: Any) -> tuple[tuple[str, MppXy], ...]:
+def _mpp_table(value: Any, place: str) -> tuple[tuple[str, MppXy], ...]:
     if not isinstance(value, dict):
-        return (("*", _mpp(value, "mpp")),)
-    return tuple((glob, _mpp(each, f"mpp.{glob}")) for glob, each in value.items())
+        return (("*", _mpp(value, place)),)
+    return tuple(schema.table_of(_mpp)(value, place).items())
 
 
 def _mpp(value: Any, key: str) -> MppXy:
     pair = value if isinstance(value, list) else [value, value]
-    is_number = [isinstance(v, int | float) and not isinstance(v, bool) for v in pair]
-    if len(pair) == 2 and all(is_number) and all(0 < v <= LARGEST_MPP for v in pair):
+    if len(pair) == 2 and all(schema.is_number(v) and 0 < v <= LARGEST_MPP for v in pair):
         return float(pair[0]), float(pair[1])
     raise CohortError(
         f"{key} must be micrometres per pixel, one number above 0, or two for x and y such as "
         f"[0.2273, 0.2275]; found {value!r}"
     )
+
+
+_OWN, _TEAMS = {"region", "patient"}, {"region", "patient", "team"}
+_ATYPIA = {
+    "reference": schema.patterns(Pattern, _OWN, lambda _: {"region"}),
+    "predictions": schema.patterns(Pattern, _TEAMS, lambda _: {"region"}),
+}
+_FILES = {
+    "image": schema.patterns(Pattern, _OWN, lambda _: {"region"}),
+    "reference": schema.patterns(Pattern, _OWN, _required),
+    "predictions": schema.patterns(Pattern, _TEAMS, _required),
+    "ignore": schema.patterns(Pattern, _TEAMS),
+    "patient": patient_expression,
+    "atypia": schema.table(_ATYPIA),
+}
+_DESCRIPTION = schema.table(
+    {**OF_ALL_TASKS, "mpp": _mpp_table, "category": schema.text, "files": schema.table(_FILES)},
+    needed=("files",),
+)
 
 
 # --- what is there --------------------------------------------------------------------------------
