@@ -13,14 +13,9 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import cohort_listing
 from napari_panoptic.io.cohorts.description_edits import quoted, toml_text
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
-from napari_panoptic.io.cohorts.pair import (
-    REFERENCE_WORDS,
-    format_of,
-    scheme_of,
-    split_name,
-    stated_classes,
-)
+from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS, scheme_of
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern, check_listing
+from napari_panoptic.io.formats.one_file import format_of, split_name, stated_classes
 from napari_panoptic.io.images.slides import IMAGE_ENDINGS, are_one_slide, probe_image
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
 
