@@ -98,6 +98,8 @@ def read_text(path: Path, what: str, most_bytes: int) -> str:
     try:
         check_length(path, what, most_bytes)
         return composed(path.read_text(encoding="utf-8-sig"))
+    except IsADirectoryError:
+        raise UnreadableFileError(f"expected {what}, found a folder", path=path) from None
     except OSError as error:
         raise UnreadableFileError(f"cannot be read: {error.strerror}", path=path) from error
     except UnicodeDecodeError as error:
