@@ -15,9 +15,9 @@ from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns
 from napari_panoptic.io.cohorts.patches import placed_region
 from napari_panoptic.io.cohorts.patients import PatientExpression
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
-from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.formats.format import Format, PerClass
 from napari_panoptic.io.formats.registry import known_forms
+from napari_panoptic.io.tables.csv_tables import read_text
 from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
     Axes,
@@ -139,16 +139,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         If it cannot be read, is not UTF-8, or is no TOML.
     """
     try:
-        check_length(path, "a description", _LONGEST_DESCRIPTION)
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, "a description", _LONGEST_DESCRIPTION)
         _check_dots(text)
-        return tomllib.loads(composed(text))
+        return tomllib.loads(text)
     except UnreadableFileError as error:
         raise CohortError(error.message, path=path) from error
-    except OSError as error:
-        raise CohortError(f"it cannot be read ({error.strerror})", path=path) from error
-    except UnicodeDecodeError as error:
-        raise CohortError("it is not UTF-8 text; save it as UTF-8", path=path) from error
     except (ValueError, RecursionError) as error:
         # Numbers of thousands of digits and very deep lists are none of the library's own errors.
         raise CohortError(f"it is no valid TOML: {error}", path=path) from error
