@@ -365,8 +365,9 @@ def test_predictions_whose_names_cannot_be_folders_stay_apart(tmp_path: Path) ->
     pq = dict(found.evaluate().teams[["team", "pq_mean"]].to_numpy())
     assert pq == {"a_b": 1.0, "a_b (2)": npan.evaluate_pair(truth, guess).metrics.pq}
     points = {name: np.full((1, 2), n + 5.0) for n, name in enumerate(("a/b", "a:b"))}
-    compared = PointsComparison(points["a/b"], points, (0.25, 0.25), (20, 20))
+    compared = PointsComparison(points["a/b"], points, (0.25, 0.25), (20, 20), name="\U0001f600")
     detections = open_detection_cohort(compared.write(tmp_path / "points"))
+    assert detections.name == "\U0001f600"
     assert sorted(detections.team_names) == ["a_b", "a_b (2)"]
 
 

@@ -29,7 +29,7 @@ from napari_panoptic.common.errors import SettingsError, checked_name
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.tables.small_tables import read_sweep_table
+from napari_panoptic.io.tables.csv_tables import read_sweep_table
 from napari_panoptic.nuclei.regions.cohort_evaluation import InputWatch
 from napari_panoptic.questions.sweep import CohortSweep, sweep_cohort
 from napari_panoptic.questions.sweep_design import parameters_in, sweep_design

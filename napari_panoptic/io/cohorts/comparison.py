@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import tifffile
 
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.cohorts.description import DESCRIPTION
+from napari_panoptic.io.cohorts.description_edits import toml_text
 from napari_panoptic.io.cohorts.folder_scan import description_text
 from napari_panoptic.io.cohorts.pair import PAIR, scheme_of
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX
@@ -363,7 +363,7 @@ class PointsComparison:
         lines = (
             "# Where the files of this cohort are; see docs/detections.md.",
             'task = "detections"',
-            f"name = {json.dumps(self.name)}",
+            f"name = {toml_text(self.name)}",
             f"mpp = [{self.mpp_xy[0]!r}, {self.mpp_xy[1]!r}]",
             "",
             "[files]",

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from napari_panoptic.common.errors import CohortError, SettingsError, UnreadableFileError
 from napari_panoptic.common.text import composed, english_list
-from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
-from napari_panoptic.io.cohorts.patches import PlacedRegion, placed_region
+from napari_panoptic.io.cohorts import schema
+from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns
+from napari_panoptic.io.cohorts.patches import placed_region
 from napari_panoptic.io.cohorts.patients import PatientExpression
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
-from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.formats.format import Format, PerClass
 from napari_panoptic.io.formats.registry import known_forms
+from napari_panoptic.io.tables.csv_tables import read_text
 from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
     Axes,
@@ -26,7 +26,6 @@ from napari_panoptic.values.cohort import (
     Multipolygons,
     Objects,
     OutlineRules,
-    Rgb,
     Source,
     Vertices,
 )
@@ -41,16 +40,13 @@ CLASSES_KEY = "classes"
 """Under reference and predictions: where tables of classes lie."""
 PROBABILITY_KEY = "probability"
 """Under predictions: where probability maps lie."""
-RULE_KEYS: Mapping[str, tuple[type[StrEnum] | None, tuple[Source, ...]]] = {
-    "vertices": (Vertices, ()),
-    "multipolygons": (Multipolygons, (Source.GEOJSON,)),
-    "crowds": (Crowds, (Source.COCO_INSTANCES,)),
-    "score": (None, (Source.GEOJSON, Source.ANNOTATION_STORE, Source.LABELS)),
+_FORMS_OF_RULE: Mapping[str, tuple[Source, ...]] = {
+    "vertices": (),
+    "multipolygons": (Source.GEOJSON,),
+    "crowds": (Source.COCO_INSTANCES,),
+    "score": (Source.GEOJSON, Source.ANNOTATION_STORE, Source.LABELS),
 }
-"""Under reference and predictions: how outlines and scores are read, in which of some words (None
-for any text), and in which forms that matters; see `forms_of_rule`."""
-PLACE_KEYS = ("axes", "scale", "offset", "objects")
-"""Under reference and predictions: where pixels of the files lie, and what objects of masks are."""
+"""Keys that matter in some forms alone; see `forms_of_rule`."""
 SLIDE_BOUNDS = "slide-bounds"
 """The offset of outlines that count from the bounds of their slide."""
 IGNORED = ""
@@ -65,9 +61,26 @@ _LONGEST_DESCRIPTION = 2**20
 _MOST_DOTS = 200
 """In a line."""
 
+OF_ALL_TASKS: Mapping[str, schema.Reader] = {TASK_KEY: schema.anything, "name": schema.text}
+"""The keys that descriptions of all tasks may have."""
+OF_CLASSES: Mapping[str, schema.Reader] = dict.fromkeys(
+    ("classes", "ambiguous", "masks", "aliases"), schema.anything
+)
+"""The keys that `scheme_in` reads."""
+NO_IMAGES = "[files] must state where the images or annotations are: give image or reference"
+_SCHEME = schema.table(
+    {
+        "classes": schema.table_of(schema.colour),
+        "ambiguous": schema.table({"name": schema.text}),
+        "masks": schema.table({"border": schema.colours, "background": schema.colours}),
+        "aliases": schema.table_of(
+            lambda value, place: value if value == IGNORED else schema.text(value, place)
+        ),
+    },
+    needed=("classes",),
+)
+
 _LayoutT = TypeVar("_LayoutT")
-_WordT = TypeVar("_WordT", bound=StrEnum)
-_PatternT = TypeVar("_PatternT", bound=Pattern)
 
 
 def cohort_listing(folder: str | Path, *, allow_outside: bool) -> Listing:
@@ -126,16 +139,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         If it cannot be read, is not UTF-8, or is no TOML.
     """
     try:
-        check_length(path, "a description", _LONGEST_DESCRIPTION)
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, "a description", _LONGEST_DESCRIPTION)
         _check_dots(text)
-        return tomllib.loads(composed(text))
+        return tomllib.loads(text)
     except UnreadableFileError as error:
         raise CohortError(error.message, path=path) from error
-    except OSError as error:
-        raise CohortError(f"it cannot be read ({error.strerror})", path=path) from error
-    except UnicodeDecodeError as error:
-        raise CohortError("it is not UTF-8 text; save it as UTF-8", path=path) from error
     except (ValueError, RecursionError) as error:
         # Numbers of thousands of digits and very deep lists are none of the library's own errors.
         raise CohortError(f"it is no valid TOML: {error}", path=path) from error
@@ -156,42 +164,45 @@ def _check_dots(text: str) -> None:
             )
 
 
-def _layout(table: dict[str, Any]) -> Layout:
-    known = (TASK_KEY, "name", "classes", "ambiguous", "masks", "aliases", "files", PATCHES_KEY)
-    check_keys(table, "", known)
-    files = table_at(table, "files", required=True)
-    sides = ("image", "reference", "predictions", "annotation")
-    check_keys(files, "files", (*sides, "patient", "mpp", PATCHES_KEY))
-    image = _image_patterns(files.get("image", []))
-    reference = _mask_patterns(files, "reference")
-    if not image and not reference.all:
-        raise CohortError(
-            "[files] must state where the images or annotations are: give image or reference"
-        )
+def _layout(values: dict[str, Any]) -> Layout:
+    found = _whole()(values, "")
+    files = found["files"]
     layout = Layout(
-        scheme=scheme_in(table),
-        image=image,
-        reference=reference,
-        predictions=_mask_patterns(files, "predictions", team=True),
-        annotation=_mask_patterns(files, "annotation"),
-        patient=patient_expression(files.get("patient")),
-        name=name_in(table),
-        mpp=_number(files["mpp"], "files.mpp") if "mpp" in files else None,
-        patches=_patches(table),
-        patch_tables=pattern_list(files.get(PATCHES_KEY, []), f"files.{PATCHES_KEY}", set(), set()),
+        scheme=scheme_in(values),
+        name=found.get("name"),
+        patches=tuple(
+            placed_region(region, place, f"{PATCHES_KEY}.{region}")
+            for region, place in found.get(PATCHES_KEY, {}).items()
+        ),
+        patch_tables=files.pop(PATCHES_KEY, ()),
+        **files,
     )
+    if not layout.image and not layout.reference.all:
+        raise CohortError(NO_IMAGES)
     _check_patches(layout)
     return layout
 
 
-def _patches(table: dict[str, Any]) -> tuple[PlacedRegion, ...]:
-    """Read where regions lie in slides."""
-    patches = table_at(table, PATCHES_KEY)
-    for region in patches:
-        place = table_at(patches, region, prefix=f"{PATCHES_KEY}.")
-        check_keys(place, f"{PATCHES_KEY}.{region}", ("slide", "x", "y", "scale"))
-    return tuple(
-        placed_region(region, place, f"{PATCHES_KEY}.{region}") for region, place in patches.items()
+def _whole() -> schema.Reader:
+    """Return the reader of a description of nuclei, with the formats that are known now."""
+    files = {
+        "image": schema.patterns(Pattern, {"region", "patient"}, _required_of_image),
+        "reference": _side({"patient"}),
+        "predictions": _side({"patient", "team"}),
+        "annotation": _side({"patient"}),
+        "patient": patient_expression,
+        "mpp": schema.number(LEAST_SCALE, 1 / LEAST_SCALE),
+        PATCHES_KEY: schema.patterns(Pattern, set()),
+    }
+    places = dict.fromkeys(("slide", "x", "y", "scale"), schema.anything)
+    return schema.table(
+        {
+            **OF_ALL_TASKS,
+            **OF_CLASSES,
+            "files": schema.table(files),
+            PATCHES_KEY: schema.table_of(schema.table(places)),
+        },
+        needed=("files",),
     )
 
 
@@ -211,152 +222,101 @@ def _check_patches(layout: Layout) -> None:
         )
 
 
-def name_in(table: dict[str, Any]) -> str | None:
-    """Read the name of the cohort; None for the folder's."""
-    return text_at(table["name"], "name") if "name" in table else None
-
-
-def scheme_in(table: dict[str, Any]) -> ClassScheme:
-    """Read the classes, and how masks show them."""
-    classes = table_at(table, "classes", required=True)
-    ambiguous = table_at(table, "ambiguous")
-    masks = table_at(table, "masks")
-    aliases = table_at(table, "aliases")
-    check_keys(ambiguous, "ambiguous", ("name",))
-    check_keys(masks, "masks", ("border", "background"))
-    defaults = MONUSAC_CLASSES
+def scheme_in(values: Mapping[str, Any]) -> ClassScheme:
+    """Read the classes of a whole description, and how masks show them."""
+    found = _SCHEME({key: values[key] for key in OF_CLASSES if key in values}, "")
+    classes, masks, aliases = found["classes"], found.get("masks", {}), found.get("aliases", {})
     return ClassScheme(
         names=tuple(classes),
-        colours=tuple(_colour(value, f"classes.{name}") for name, value in classes.items()),
-        ambiguous=text_at(ambiguous["name"], "ambiguous.name") if "name" in ambiguous else None,
-        border=_colours(masks, "border", defaults.border),
-        background=_colours(masks, "background", defaults.background),
-        aliases={
-            name: text_at(target, f"aliases.{name}")
-            for name, target in aliases.items()
-            if target != IGNORED
-        },
+        colours=tuple(classes.values()),
+        ambiguous=found.get("ambiguous", {}).get("name"),
+        border=masks.get("border", MONUSAC_CLASSES.border),
+        background=masks.get("background", MONUSAC_CLASSES.background),
+        aliases={name: target for name, target in aliases.items() if target != IGNORED},
         ignored=tuple(name for name, target in aliases.items() if target == IGNORED),
     )
 
 
-def _mask_patterns(files: dict[str, Any], key: str, *, team: bool = False) -> MaskPatterns:
-    where = f"files.{key}"
-    if isinstance(files.get(key), str | list):
-        raise CohortError(
-            f"{where} must name the format of the files, such as {where}.labels, .geojson or "
-            f".imagescope (all are in docs/cohorts.md), found {files[key]!r} alone"
+def _side(optional: set[str]) -> schema.Reader:
+    """Return the reader of where the masks of one side lie, and how they are read.
+
+    Parameters
+    ----------
+    optional
+        The placeholders that the patterns of all forms may have.
+    """
+    is_of_teams = "team" in optional
+    of_regions = schema.patterns(Pattern, optional, lambda _: {"region"})
+    forms = [form for form in known_forms().values() if form.load is not None]
+    keys = {form.name: _form_patterns(form, optional) for form in forms}
+    keys[CLASSES_KEY] = of_regions
+    if is_of_teams:
+        keys[PROBABILITY_KEY] = of_regions
+    keys |= {key: schema.by_team(reader, has_teams=is_of_teams) for key, reader in _RULES.items()}
+
+    def read(value: Any, place: str) -> MaskPatterns:
+        if isinstance(value, str | list):
+            raise CohortError(
+                f"{place} must name the format of the files, such as {place}.labels, .geojson or "
+                f".imagescope (all are in docs/cohorts.md), found {value!r} alone"
+            )
+        values, known = schema.table(keys)(value, place), known_forms()
+        return MaskPatterns(
+            {known[name].source: found for name, found in values.items() if name in known},
+            values.get(CLASSES_KEY, ()),
+            _rules(values, place),
+            values.get(PROBABILITY_KEY, ()),
         )
-    table = table_at(files, key, prefix="files.")
-    readable = [form.name for form in known_forms().values() if form.load is not None]
-    places = (CLASSES_KEY, PROBABILITY_KEY) if team else (CLASSES_KEY,)
-    check_keys(table, where, [*readable, *places, *RULE_KEYS, *PLACE_KEYS])
-    optional = {"patient"} | ({"team"} if team else set())
-    forms = {}
-    for name, value in table.items():
-        if name in places or name in RULE_KEYS or name in PLACE_KEYS:
-            continue
-        form = known_forms()[name]
-        forms[form.source] = _form_patterns(value, f"{where}.{name}", form, optional)
-    sidecars = table.get(CLASSES_KEY, [])
-    return MaskPatterns(
-        forms,
-        pattern_list(sidecars, f"{where}.{CLASSES_KEY}", {"region"}, optional),
-        _rules(table, where, team=team),
-        pattern_list(
-            table.get(PROBABILITY_KEY, []), f"{where}.{PROBABILITY_KEY}", {"region"}, optional
-        ),
-    )
+
+    return read
 
 
-def _rules(table: dict[str, Any], where: str, *, team: bool) -> Mapping[str, OutlineRules]:
-    """Read how outlines are read: a word for all teams, or a table with a word for some."""
-    by_team: dict[str, dict[str, Any]] = {}
-    for key, (words, _) in RULE_KEYS.items():
-        if key not in table:
-            continue
-        forms = forms_of_rule(key)
-        if not any(form in table for form in forms):
+def _rules(values: dict[str, Any], where: str) -> Mapping[str, OutlineRules]:
+    """Return how outlines are read, by team (casefolded; "" for all others)."""
+    rules: dict[str, dict[str, Any]] = defaultdict(dict)
+    for key in _RULES:
+        forms = forms_of_rule(key) if key in values and key in _FORMS_OF_RULE else ()
+        if forms and not any(form in values for form in forms):
             raise CohortError(
                 f"{where}.{key} states how {english_list(forms)} files are read, but {where} has "
                 f"none; remove it, or add {where}.{forms[0]}"
             )
-        for name, place, word in _by_team(table, key, where, team=team):
-            read = text_at(word, place) if words is None else _word(word, words, place)
-            by_team.setdefault(name, {})[key] = read
-    for name, place, value in _by_team(table, "axes", where, team=team):
-        by_team.setdefault(name, {})["axes"] = _word(value, Axes, place)
-    for name, place, value in _by_team(table, "objects", where, team=team):
-        by_team.setdefault(name, {})["objects"] = _word(value, Objects, place)
-    for name, place, value in _by_team(table, "scale", where, team=team):
-        by_team.setdefault(name, {})["scale"] = _number(value, place)
-    for name, place, value in _by_team(table, "offset", where, team=team):
-        own = by_team.setdefault(name, {})
-        if value == SLIDE_BOUNDS:
-            own["from_bounds"] = True
-        else:
-            own["offset_xy"] = _offset(value, place)
-    return {name: OutlineRules(**rules) for name, rules in by_team.items()}
+        for team, value in values.get(key, {}).items():
+            rules[team] |= value if key == "offset" else {key: value}
+    return {team: OutlineRules(**own) for team, own in rules.items()}
 
 
 def forms_of_rule(key: str) -> tuple[Source, ...]:
-    """Return the forms that are read as a rule of `RULE_KEYS` states."""
+    """Return the forms that are read as a rule states."""
     if key != "vertices":
-        return RULE_KEYS[key][1]
+        return _FORMS_OF_RULE[key]
     return tuple(form.source for form in known_forms().values() if form.has_conventions)
 
 
-def _by_team(
-    table: dict[str, Any], key: str, where: str, *, team: bool
-) -> Iterator[tuple[str, str, Any]]:
-    """Yield the team (casefolded; "" for all others), the place and the value of each rule."""
-    if key not in table:
-        return
-    value = table[key]
-    if isinstance(value, dict) and not team:
-        raise CohortError(f"{where}.{key} must be one value, found a table of teams")
-    named = value if isinstance(value, dict) else {"": value}
-    for name, each in named.items():
-        yield name.casefold(), f"{where}.{key}.{name}" if name else f"{where}.{key}", each
-
-
-def _word(value: Any, words: type[_WordT], place: str) -> _WordT:
-    if value not in [str(known) for known in words]:
-        known = " or ".join(f'"{known}"' for known in words)
-        raise CohortError(f"{place} must be {known}, found {value!r}")
-    return words(value)
-
-
-def _number(value: Any, place: str) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not LEAST_SCALE <= value <= 1 / LEAST_SCALE:
-        raise CohortError(
-            f"{place} must be a number from {LEAST_SCALE:g} to {1 / LEAST_SCALE:g}, found {value!r}"
-        )
-    return float(value)
-
-
-def _offset(value: Any, place: str) -> tuple[float, float]:
+def _offset(value: Any, place: str) -> dict[str, Any]:
+    """Read an offset; return the fields of the rules that it sets."""
+    if value == SLIDE_BOUNDS:
+        return {"from_bounds": True}
     match value:
         case [int() | float() as x, int() | float() as y] if (
             abs(x) <= LARGEST_COORDINATE and abs(y) <= LARGEST_COORDINATE
         ):
-            return float(x), float(y)
+            return {"offset_xy": (float(x), float(y))}
     raise CohortError(
         f'{place} must be two numbers of px, such as [1024, 0], or "{SLIDE_BOUNDS}", found '
         f"{value!r}"
     )
 
 
-def _form_patterns(value: Any, key: str, form: Format, optional: set[str]) -> Patterns:
-    """Read where files of a form lie; outlines of slides have {slide} instead of {region}."""
+def _form_patterns(form: Format, optional: set[str]) -> schema.Reader:
+    """Return the reader of where files lie; outlines of slides have {slide} for {region}."""
     required, allowed = _placeholders(form)
-    of_slides = {"slide"} if form.outlines is not None and form.items is None else set()
-    patterns = pattern_list(value, key, set(), required | allowed | optional | of_slides)
-    for pattern in patterns:
-        needed = {"slide"} if "slide" in pattern.fields else required
-        pattern_list(pattern.text, key, needed, optional | allowed)
-    return patterns
+    may_be_of_slides = form.outlines is not None and form.items is None
+
+    def required_of(pattern: Pattern) -> set[str]:
+        return {"slide"} if may_be_of_slides and "slide" in pattern.fields else required
+
+    return schema.patterns(Pattern, optional | allowed, required_of)
 
 
 def _placeholders(form: Format) -> tuple[set[str], set[str]]:
@@ -370,88 +330,24 @@ def _placeholders(form: Format) -> tuple[set[str], set[str]]:
     return required, allowed
 
 
-def _image_patterns(value: Any) -> Patterns:
-    patterns = pattern_list(value, "files.image", set(), {"region", "patient"})
-    # Without {region} a file holds the images of many, which only arrays do.
-    for pattern in patterns:
-        if not pattern.text.casefold().endswith(ARRAY_ENDING):
-            pattern_list(pattern.text, "files.image", {"region"}, {"patient"})
-    return patterns
+def _required_of_image(pattern: Pattern) -> set[str]:
+    """Return the placeholders of images: a file that holds many, which arrays do, needs none."""
+    return set() if pattern.text.casefold().endswith(ARRAY_ENDING) else {"region"}
 
 
-def pattern_list(value: Any, key: str, required: set[str], optional: set[str]) -> Patterns:
-    """Read a path pattern or a list of them, with the placeholders that they need."""
-    return pattern_list_of(Pattern, value, key, required, optional)
+def patient_expression(value: Any, place: str) -> PatientExpression:
+    """Read how to find the patient in a region's name."""
+    return PatientExpression(schema.text(value, place))
 
 
-def pattern_list_of(
-    kind: type[_PatternT], value: Any, key: str, required: set[str], optional: set[str]
-) -> tuple[_PatternT, ...]:
-    """Read patterns of a kind, which has placeholders of its own; as `pattern_list`."""
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise CohortError(f"{key} must be a path pattern or a list of them, found {value!r}")
-    patterns = tuple(kind(text) for text in texts)
-    for pattern in patterns:
-        missing = sorted(required - pattern.fields)
-        surplus = sorted(pattern.fields - required - optional)
-        if missing or surplus:
-            problem = "needs" if missing else "cannot have"
-            names = english_list([f"{{{name}}}" for name in missing or surplus])
-            raise CohortError(f"{key} {problem} the placeholder {names}, found '{pattern.text}'")
-    return patterns
-
-
-def patient_expression(value: Any) -> PatientExpression | None:
-    """Read how to find the patient in a region's name; return None if it is not described."""
-    return None if value is None else PatientExpression(text_at(value, "files.patient"))
-
-
-def table_at(
-    parent: dict[str, Any], key: str, *, prefix: str = "", required: bool = False
-) -> dict[str, Any]:
-    """Read a table; an empty one where it is left out."""
-    value = parent.get(key, {})
-    if not isinstance(value, dict):
-        raise CohortError(f"{prefix}{key} must be a table, found {value!r}")
-    if required and not value:
-        raise CohortError(f"the table [{prefix}{key}] is missing or empty")
-    return value
-
-
-def check_keys(table: Mapping[str, Any], where: str, known: Sequence[str]) -> None:
-    """Refuse keys that mean nothing; the message names similar ones."""
-    for key in table:
-        if key not in known:
-            close = difflib.get_close_matches(key, known, n=2, cutoff=0.5)
-            hint = f"did you mean {' or '.join(close)}?" if close else ""
-            place = f"in [{where}]" if where else "at the top"
-            raise CohortError(
-                f"unknown key '{key}' {place}; {hint or f'known are {english_list(known)}'}"
-            )
-
-
-def text_at(value: Any, key: str) -> str:
-    """Read a text that is not empty."""
-    if not isinstance(value, str) or not value.strip():
-        raise CohortError(f"{key} must be text, found {value!r}")
-    return value
-
-
-def _colours(table: dict[str, Any], key: str, default: tuple[Rgb, ...]) -> tuple[Rgb, ...]:
-    value = table.get(key)
-    if value is None:
-        return default
-    if not isinstance(value, list):
-        raise CohortError(f"masks.{key} must be a list of colours, found {value!r}")
-    return tuple(_colour(colour, f"masks.{key}") for colour in value)
-
-
-def _colour(value: Any, key: str) -> Rgb:
-    match value:
-        case [int(red), int(green), int(blue)] if all(0 <= v <= 255 for v in value):
-            return (red, green, blue)
-    raise CohortError(
-        f"{key} must be a colour of three numbers from 0 to 255, such as [255, 0, 0], "
-        f"found {value!r}"
-    )
+_RULES: Mapping[str, schema.Reader] = {
+    "vertices": schema.word(Vertices),
+    "multipolygons": schema.word(Multipolygons),
+    "crowds": schema.word(Crowds),
+    "score": schema.text,
+    "axes": schema.word(Axes),
+    "objects": schema.word(Objects),
+    "scale": schema.number(LEAST_SCALE, 1 / LEAST_SCALE),
+    "offset": _offset,
+}
+"""How the files of a side are read, and where their pixels lie: one value, or one per team."""

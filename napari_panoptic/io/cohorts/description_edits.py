@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from napari_panoptic.io.files.replacing import replaced_when_complete
 
 Key = tuple[str, ...]
 """The names of tables and of the key in the last of them."""
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def with_setting(text: str, key: Key, value: Any) -> str:
@@ -84,20 +81,10 @@ def _set(table: Any, name: str, value: Any) -> None:
 
 def toml_text(value: Any) -> str:
     """Return a value on one line, as TOML writes it."""
-    match value:
-        case str():
-            return quoted(value)
-        case Mapping():
-            inner = ", ".join(f"{_name(k)} = {toml_text(v)}" for k, v in value.items())
-            return f"{{ {inner} }}" if inner else "{}"
-        case list() | tuple():
-            return f"[{', '.join(map(toml_text, value))}]"
-    return json.dumps(value)
-
-
-def quoted(text: str) -> str:
-    """Quote a text as TOML does, which takes JSON's escapes."""
-    return json.dumps(text, ensure_ascii=False)
+    if not isinstance(value, Mapping):
+        return str(tomlkit.item(value).as_string())
+    inner = ", ".join(f"{tomlkit.key(k).as_string()} = {toml_text(v)}" for k, v in value.items())
+    return f"{{ {inner} }}" if inner else "{}"
 
 
 def save_description(folder: Path, text: str) -> Path | None:
@@ -148,7 +135,3 @@ def _keep(path: Path, content: bytes) -> Path:
             number += 1
         else:
             return kept
-
-
-def _name(name: str) -> str:
-    return name if _BARE.fullmatch(name) else quoted(name)

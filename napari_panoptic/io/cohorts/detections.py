@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,37 +12,36 @@ from typing import Any
 from napari_panoptic.common.errors import CohortError, PanopticError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
+from napari_panoptic.io.cohorts import schema
 from napari_panoptic.io.cohorts.description import (
     DESCRIPTION,
+    NO_IMAGES,
+    OF_ALL_TASKS,
     TASK_KEY,
-    check_keys,
     described,
     description_in,
-    name_in,
     patient_expression,
-    pattern_list,
-    table_at,
-    text_at,
 )
 from napari_panoptic.io.cohorts.discovery import (
     Key,
     Place,
+    Search,
     Shelf,
-    TeamNames,
     cohort_name,
     missing_by_team,
     opened_folder,
     places_on,
-    unread,
 )
 from napari_panoptic.io.cohorts.layouts import TEAMS, Patterns, patterns_of
 from napari_panoptic.io.cohorts.patients import PatientExpression, patient_in
 from napari_panoptic.io.cohorts.patterns import (
     Listing,
     Match,
+    Pattern,
     missing,
     natural_key,
 )
+from napari_panoptic.io.formats.format import Item
 from napari_panoptic.io.formats.points import boxes
 from napari_panoptic.io.formats.points.grand_challenge import is_point_list
 from napari_panoptic.values.cohort import Team
@@ -89,9 +88,9 @@ class DetectionLayout:
         Which category of boxes in JSON files is read; None for the usual one.
     """
 
-    image: Patterns
-    reference: Patterns
-    predictions: Patterns
+    image: Patterns = ()
+    reference: Patterns = ()
+    predictions: Patterns = ()
     ignore: Patterns = ()
     atypia_reference: Patterns = ()
     atypia_predictions: Patterns = ()
@@ -185,57 +184,36 @@ def read_detection_description(path: Path) -> DetectionLayout:
     return described(path, _layout)
 
 
-def _layout(table: dict[str, Any]) -> DetectionLayout:
-    check_keys(table, "", (TASK_KEY, "name", "mpp", "category", "files"))
-    files = table_at(table, "files", required=True)
-    check_keys(files, "files", ("image", "reference", "predictions", "ignore", "patient", "atypia"))
-    atypia = table_at(files, "atypia", prefix="files.")
-    check_keys(atypia, "files.atypia", ("reference", "predictions"))
-    own, teams = {"patient"}, {"patient", "team"}
-    image = pattern_list(files.get("image", []), "files.image", {"region"}, own)
-    reference = _point_patterns(files, "reference", own)
-    if not image and not reference:
-        raise CohortError(
-            "[files] must state where the images or annotations are: give image or reference"
-        )
-    return DetectionLayout(
-        image=image,
-        reference=reference,
-        predictions=_point_patterns(files, "predictions", teams),
-        ignore=pattern_list(files.get("ignore", []), "files.ignore", set(), teams | {"region"}),
-        atypia_reference=pattern_list(
-            atypia.get("reference", []), "files.atypia.reference", {"region"}, own
-        ),
-        atypia_predictions=pattern_list(
-            atypia.get("predictions", []), "files.atypia.predictions", {"region"}, teams
-        ),
-        patient=patient_expression(files.get("patient")),
-        mpp=_mpp_table(table.get("mpp", {})),
-        name=name_in(table),
-        category=text_at(table["category"], "category") if "category" in table else None,
+def _layout(values: dict[str, Any]) -> DetectionLayout:
+    found = _DESCRIPTION(values, "")
+    files = found.pop("files")
+    atypia = files.pop("atypia", {})
+    found.pop(TASK_KEY, None)
+    layout = DetectionLayout(
+        **found,
+        **files,
+        atypia_reference=atypia.get("reference", ()),
+        atypia_predictions=atypia.get("predictions", ()),
     )
+    if not layout.image and not layout.reference:
+        raise CohortError(NO_IMAGES)
+    return layout
 
 
-def _point_patterns(files: dict[str, Any], key: str, optional: set[str]) -> Patterns:
-    """Read patterns; a JSON of boxes, which names its images itself, needs no {region}."""
-    place = f"files.{key}"
-    patterns = pattern_list(files.get(key, []), place, set(), optional | {"region"})
-    for pattern in patterns:
-        if not pattern.text.casefold().endswith(boxes.ENDING):
-            pattern_list(pattern.text, place, {"region"}, optional)
-    return patterns
+def _required(pattern: Pattern) -> set[str]:
+    """Return the placeholders of points: a JSON of boxes names its images itself."""
+    return set() if pattern.text.casefold().endswith(boxes.ENDING) else {"region"}
 
 
-def _mpp_table(value: Any) -> tuple[tuple[str, MppXy], ...]:
+def _mpp_table(value: Any, place: str) -> tuple[tuple[str, MppXy], ...]:
     if not isinstance(value, dict):
-        return (("*", _mpp(value, "mpp")),)
-    return tuple((glob, _mpp(each, f"mpp.{glob}")) for glob, each in value.items())
+        return (("*", _mpp(value, place)),)
+    return tuple(schema.table_of(_mpp)(value, place).items())
 
 
 def _mpp(value: Any, key: str) -> MppXy:
     pair = value if isinstance(value, list) else [value, value]
-    is_number = [isinstance(v, int | float) and not isinstance(v, bool) for v in pair]
-    if len(pair) == 2 and all(is_number) and all(0 < v <= LARGEST_MPP for v in pair):
+    if len(pair) == 2 and all(schema.is_number(v) and 0 < v <= LARGEST_MPP for v in pair):
         return float(pair[0]), float(pair[1])
     raise CohortError(
         f"{key} must be micrometres per pixel, one number above 0, or two for x and y such as "
@@ -243,45 +221,48 @@ def _mpp(value: Any, key: str) -> MppXy:
     )
 
 
+_OWN, _TEAMS = {"region", "patient"}, {"region", "patient", "team"}
+_ATYPIA = {
+    "reference": schema.patterns(Pattern, _OWN, lambda _: {"region"}),
+    "predictions": schema.patterns(Pattern, _TEAMS, lambda _: {"region"}),
+}
+_FILES = {
+    "image": schema.patterns(Pattern, _OWN, lambda _: {"region"}),
+    "reference": schema.patterns(Pattern, _OWN, _required),
+    "predictions": schema.patterns(Pattern, _TEAMS, _required),
+    "ignore": schema.patterns(Pattern, _TEAMS),
+    "patient": patient_expression,
+    "atypia": schema.table(_ATYPIA),
+}
+_DESCRIPTION = schema.table(
+    {**OF_ALL_TASKS, "mpp": _mpp_table, "category": schema.text, "files": schema.table(_FILES)},
+    needed=("files",),
+)
+
+
 # --- what is there --------------------------------------------------------------------------------
-
-
-class _Files(Shelf):
-    """One file for each frame; earlier patterns are preferred."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.spare: list[Path] = []  # further files of frames that have one already
-
-    def add(self, match: Match) -> None:
-        paths = self.need(match.fields["region"], match.fields.get("patient")).paths[""]
-        if not paths:
-            paths.append(match.path)
-        elif match.path not in paths:
-            self.spare.append(match.path)
 
 
 def _file_of(shelf: Shelf, key: Key) -> Path | None:
     found = shelf.get(*key)
-    return found.paths[""][0] if found else None
+    return found.first if found else None
 
 
-class _Discovery:
+class _Discovery(Search):
     """One walk through a cohort's folder."""
 
     def __init__(self, layout: DetectionLayout, listing: Listing) -> None:
+        super().__init__(listing)
         self._layout = layout
-        self._listing = listing
-        self._teams = TeamNames()
         self._ignored = {m.path for p in layout.ignore for m in p.files(listing)}
-        self._findings: dict[Path, tuple[Finding, ...]] = {}  # of files of many frames
+        self._in_files: dict[Path, tuple[Finding, ...]] = {}  # of files of many frames
 
     def cohort(self) -> DetectionCohort:
         layout = self._layout
         images, references = self._shelf(layout.image), self._shelf(layout.reference)
         places = places_on((images, references), layout.patient_of)
         if not places:
-            raise CohortError(self._nothing_found(), path=self._listing.root)
+            raise self._nothing_found((*layout.image, *layout.reference))
         frames = {place.key: self._frame(place, images, references) for place in places}
         teams = self._by_team(layout.predictions)
         predictions = {
@@ -290,7 +271,9 @@ class _Discovery:
             for key, frame in frames.items()
             if (path := _file_of(shelf, key)) is not None
         }
-        atypia = self._atypia()
+        scorers = self._by_team(layout.atypia_predictions)
+        scored = self._scored(scorers)
+        atypia = tuple(scored.values())
         names = {team for team, _ in predictions} | {t for at in atypia for t in at.predictions}
         scores = {(team, at.name) for at in atypia for team in at.predictions}
         used = {*predictions.values(), *(p for at in atypia for p in at.predictions.values())}
@@ -302,71 +285,51 @@ class _Discovery:
             predictions=predictions,
             atypia=atypia,
             findings=(
-                *unread(self._listing),
-                *self._teams.findings(),
-                *(finding for found in self._findings.values() for finding in found),
+                *self._common_findings(),
+                *(finding for found in self._in_files.values() for finding in found),
                 *self._unannotated(tuple(frames.values())),
                 *_frame_findings(tuple(frames.values()), layout),
                 *missing_by_team(
                     "frame(s)", [frame.name for frame in frames.values()], predictions, _no_points
                 ),
                 *missing_by_team("frame(s)", [at.name for at in atypia], scores, _no_score),
-                *_spare(references.spare, "annotation(s)"),
-                *self._spare_of_teams(teams, used),
-                *self._strangers(
-                    used | {p for shelf in teams.values() for p in shelf.spare},
-                    {place.key[0].casefold() for place in places},
-                ),
+                *_spare_findings(_spare(references), "annotation(s)"),
+                *self._unused(((teams, frames), (scorers, scored)), used),
             ),
             prediction_places=tuple(pattern.in_words for pattern in layout.predictions),
         )
 
-    def _shelf(self, patterns: Patterns) -> _Files:
-        shelf = _Files()
-        for match in self._matches(patterns):
-            shelf.add(match)
-        return shelf
+    def _shelf(self, patterns: Patterns) -> Shelf:
+        return self._by_team(patterns).get("", Shelf())
 
-    def _matches(self, patterns: Patterns) -> Iterator[Match]:
-        for pattern in patterns:
-            for match in pattern.files(self._listing):
-                if match.path not in self._ignored:
-                    yield from self._in_file(match)
+    def _by_team(self, patterns: Patterns) -> Mapping[str, Shelf]:
+        def class_of(match: Match) -> str | None:
+            return None if match.path in self._ignored else ""
 
-    def _in_file(self, match: Match) -> Iterator[Match]:
-        """Yield a file once for each frame that it holds."""
-        if match.path.suffix.casefold() != boxes.ENDING:
-            yield match
-            return
-        if is_point_list(match.path):
-            if "region" in match.fields:
-                yield match
+        return self._collect(patterns, self._frames_in, class_of, shared=True)
+
+    def _frames_in(self, match: Match) -> Iterator[Item]:
+        """List the frames of a file; a JSON names many, unless its pattern names one."""
+        region, patient, team = (match.fields.get(key) for key in ("region", "patient", "team"))
+        names: tuple[str, ...] = ()
+        findings: tuple[Finding, ...]
+        if match.path.suffix.casefold() == boxes.ENDING and not is_point_list(match.path):
+            try:
+                found = boxes.read_boxes(match.path, self._layout.category)
+            except PanopticError as error:
+                findings = (Finding(FindingKind.UNREADABLE, str(error), error.path, team=team),)
             else:
-                message = (
-                    "expected a JSON of many images, found points of grand-challenge.org, which "
-                    "are those of one image; write {region} into its pattern in cohort.toml"
-                )
-                kind, team = FindingKind.UNREADABLE, match.fields.get("team")
-                self._findings[match.path] = (Finding(kind, message, match.path, team=team),)
-            return
-        try:
-            found = boxes.read_boxes(match.path, self._layout.category)
-        except PanopticError as error:
-            kind, team = FindingKind.UNREADABLE, match.fields.get("team")
-            self._findings[match.path] = (Finding(kind, str(error), error.path, team=team),)
-            names: tuple[str, ...] = ()
-        else:
-            self._findings[match.path] = found.findings
-            names = found.names
-        own = match.fields.get("region")
-        for name in names if own is None else (own,):
-            yield Match(match.path, {**match.fields, "region": name})
-
-    def _by_team(self, patterns: Patterns) -> dict[str, _Files]:
-        shelves: dict[str, _Files] = defaultdict(_Files)
-        for match in self._matches(patterns):
-            shelves[self._teams.key(match)].add(match)
-        return shelves
+                findings, names = found.findings, found.names
+            self._in_files[match.path] = findings
+        elif region is None:
+            message = (
+                "expected a JSON of many images, found points of grand-challenge.org, which "
+                "are those of one image; write {region} into its pattern in cohort.toml"
+            )
+            finding = Finding(FindingKind.UNREADABLE, message, match.path, team=team)
+            self._in_files[match.path] = (finding,)
+        for name in names if region is None else (region,):
+            yield Item(name, "", patient)
 
     def _frame(self, place: Place, images: Shelf, references: Shelf) -> Frame:
         return Frame(
@@ -378,65 +341,76 @@ class _Discovery:
             InFile(place.key[0], self._layout.category),
         )
 
-    def _atypia(self) -> tuple[ScoredFrame, ...]:
+    def _scored(self, scorers: Mapping[str, Shelf]) -> dict[Key, ScoredFrame]:
+        """Return the frames with a score of nuclear atypia."""
         references = self._shelf(self._layout.atypia_reference)
-        teams = self._by_team(self._layout.atypia_predictions)
-        scored = []
+        scored = {}
         for place in places_on((references,), self._layout.patient_of):
-            files = {self._teams[team]: _file_of(at, place.key) for team, at in teams.items()}
+            files = {self._teams[team]: _file_of(at, place.key) for team, at in scorers.items()}
             there = {team: path for team, path in files.items() if path is not None}
             reference = _file_of(references, place.key)
-            scored.append(ScoredFrame(place.name, place.patient, reference, there))
-        return tuple(scored)
+            scored[place.key] = ScoredFrame(place.name, place.patient, reference, there)
+        return scored
 
     def _unannotated(self, frames: Sequence[Frame]) -> Iterator[Finding]:
         """Report images without annotations in files of many frames."""
         files = dict.fromkeys(frame.reference for frame in frames)
         for path in files:
-            if path in self._findings:
+            if path in self._in_files:
                 yield from boxes.unannotated(path, self._layout.category)
 
-    def _nothing_found(self) -> str:
-        looked = [f"'{p.text}'" for p in (*self._layout.image, *self._layout.reference)]
-        return (
-            f"no image and no annotation was found in this folder; looked for "
-            f"{english_list(looked, limit=4)}"
-        )
+    def _unused(
+        self, shelves: Sequence[tuple[Mapping[str, Shelf], Collection[Key]]], used: set[Path]
+    ) -> Iterator[Finding]:
+        """Report files of teams that are not used, and images in files that are no frames.
 
-    def _spare_of_teams(self, teams: Mapping[str, _Files], used: set[Path]) -> Iterator[Finding]:
-        """Report files of teams for frames that have another file, which is used."""
-        for key, shelf in teams.items():
+        Parameters
+        ----------
+        shelves
+            Files by team, and the frames that files of this kind can have.
+        used
+            The files in use.
+        """
+        spare: dict[str, dict[Path, str]] = defaultdict(dict)
+        strange: dict[str, dict[Path, str]] = defaultdict(dict)
+        in_file: dict[Path, list[str]] = defaultdict(list)
+        for by_team, keys in shelves:
+            for team, shelf in by_team.items():
+                others = {id(found) for found in shelf.others(keys)}
+                for found in shelf:
+                    files = strange if id(found) in others else spare
+                    for path in (*found.paths[""], *found.spare):
+                        if path not in used:
+                            files[team][path] = found.region
+                        elif id(found) in others and path in self._in_files:
+                            in_file[path].append(found.region)
+        for key, paths in spare.items():
             team = self._teams[key]
-            files = [path for path in shelf.spare if path not in used]
-            yield from _spare(files, f"file(s) of team '{team}'", team)
-
-    def _strangers(self, used: set[Path], frames: set[str]) -> Iterator[Finding]:
-        """Report files of teams for frames that the cohort does not have, and images in files."""
-        layout = self._layout
-        by_team: dict[str, dict[Path, str]] = defaultdict(dict)
-        by_file: dict[Path, list[str]] = defaultdict(list)
-        for match in self._matches((*layout.predictions, *layout.atypia_predictions)):
-            region = match.fields["region"]
-            if match.path not in used:
-                by_team[self._teams[self._teams.key(match)]][match.path] = region
-            elif match.path in self._findings and region.casefold() not in frames:
-                by_file[match.path].append(region)
-        for path, regions in by_file.items():
+            yield from _spare_findings(list(paths), f"file(s) of team '{team}'", team)
+        for path, regions in in_file.items():
             message = (
                 f"{len(regions)} image(s) in {path.name} are no frames of this cohort, and are not "
                 f"used: {english_list(regions)}"
             )
             yield Finding(FindingKind.EXTRA, message, path=path, count=len(regions))
-        for team, files in by_team.items():
-            names = sorted(set(files.values()), key=natural_key)
-            yield Finding(
-                FindingKind.EXTRA,
-                f"{len(files)} file(s) of team '{team}' are for frames that this cohort does not "
-                f"have, and are not used: {english_list(names)}",
-                path=next(iter(files)),
-                team=team,
-                count=len(files),
-            )
+        for key, regions_of in strange.items():
+            team, unknown = self._teams[key], [p for p in regions_of if p not in spare[key]]
+            names = sorted({regions_of[path] for path in unknown}, key=natural_key)
+            if unknown:
+                yield Finding(
+                    FindingKind.EXTRA,
+                    f"{len(unknown)} file(s) of team '{team}' are for frames that this cohort does "
+                    f"not have, and are not used: {english_list(names)}",
+                    path=unknown[0],
+                    team=team,
+                    count=len(unknown),
+                )
+
+
+def _spare(shelf: Shelf) -> list[Path]:
+    """Return the further files of frames that have one already."""
+    files = (path for found in shelf for path in (*found.paths[""][1:], *found.spare))
+    return list(dict.fromkeys(files))
 
 
 def _frame_findings(frames: Sequence[Frame], layout: DetectionLayout) -> Iterator[Finding]:
@@ -450,7 +424,7 @@ def _frame_findings(frames: Sequence[Frame], layout: DetectionLayout) -> Iterato
         )
 
 
-def _spare(files: Sequence[Path], what: str, team: str | None = None) -> Iterator[Finding]:
+def _spare_findings(files: Sequence[Path], what: str, team: str | None = None) -> Iterator[Finding]:
     """Report files of frames that have another one already, which is used."""
     if files:
         names = english_list([f"{path.parent.name}/{path.name}" for path in files])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import cohort_listing
@@ -16,13 +17,15 @@ from napari_panoptic.io.cohorts.layouts import ONLY_TEAM
 from napari_panoptic.io.cohorts.patterns import (
     Listing,
     Match,
+    Pattern,
     check_listing,
     links_told,
     missing,
     natural_key,
     outside_findings,
 )
-from napari_panoptic.values.cohort import SlidePatch
+from napari_panoptic.io.formats.class_numbers import TYPE_INFO
+from napari_panoptic.io.formats.format import Item
 
 
 @contextmanager
@@ -139,8 +142,10 @@ class Found:
         By class; under ``""`` files of all classes.
     item
         The region's key in a file that holds many.
-    patch
-        Where the region lies in the slide of a file of outlines.
+    is_of_slide
+        Whether the files have outlines of a whole slide.
+    spare
+        Files of patterns that come later, which are not used.
     probability
         A probability map, or None.
     """
@@ -149,13 +154,31 @@ class Found:
     patient: str | None
     paths: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
     item: str | None = None
-    patch: SlidePatch | None = None
+    is_of_slide: bool = False
+    spare: list[Path] = field(default_factory=list)
     probability: Path | None = None
+    _rank: dict[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:
         """The key under which the files are found again."""
         return self.region, self.patient
+
+    @property
+    def first(self) -> Path:
+        """The preferred file of all classes."""
+        return self.paths[""][0]
+
+    def put(self, class_name: str, rank: int, match: Match, item: Item) -> bool:
+        """Add a file; return whether it is used: all of the first pattern with files are."""
+        if self._rank.setdefault(class_name, rank) != rank:
+            self.spare.append(match.path)
+            return False
+        if not self.paths:
+            self.item = item.key or None
+        self.paths[class_name] += (match.path, *item.paths)
+        self.is_of_slide |= "slide" in match.fields
+        return True
 
 
 class Shelf:
@@ -179,6 +202,11 @@ class Shelf:
                 return found
         return None
 
+    def has(self, path: Path, region: str, patient: str | None) -> bool:
+        """Return whether a file is among those of a region."""
+        found = self.get(region, patient)
+        return found is not None and any(path in paths for paths in found.paths.values())
+
     def need(self, region: str, patient: str | None) -> Found:
         """Return the files of a region, with none yet if the region is new."""
         if (found := self.get(region, patient)) is None:
@@ -186,6 +214,96 @@ class Shelf:
             self._by_region[region.casefold()].append(found)
         found.patient = found.patient or patient
         return found
+
+    def others(self, keys: Iterable[Key]) -> list[Found]:
+        """Return the files of regions that have none of these keys."""
+        used = {id(self.get(*key)) for key in keys}
+        return [found for found in self if id(found) not in used]
+
+
+class Search:
+    """One search for the files of a cohort: what is there, in use, and to be reported.
+
+    Parameters
+    ----------
+    listing
+        The cohort's folder.
+    """
+
+    def __init__(self, listing: Listing) -> None:
+        self._listing = listing
+        self._teams = TeamNames()
+        self._used: set[Path] = set()
+        self._findings: list[Finding] = []
+
+    def _collect(
+        self,
+        patterns: Iterable[Pattern],
+        items: Callable[[Match], Iterable[Item]],
+        class_of: Callable[[Match], str | None] = lambda _: "",
+        taken: Container[Path] = (),
+        *,
+        shared: bool = False,
+    ) -> defaultdict[str, Shelf]:
+        """Find the files of one kind, by team (casefolded; "" where there are no teams).
+
+        Parameters
+        ----------
+        patterns
+            The preferred first.
+        items
+            Lists the regions of a file.
+        class_of
+            Returns the class of a file, "" for all classes, or None if the file is not used.
+        taken
+            Files that patterns of teams leave out: a team may have any name, also that of the
+            folder with the images.
+        shared
+            Whether a file may belong to a region of each pattern that it fits, not of the first
+            alone.
+        """
+        shelves: defaultdict[str, Shelf] = defaultdict(Shelf)
+        known: set[Path] = set()
+        for rank, pattern in enumerate(patterns):
+            for match in self._marked(pattern):
+                is_taken = "team" in pattern.fields and match.path in taken
+                is_known = match.path in known
+                if is_taken or (is_known and not shared) or (name := class_of(match)) is None:
+                    continue
+                known.add(match.path)
+                shelf = shelves[self._teams.key(match)]
+                for item in items(match):
+                    if is_known and shelf.has(match.path, item.name, item.patient):
+                        continue
+                    if shelf.need(item.name, item.patient).put(name, rank, match, item):
+                        self._used.update(item.paths)
+        return shelves
+
+    def _marked(self, pattern: Pattern) -> Iterator[Match]:
+        """Find the files that fit a pattern, and note that they are in use."""
+        for match in pattern.files(self._listing):
+            if match.path.name != TYPE_INFO:
+                self._used.add(match.path)
+                yield match
+
+    def _common_findings(self) -> Iterator[Finding]:
+        """Return what cohorts of all tasks report."""
+        yield from unread(self._listing)
+        yield from self._teams.findings()
+        yield from self._findings
+
+    def _nothing_found(self, patterns: Iterable[Pattern]) -> CohortError:
+        """Return the error for a folder without a file that fits one of these patterns."""
+        unreadable = [f"'{f.path}'" for f in self._listing.findings]
+        reason = f"; {english_list(unreadable)} cannot be read" if unreadable else ""
+        for finding in self._findings:
+            if finding.kind is FindingKind.UNREADABLE:
+                reason += f"; {finding.path}: {finding.message}"
+        looked_for = english_list([f"'{pattern.text}'" for pattern in patterns], limit=4)
+        return CohortError(
+            f"no image and no annotation was found in this folder{reason}; looked for {looked_for}",
+            path=self._listing.root,
+        )
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,11 @@ from pathlib import Path
 from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.cohorts.description import cohort_listing
-from napari_panoptic.io.cohorts.description_edits import quoted, toml_text
+from napari_panoptic.io.cohorts.description_edits import toml_text
 from napari_panoptic.io.cohorts.layouts import Layout, MaskPatterns, Patterns
-from napari_panoptic.io.cohorts.pair import (
-    REFERENCE_WORDS,
-    format_of,
-    scheme_of,
-    split_name,
-    stated_classes,
-)
+from napari_panoptic.io.cohorts.pair import REFERENCE_WORDS, scheme_of
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern, check_listing
+from napari_panoptic.io.formats.one_file import format_of, split_name, stated_classes
 from napari_panoptic.io.images.slides import IMAGE_ENDINGS, are_one_slide, probe_image
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme, Source
 
@@ -45,6 +40,11 @@ _SPLIT = re.compile(
     r"(stage\d+_)?(train(ing)?|test(ing)?|val(id(ation)?)?|fold[ _-]?\d+)", re.IGNORECASE
 )
 """Names of folders that divide a data set, and are neither patients nor teams."""
+
+_Leaf = tuple[tuple[str, ...], str]
+"""The folders below the cohort's, and the ending of files."""
+_Leaves = dict[_Leaf, dict[str, Path]]
+"""Files by name."""
 
 
 @dataclass(frozen=True)
@@ -185,12 +185,12 @@ def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequenc
     """
     lines = [
         "# Where the files of this cohort are; see docs/cohorts.md.",
-        f"name = {quoted(name)}",
+        f"name = {toml_text(name)}",
         "",
         "# The classes, in the order of all tables, with their colours.",
         "[classes]",
         *(
-            f"{quoted(each)} = {toml_text(colour)}"
+            f"{toml_text(each)} = {toml_text(colour)}"
             for each, colour in zip(scheme.names, scheme.colours, strict=True)
         ),
         "",
@@ -199,7 +199,7 @@ def description_text(name: str, scheme: ClassScheme, files: Mapping[str, Sequenc
         lines += [
             "# The class of areas that are excluded from scoring.",
             "[ambiguous]",
-            f"name = {quoted(scheme.ambiguous)}",
+            f"name = {toml_text(scheme.ambiguous)}",
             "",
         ]
     lines += [
@@ -258,7 +258,7 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     """
     listing = cohort_listing(folder, allow_outside=False)
     check_listing(listing, "expected a folder with images, annotations and predictions")
-    leaves: dict[tuple[tuple[str, ...], str], dict[str, Path]] = defaultdict(dict)
+    leaves: _Leaves = defaultdict(dict)
     for path in listing.files_below(listing.root):
         name, ending = split_name(path)
         parents = path.relative_to(listing.root).parts[:-1]
@@ -281,9 +281,7 @@ def scan_folder(folder: Path, *, reference: str | None = None) -> Scan:
     return replace(scan, unknown=tuple(unknown), pictures=tuple(pictures))
 
 
-def _without_pictures(
-    leaves: dict[tuple[tuple[str, ...], str], dict[str, Path]],
-) -> list[Path]:
+def _without_pictures(leaves: _Leaves) -> list[Path]:
     """Take pictures of results out of files, and return them."""
     stems = {name for files in leaves.values() for name in files}
     pictures: list[Path] = []
@@ -298,12 +296,10 @@ def _without_pictures(
     return pictures
 
 
-def _with_sides(
-    leaves: dict[tuple[tuple[str, ...], str], dict[str, Path]],
-) -> dict[tuple[tuple[str, ...], str], dict[str, Path]]:
+def _with_sides(leaves: _Leaves) -> _Leaves:
     """Part objects from the images beside them: ``a_gt.png`` and ``a_pred.png`` from ``a.jpg``."""
     stems = {(parents, name) for (parents, _), files in leaves.items() for name in files}
-    found: dict[tuple[tuple[str, ...], str], dict[str, Path]] = defaultdict(dict)
+    found: _Leaves = defaultdict(dict)
     for (parents, ending), files in leaves.items():
         for name, path in files.items():
             side = _SIDE_NAME.fullmatch(name)
@@ -314,9 +310,7 @@ def _with_sides(
     return found
 
 
-def _is_table(
-    key: tuple[tuple[str, ...], str], leaves: dict[tuple[tuple[str, ...], str], dict[str, Path]]
-) -> bool:
+def _is_table(key: _Leaf, leaves: _Leaves) -> bool:
     """Whether files are tables of classes beside other files of the same names."""
     parents, ending = key
     return ending in _TABLES and any(
@@ -326,11 +320,9 @@ def _is_table(
     )
 
 
-def _with_dicom_slides(
-    leaves: dict[tuple[tuple[str, ...], str], dict[str, Path]],
-) -> dict[tuple[tuple[str, ...], str], dict[str, Path]]:
+def _with_dicom_slides(leaves: _Leaves) -> _Leaves:
     """Take a folder with the files of one DICOM slide for one image of the folder's name."""
-    found: dict[tuple[tuple[str, ...], str], dict[str, Path]] = defaultdict(dict)
+    found: _Leaves = defaultdict(dict)
     for (parents, ending), files in leaves.items():
         paths = sorted(files.values())
         is_slide = parents and ending.casefold() == ".dcm" and len(paths) > 1
@@ -403,7 +395,7 @@ def _joined(same: Sequence[Group], level: int) -> Group:
         for (team, name), path in g.files.items()
     }
     folder = (*first.folder[:level], field, *first.folder[level + 1 :])
-    return Group(first.kind, folder, first.ending, files)
+    return replace(first, folder=folder, files=files)
 
 
 def _reference_rank(group: Group) -> int | None:
@@ -480,7 +472,7 @@ class _Fit:
         if group.has_teams or len(group.folder) != 1 or group.folder[0] in ("{patient}", "*"):
             return group
         files = {(group.folder[0], name): path for (_, name), path in group.files.items()}
-        of_team = Group(group.kind, ("{team}",), group.ending, files, group.affixes)
+        of_team = replace(group, folder=("{team}",), files=files)
         return group if self.misfit(of_team, is_prediction=True) else of_team
 
     def misfit(self, group: Group, *, is_prediction: bool = False) -> str | None:
@@ -535,7 +527,7 @@ def _with_affixes(group: Group, regions: set[str]) -> Group:
     if not counts:
         return group
     best = max(counts, key=lambda affixes: (counts[affixes], -len("".join(affixes))))
-    return Group(group.kind, group.folder, group.ending, group.files, best)
+    return replace(group, affixes=best)
 
 
 def affixes_of(names: Iterable[str], regions: Iterable[str]) -> Counter[tuple[str, str]]:

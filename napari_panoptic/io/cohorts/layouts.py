@@ -85,9 +85,9 @@ class Layout:
     """
 
     scheme: ClassScheme
-    image: Patterns
-    reference: MaskPatterns
-    predictions: MaskPatterns
+    image: Patterns = ()
+    reference: MaskPatterns = MaskPatterns()
+    predictions: MaskPatterns = MaskPatterns()
     annotation: MaskPatterns = MaskPatterns()
     patient: PatientExpression | None = None
     name: str | None = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 from napari_panoptic.common.errors import CohortError, PanopticError, UnreadableFileError
@@ -19,12 +19,11 @@ from napari_panoptic.io.cohorts.description import (
 from napari_panoptic.io.cohorts.discovery import (
     Found,
     Key,
+    Search,
     Shelf,
-    TeamNames,
     cohort_name,
     opened_folder,
     places_on,
-    unread,
 )
 from napari_panoptic.io.cohorts.layouts import (
     ANNOTATIONS,
@@ -49,7 +48,6 @@ from napari_panoptic.io.cohorts.patterns import (
     missing,
     natural_key,
 )
-from napari_panoptic.io.formats.class_numbers import TYPE_INFO
 from napari_panoptic.io.formats.format import Item, ListItems
 from napari_panoptic.io.formats.labels.arrays import array_items
 from napari_panoptic.io.formats.labels.label_images import (
@@ -183,16 +181,13 @@ class _Form:
 _Predictions = dict[tuple[str, str], dict[Source, MaskFiles]]
 
 
-class _Discovery:
+class _Discovery(Search):
     """One walk through a cohort's folder."""
 
     def __init__(self, layout: Layout, listing: Listing) -> None:
+        super().__init__(listing)
         self._layout = layout
-        self._listing = listing
         self._scheme = layout.scheme
-        self._used: set[Path] = set()
-        self._findings: list[Finding] = []
-        self._teams = TeamNames()
         self._placed = self._places_in_slides()
         self._of_slides: dict[str, list[str]] = defaultdict(list)
         for at in self._placed.values():
@@ -202,7 +197,7 @@ class _Discovery:
         """Return the place of each region in its slide, by its casefolded name."""
         placed = list(self._layout.patches)
         for pattern in self._layout.patch_tables:
-            tables = [match.path for match in self._marked(pattern.files(self._listing))]
+            tables = [match.path for match in self._marked(pattern)]
             if not tables:
                 raise CohortError(
                     f"there is no table '{pattern.text}', which states where regions lie in "
@@ -222,17 +217,17 @@ class _Discovery:
 
     def cohort(self) -> Cohort:
         layout = self._layout
-        images = self._collect_images()
-        references = self._collect(layout.reference)
+        images = self._collect(layout.image, self._images_in)[""]
+        references = self._collect_forms(layout.reference)
         regions = self._regions(images, references)
         if not regions:
-            raise CohortError(self._nothing_found(), path=self._listing.root)
+            raise self._nothing_found(layout.all_patterns)
         # A pattern of teams may fit the folders of images and annotations, too.
         taken = frozenset(self._used)
-        teams_forms = self._collect(layout.predictions, taken)
+        teams_forms = self._collect_forms(layout.predictions, taken)
         predictions = self._predictions(teams_forms, regions)
         self._findings.extend(self._idle_teams(teams_forms, taken))
-        copies = self._predictions(self._collect(layout.annotation), regions)
+        copies = self._predictions(self._collect_forms(layout.annotation), regions)
         annotation = {(ANNOTATION_TEAM, region): forms for (_, region), forms in copies.items()}
         everything = [region for region, _ in regions]
         self._findings.extend(_region_findings(everything, layout))
@@ -252,67 +247,39 @@ class _Discovery:
             predictions={**predictions, **annotation},
             findings=(
                 *plugin_findings(),
-                *unread(self._listing),
-                *self._teams.findings(),
-                *self._findings,
+                *self._common_findings(),
             ),
             annotation_places=_places_of(layout.reference),
             prediction_places=_places_of(layout.predictions),
         )
 
-    def _nothing_found(self) -> str:
-        patterns = [f"'{pattern.text}'" for pattern in self._layout.all_patterns]
-        unreadable = [f"'{f.path}'" for f in self._listing.findings]
-        reason = f"; {english_list(unreadable)} cannot be read" if unreadable else ""
-        for finding in self._findings:
-            if finding.kind is FindingKind.UNREADABLE:
-                reason += f"; {finding.path}: {finding.message}"
-        return (
-            f"no image and no annotation was found in this folder{reason}; looked for "
-            f"{english_list(patterns, limit=4)}"
-        )
+    def _images_in(self, match: Match) -> Iterator[Item]:
+        """List the images of a file; only an array may hold many."""
+        holds_one = "region" in match.fields and not holds_many_images(match.path)
+        return self._places(match, None if holds_one else array_items)
 
-    def _collect_images(self) -> Shelf:
-        shelf = Shelf()
-        known: set[Path] = set()
-        for pattern in self._layout.image:
-            for match in self._marked(pattern.files(self._listing), known):
-                known.add(match.path)
-                holds_one = "region" in pattern.fields and not holds_many_images(match.path)
-                for place in self._places(match, None if holds_one else array_items):
-                    found = shelf.need(place.name, place.patient)
-                    # An earlier pattern is preferred: later ones add nothing to it.
-                    if not found.paths[""]:
-                        found.paths[""].append(match.path)
-                        found.item = place.key or None
-                        self._used.update(place.paths)
-        return shelf
-
-    def _collect(
+    def _collect_forms(
         self, masks: MaskPatterns, taken: frozenset[Path] = frozenset()
     ) -> dict[Source, _Form]:
         forms = {source: self._collect_form(source, p, taken) for source, p in masks.forms.items()}
         for pattern in masks.sidecars:
-            for match in self._marked(pattern.files(self._listing)):
+            for match in self._marked(pattern):
                 shelf = forms.get(Source.LABELS, _Form()).filled[self._teams.key(match)]
                 found = shelf.get(match.fields["region"], match.fields.get("patient"))
                 if found and "" in found.paths:
                     found.paths[""].append(match.path)
         for pattern in masks.probabilities:
-            for match in self._marked(pattern.files(self._listing)):
+            for match in self._marked(pattern):
                 for form in forms.values():
                     key = match.fields["region"], match.fields.get("patient")
                     if found := form.get(self._teams.key(match), key):
                         found.probability = found.probability or match.path
-        for shelf in forms.get(Source.LABELS, _Form()).filled.values():
-            for found in shelf:
-                self._add_tables_beside(found)
-        for known in known_forms().values():
-            for shelf in forms.get(known.source, _Form()).filled.values():
-                for found in shelf:
-                    self._add_companions(found, known.companions)
-        for form in forms.values():
+        for source, form in forms.items():
             form.rules = masks.rules
+            for found in chain.from_iterable(form.filled.values()):
+                if source == Source.LABELS:
+                    self._add_tables_beside(found)
+                self._add_companions(found, known_forms()[source].companions)
         self._findings.extend(_rules_without_team(masks.rules, forms))
         return forms
 
@@ -375,33 +342,20 @@ class _Discovery:
             self._findings.append(Finding(FindingKind.EXTRA, message, path=match.path))
 
     def _collect_form(self, source: Source, patterns: Patterns, taken: frozenset[Path]) -> _Form:
-        form, items = _Form(), known_forms()[source].items
+        items = known_forms()[source].items
         unknown: dict[tuple[str, str], list[Path]] = defaultdict(list)
-        known: set[Path] = set()
+
+        def class_of(match: Match) -> str | None:
+            if source == Source.LABELS and (of := labels_beside(match.path)) and of.is_file():
+                return None  # the ambiguous area of another file, which has it noted
+            if (text := match.fields.get("class")) is None:
+                return ""
+            if (name := self._scheme.canonical(text)) is None:
+                unknown[self._teams.key(match), text].append(match.path)
+            return name
+
+        form = _Form(self._collect(patterns, lambda m: self._places(m, items), class_of, taken))
         for pattern in patterns:
-            begun: set[tuple[int, str]] = set()
-            # A team may have any name, also that of the folder with the images.
-            others = known | taken if "team" in pattern.fields else known
-            for match in self._marked(pattern.files(self._listing), others):
-                if source == Source.LABELS and (of := labels_beside(match.path)) and of.is_file():
-                    continue  # the ambiguous area of another file, which has it noted
-                class_name = match.fields.get("class")
-                name = "" if class_name is None else self._scheme.canonical(class_name)
-                if name is None:
-                    unknown[self._teams.key(match), str(class_name)].append(match.path)
-                    continue
-                known.add(match.path)
-                shelf = form.filled[self._teams.key(match)]
-                for place in self._places(match, items):
-                    found = shelf.need(place.name, place.patient)
-                    # Several files of one pattern are kept, those of later ones are not needed.
-                    if (id(found), name) in begun or not found.paths[name]:
-                        begun.add((id(found), name))
-                        found.paths[name] += (match.path, *place.paths)
-                        found.item = found.item or place.key or None
-                        if "slide" in pattern.fields:
-                            found.patch = self._placed[place.name.casefold()].patch
-                        self._used.update(place.paths)
             self._collect_empty(pattern, form)
         self._findings.extend(self._unknown_classes(unknown))
         return form
@@ -411,15 +365,6 @@ class _Discovery:
         for match in folder.folders(self._listing) if folder else ():
             shelf = form.empty[self._teams.key(match)]
             shelf.need(match.fields["region"], match.fields.get("patient"))
-
-    def _marked(
-        self, matches: Iterable[Match], known: Container[Path] = frozenset()
-    ) -> Iterator[Match]:
-        """Note that files are in use; those that an earlier pattern found are left to it."""
-        for match in matches:
-            if match.path not in known and match.path.name != TYPE_INFO:
-                self._used.add(match.path)
-                yield match
 
     def _regions(
         self, images: Shelf, references: Mapping[Source, _Form]
@@ -431,7 +376,7 @@ class _Discovery:
             region = Region(
                 place.name,
                 place.patient,
-                image.paths[""][0] if image else None,
+                image.first if image else None,
                 next(iter(self._forms(references, "", place.key).values()), None),
                 image.item if image else None,
                 self._layout.mpp,
@@ -451,7 +396,7 @@ class _Discovery:
         names = sorted((name for name in found.paths if found.paths[name]), key=order.index)
         paths = {name: tuple(found.paths[name]) for name in names}
         within = self._listing.within
-        patch = found.patch
+        patch = self._placed[found.region.casefold()].patch if found.is_of_slide else None
         return MaskFiles(source, paths, found.item, within, rules, patch, found.probability)
 
     def _predictions(
@@ -496,9 +441,7 @@ class _Discovery:
     ) -> Iterator[Finding]:
         for source, form in forms.items():
             for team, shelf in form.filled.items():
-                used = {id(shelf.get(*key)) for _, key in regions}
-                names = [found.region for found in shelf if id(found) not in used]
-                if names:
+                if names := [found.region for found in shelf.others(key for _, key in regions)]:
                     yield Finding(
                         FindingKind.EXTRA,
                         f"{source} files for {len(names)} region(s) that this cohort does not "

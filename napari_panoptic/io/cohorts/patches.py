@@ -9,12 +9,12 @@ from typing import Any
 
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.tables.small_tables import table_rows
+from napari_panoptic.io.tables.csv_tables import read_rows
 from napari_panoptic.values.cohort import SlidePatch
 
 LARGEST_PX = 2.0**29
 LARGEST_SCALE = 64.0
-_COLUMNS = ("region", "slide", "x", "y", "scale")
+_COLUMNS = ("region", "x", "y", "scale", "slide")
 
 
 @dataclass(frozen=True)
@@ -60,28 +60,24 @@ def read_patches(path: Path) -> tuple[PlacedRegion, ...]:
     Raises
     ------
     UnreadableFileError
-        If it is no CSV table.
+        As `read_rows`.
     CohortError
-        If columns are missing or unknown, or a place is not valid.
+        If columns are unknown, or a place is not valid.
     """
-    header, rows = table_rows(path, "a table of places in slides")
-    wrong = [name for name in header if name not in _COLUMNS]
-    if wrong or not {"region", "x", "y"} <= set(header) or len(set(header)) < len(header):
+    rows = read_rows(path, "a table of places in slides", _COLUMNS[:3])
+    if unknown := [name for name in rows.header if name not in _COLUMNS]:
         raise CohortError(
-            f"expected the columns region, x, y, and perhaps scale and slide, found "
-            f"{english_list(header) or 'none'}; rename or remove the others",
+            f"expected the columns {english_list(_COLUMNS)}, found {english_list(unknown)}; rename "
+            "or remove the others",
             path=path,
         )
     placed = []
     for line, row in rows:
-        values = {
-            name: cell.strip() for name, cell in zip(header, row, strict=False) if cell.strip()
-        }
-        if len(row) != len(header) or "region" not in values:
+        if not row["region"]:
             raise CohortError(
-                f"expected {len(header)} cells in line {line}, with a region; found {len(row)}",
-                path=path,
+                f"expected the name of a region in line {line}, found none", path=path
             )
+        values = {name: cell for name, cell in row.items() if cell}
         try:
             placed.append(placed_region(values["region"], values, f"line {line}"))
         except CohortError as error:

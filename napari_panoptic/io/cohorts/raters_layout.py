@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from napari_panoptic.common.errors import CohortError
-from napari_panoptic.common.text import english_list
+from napari_panoptic.io.cohorts import schema
 from napari_panoptic.io.cohorts.description import (
-    TASK_KEY,
-    check_keys,
+    OF_ALL_TASKS,
+    OF_CLASSES,
     described,
-    name_in,
-    pattern_list_of,
     scheme_in,
-    table_at,
 )
 from napari_panoptic.io.cohorts.layouts import ANNOTATIONS
 from napari_panoptic.io.cohorts.patterns import Listing, Pattern
@@ -84,77 +81,67 @@ def read_raters_description(path: Path) -> RatersLayout:
     return described(path, _layout)
 
 
-def _layout(table: dict[str, Any]) -> RatersLayout:
-    check_keys(
-        table,
-        "",
-        (TASK_KEY, "name", "files", "levels", "classes", "ambiguous", "masks", "aliases"),
-    )
-    files = table_at(table, "files")
-    check_keys(files, "files", ("image", "raters", "predictions"))
-    raters = _forms(files, "raters", {"case", "rater"}, set())
-    predictions = _forms(files, "predictions", {"case"}, {"team"})
-    if bool(raters) != bool(files):
+def _layout(values: dict[str, Any]) -> RatersLayout:
+    found = _DESCRIPTION(values, "")
+    files = found.get("files", {})
+    if files and not files.get("raters"):
         raise CohortError(
             "[files] must state where the raters' masks are: give raters, or leave [files] out for "
             "the folders of QUBIQ"
         )
-    needs_classes = any(source for source in (*raters, *predictions))
+    levels = {_SETTINGS[key]: value for key, value in found.get("levels", {}).items()}
+    forms = (*files.get("raters", {}), *files.get("predictions", {}))
     return RatersLayout(
-        image=pattern_list_of(
-            RatersPattern, files.get("image", []), "files.image", {"case"}, {"modality"}
-        ),
-        raters=raters,
-        predictions=predictions,
-        scheme=scheme_in(table) if needs_classes else None,
-        settings=_settings(table_at(table, "levels")),
-        name=name_in(table),
+        **files,
+        scheme=scheme_in(values) if any(forms) else None,
+        settings=RatersSettings(**levels),
+        name=found.get("name"),
     )
 
 
-def _forms(
-    files: dict[str, Any], key: str, required: set[str], optional: set[str]
-) -> dict[Source | None, RatersPatterns]:
-    value, where = files.get(key, []), f"files.{key}"
-    if not isinstance(value, dict):
-        found = pattern_list_of(RatersPattern, value, where, {*required, "structure"}, optional)
-        return {None: found} if found else {}
+def _by_form(required: set[str], optional: set[str]) -> schema.Reader:
+    """Return the reader of patterns of files of one structure each, or of a table of forms."""
+    of_form = schema.patterns(RatersPattern, optional, lambda _: required)
+    of_structure = schema.patterns(RatersPattern, optional, lambda _: {*required, "structure"})
     known = (Source.LABELS, Source.IMAGESCOPE, Source.GEOJSON)
-    check_keys(value, where, [str(source) for source in known])
-    return {
-        Source(form): pattern_list_of(RatersPattern, texts, f"{where}.{form}", required, optional)
-        for form, texts in value.items()
-    }
+    forms = schema.table({str(source): of_form for source in known})
+
+    def read(value: Any, place: str) -> dict[Source | None, RatersPatterns]:
+        if isinstance(value, dict):
+            return {Source(form): found for form, found in forms(value, place).items()}
+        found = of_structure(value, place)
+        return {None: found} if found else {}
+
+    return read
 
 
-def _settings(table: dict[str, Any]) -> RatersSettings:
-    check_keys(table, "levels", ("at", "equal", "both_empty"))
-    settings = RatersSettings()
-    levels = table.get("at", list(settings.levels))
-    is_list = isinstance(levels, list) and all(
-        isinstance(level, (int, float)) and not isinstance(level, bool) for level in levels
-    )
-    if not is_list:
-        raise CohortError(f"levels.at must be a list of numbers, found {levels!r}")
+def _levels(value: Any, place: str) -> tuple[float, ...]:
+    if not isinstance(value, list) or not all(map(schema.is_number, value)):
+        raise CohortError(f"{place} must be a list of numbers, found {value!r}")
     try:
-        numbers = tuple(float(level) for level in levels)
+        return tuple(map(float, value))
     except OverflowError:
         raise CohortError(
-            "levels.at must be between 0 and 1, found a number that is too large"
+            f"{place} must be between 0 and 1, found a number that is too large"
         ) from None
-    return RatersSettings(
-        levels=numbers,
-        at_level=AtLevel(_word(table, "equal", list(AtLevel), settings.at_level)),
-        both_empty=BothEmpty(_word(table, "both_empty", list(BothEmpty), settings.both_empty)),
-    )
 
 
-def _word(table: dict[str, Any], key: str, known: list[Any], default: str) -> str:
-    value = table.get(key, default)
-    if value not in known:
-        words = english_list([str(word) for word in known])
-        raise CohortError(f"levels.{key} must be one of {words}, found {value!r}")
-    return str(value)
+_SETTINGS = {"at": "levels", "equal": "at_level", "both_empty": "both_empty"}
+"""Keys of [levels] and their fields of `RatersSettings`."""
+_FILES = {
+    "image": schema.patterns(RatersPattern, {"modality"}, lambda _: {"case"}),
+    "raters": _by_form({"case", "rater"}, set()),
+    "predictions": _by_form({"case"}, {"team"}),
+}
+_LEVELS = {"at": _levels, "equal": schema.word(AtLevel), "both_empty": schema.word(BothEmpty)}
+_DESCRIPTION = schema.table(
+    {
+        **OF_ALL_TASKS,
+        "files": schema.table(_FILES),
+        "levels": schema.table(_LEVELS),
+        **OF_CLASSES,
+    }
+)
 
 
 # --- The folders of QUBIQ ------------------------------------------------------------------------

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_length
+from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES
 from napari_panoptic.io.formats.polygons.model import UNKNOWN, class_number
+from napari_panoptic.io.tables.csv_tables import read_text
 from napari_panoptic.values.cohort import ClassScheme
 
 TYPE_INFO = "type_info.json"
@@ -39,14 +40,14 @@ def read_type_info(path: Path) -> dict[str, str]:
     UnreadableFileError
         If it is not valid.
     """
+    text = read_text(path, "a table of class names", SMALL_TABLE_BYTES)
     try:
-        check_length(path, "a table of class names", SMALL_TABLE_BYTES)
-        table = json.loads(path.read_text(encoding="utf-8-sig"))
+        table = json.loads(text)
         return {
             str(int(key)): str(value[0] if isinstance(value, list) else value)
             for key, value in table.items()
         }
-    except (OSError, ValueError, AttributeError, LookupError, RecursionError) as error:
+    except (ValueError, AttributeError, LookupError, RecursionError) as error:
         # The message of a RecursionError describes the decoder, not the file.
         found = "lists nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise UnreadableFileError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -17,8 +15,9 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.files.guard import check_file, check_length
+from napari_panoptic.io.files.guard import TABLE_BYTES, check_file
 from napari_panoptic.io.formats.scores import no_such_score, score_column, score_value
+from napari_panoptic.io.tables.csv_tables import csv_lines, read_text
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import Scores
 
@@ -147,16 +146,15 @@ def read_class_table(path: Path, scheme: ClassScheme, score: str | None = None) 
         If it is neither, or cannot be read.
     """
     check_file(path, WHAT_TABLE)
-    check_length(path, WHAT_TABLE)
+    text = read_text(path, WHAT_TABLE, TABLE_BYTES)
+    findings: list[Finding] = []
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        findings: list[Finding] = []
         if path.suffix.lower() == ".json":
             cells = [(id_, name, None) for id_, name in _json_pairs(text)]
         else:
             cells = _csv_cells(text, path, scheme, score, findings)
         rows = [(_object_id(id_), _name(name)) for id_, name, _ in cells]
-    except (OSError, ValueError, TypeError, LookupError, RecursionError, csv.Error) as error:
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise UnreadableFileError(
             f"expected {WHAT_TABLE}: CSV with the header id,class, or JSON such as "
             f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
@@ -213,9 +211,8 @@ def _csv_cells(
     text: str, path: Path, scheme: ClassScheme, score: str | None, findings: list[Finding]
 ) -> list[tuple[Any, Any, Any]]:
     """Return the id, the class and the score of each row; note if the score is not there."""
-    first = text.split("\n", 1)[0]
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
-    header = next(rows, [])
+    rows = [row for _, row in csv_lines(text, path, WHAT_TABLE, ",;\t")]
+    header = rows.pop(0) if rows else []
     columns = {name.strip().casefold(): at for at, name in enumerate(header)}
     score_at = score_column(header, score)
     if score is not None and score_at is None:
@@ -236,5 +233,4 @@ def _csv_cells(
             cell(row, score_at),
         )
         for row in rows
-        if any(cell.strip() for cell in row)
     ]

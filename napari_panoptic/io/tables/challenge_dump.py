@@ -22,7 +22,8 @@ from pathlib import Path
 
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.files.guard import check_file
+from napari_panoptic.io.files.guard import TABLE_BYTES, check_file
+from napari_panoptic.io.tables.csv_tables import read_text
 from napari_panoptic.io.tables.metadata import read_metadata
 
 MONUSAC_2020_TEST_ORGANS: Mapping[str, str] = {
@@ -231,14 +232,7 @@ def _kind(line: str) -> _Kind:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield number and text of every line that is not empty."""
     check_file(path, _DUMP)
-    try:
-        text = path.read_text("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableFileError(
-            f"expected {_DUMP} as UTF-8 text, found byte {error.start} that is none; "
-            "save it as UTF-8",
-            path=path,
-        ) from error
+    text = read_text(path, _DUMP, TABLE_BYTES)
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             yield number, line.strip()

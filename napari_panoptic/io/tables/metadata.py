@@ -10,7 +10,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import leads_out
-from napari_panoptic.io.tables.small_tables import table_rows
+from napari_panoptic.io.tables.csv_tables import read_rows
 
 METADATA_FILE = "metadata.csv"
 
@@ -49,38 +49,18 @@ def read_metadata(path: Path, patients: Iterable[str]) -> Metadata:
     Raises
     ------
     UnreadableFileError
-        If the file cannot be read, has no column ``patient``, names a
-        column or a patient twice, or has a row of another length.
+        As `read_rows`, also for a patient who is there twice.
     """
-    header, rows = table_rows(path, "a table of patients")
-    if "patient" not in header:
-        raise UnreadableFileError(
-            f"expected a column 'patient', found {english_list(header) or 'no columns'}; name the "
-            f"column that holds the patients 'patient'",
-            path=path,
-        )
-    if doubled := sorted({name for name in header if header.count(name) > 1}):
-        raise UnreadableFileError(f"the column {english_list(doubled)} is there twice", path=path)
-    place = header.index("patient")
-    known, seen = set(patients), dict[str, int]()
-    columns: dict[str, dict[str, str]] = {name: {} for name in header if name != "patient"}
-    for line, row in rows:
-        if len(row) != len(header):
-            raise UnreadableFileError(
-                f"expected {len(header)} cells in line {line}, found {len(row)}", path=path
-            )
-        patient = row[place].strip()
-        if patient in seen:
-            raise UnreadableFileError(
-                f"patient '{patient}' is in line {seen[patient]} and again in line {line}; keep "
-                f"one of them",
-                path=path,
-            )
-        seen[patient] = line
-        for name, cell in zip(header, row, strict=True):
-            if name != "patient" and cell.strip() and patient in known:
-                columns[name][patient] = cell.strip()
-    return Metadata(columns, _strangers(path, known, set(seen)))
+    known, listed = set(patients), set[str]()
+    rows = read_rows(path, "a table of patients", ("patient",), unique="patient")
+    columns: dict[str, dict[str, str]] = {name: {} for name in rows.header if name != "patient"}
+    for _, row in rows:
+        patient = row.pop("patient")
+        listed.add(patient)
+        for name, cell in row.items():
+            if cell and patient in known:
+                columns[name][patient] = cell
+    return Metadata(columns, _strangers(path, known, listed))
 
 
 def metadata_beside(root: Path, patients: Iterable[str]) -> Metadata | None:

@@ -15,7 +15,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.common.text import english_list, no_such
-from napari_panoptic.io.tables.small_tables import table_rows
+from napari_panoptic.io.tables.csv_tables import read_rows
 from napari_panoptic.review.plan.conclusions import RANKED, difference, ranking
 from napari_panoptic.review.plan.design import LEVELS, Plan, Strata, plan_of, stratified
 from napari_panoptic.review.plan.estimates import Estimate, Estimates, ItemVerdict
@@ -188,7 +188,7 @@ def plan_cells(
     UnreadableFileError
         If the file is no table of a plan, or has no items.
     """
-    rows = _rows(path, columns, "a plan")
+    rows = [*read_rows(path, "a table of a plan", columns)]
     if not rows:
         raise UnreadableFileError("expected a plan, found no items; draw it again", path=path)
     return rows
@@ -368,7 +368,7 @@ def read_verdicts(path: Path, plan: Plan) -> tuple[list[ItemVerdict], tuple[Find
     outside, repeated, problems = [], [], []
     has_tiles = bool((plan.units.kind == KINDS.index(Kind.BACKGROUND)).any())
     columns = ITEM_VERDICT_COLUMNS if has_tiles else ITEM_VERDICT_COLUMNS[:2]
-    for line, row in _rows(path, columns, "verdicts"):
+    for line, row in read_rows(path, "a table of verdicts", columns):
         item = _item(row, line, path)
         if not row["verdict"] and not row.get("count"):
             continue
@@ -441,26 +441,6 @@ def _count(text: str) -> int | None:
     if not (number.is_integer() and 0 <= number < 2**31):
         raise ValueError(f"expected a whole number from 0 as count, found '{text}'")
     return int(number)
-
-
-def _rows(path: Path, columns: Sequence[str], what: str) -> list[tuple[int, dict[str, str]]]:
-    """Return the number of the line and the cells of each row."""
-    header, rows = table_rows(path, f"a table of {what}")
-    missing = [name for name in columns if name not in header]
-    if missing:
-        raise UnreadableFileError(
-            f"expected {what} with the columns {english_list(columns, limit=len(columns))}, found "
-            f"no column {english_list(missing)}; give the right file",
-            path=path,
-        )
-    result = []
-    for line, cells in rows:
-        if len(cells) != len(header):
-            raise UnreadableFileError(
-                f"expected {len(header)} cells in line {line}, found {len(cells)}", path=path
-            )
-        result.append((line, dict(zip(header, map(str.strip, cells), strict=True))))
-    return result
 
 
 def _item(row: Mapping[str, str], line: int, path: Path) -> int:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from napari_panoptic.io.files.autosaves import Autosave, AutosaveFolder
 from napari_panoptic.io.files.fingerprints import file_fingerprints
+from napari_panoptic.live.autosaves import Autosave, AutosaveFolder
 from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.regions.reading import prediction_files
 from napari_panoptic.values.cohort import MaskFiles

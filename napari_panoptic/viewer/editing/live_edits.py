@@ -15,10 +15,10 @@ from psygnal import Signal
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.display.object_layers import too_many_objects
-from napari_panoptic.io.files.autosaves import EditedPart
 from napari_panoptic.io.formats.format import LoadedMasks, Objects
 from napari_panoptic.io.formats.saving import without_erased
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
+from napari_panoptic.live.autosaves import EditedPart
 from napari_panoptic.live.session import EditedEvaluation, Session
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.nuclei.edits import IdWindow

@@ -100,6 +100,16 @@ def test_the_challenges_own_folders_need_no_description(tmp_path):
     assert "A03_00Ax" in extra[0]
 
 
+def test_the_challenges_results_may_lie_in_its_own_folders(tmp_path):
+    _touch(tmp_path, "A03/frames/x40/A03_00Aa.tiff", "A03/mitosis/A03_00Aa_mitosis.csv")
+    _touch(tmp_path, "A03/atypia/x20/A03_00A_cna_score_decision.csv")
+    _touch(tmp_path, "Teams/me/mitosis/A03_00Aa.csv", "Teams/me/atypia/A03_00A.csv")
+    cohort = open_detection_cohort(tmp_path)
+    assert list(cohort.predictions) == [("me", "A03_00Aa")]
+    assert [list(scored.predictions) for scored in cohort.atypia] == [["me"]]
+    assert not [f.message for f in cohort.findings if f.kind is FindingKind.EXTRA]
+
+
 @pytest.mark.parametrize("content", ["nothing", "other"])
 def test_a_folder_of_something_else_is_refused(tmp_path, content):
     if content == "other":
@@ -133,6 +143,16 @@ def test_a_second_file_of_a_frame_is_told_of_and_not_used(described):
         "1 file(s) of team 'one' are for frames that this cohort does not have, and are not used: "
         "C",
     }
+
+
+def test_a_file_may_fit_several_patterns(described):
+    teams = '"teams/{{team}}/{{region}}.csv"'
+    several = f"[{teams}, {teams.replace('.csv', '_pred.csv')}]"
+    root = described(files=TOML.replace(teams, several))
+    _touch(root, "teams/three/A1_1_pred.csv")
+    cohort = open_detection_cohort(root)
+    assert cohort.predictions["three", "A1_1"] == root / "teams/three/A1_1_pred.csv"
+    assert not [f for f in cohort.findings if f.kind is FindingKind.EXTRA and f.team == "three"]
 
 
 def test_names_are_unique_and_similar_ones_are_named(described):

@@ -156,7 +156,7 @@ predictions.labels = "teams/{team}/{case}.npy"
         ("[files]\nraters.labels = '{case}/{rater}.tif'", "classes"),
         ("[levels]\nat = 0.5", "must be a list of numbers"),
         ("[levels]\nat = [0.5, 0.4]", "ascending"),
-        ("[levels]\nequal = 'maybe'", "at-least and above"),
+        ("[levels]\nequal = 'maybe'", '"at-least" or "above"'),
         ("[level]\nat = [0.5]", "did you mean levels"),
     ],
 )

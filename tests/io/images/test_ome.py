@@ -21,7 +21,7 @@ import zarr
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.cohorts.folder_scan import scan_folder
 from napari_panoptic.io.cohorts.nuclei import open_cohort
-from napari_panoptic.io.cohorts.pair import format_of
+from napari_panoptic.io.formats.one_file import format_of
 from napari_panoptic.io.images import slides
 from napari_panoptic.io.images.lazy_levels import LazyLevel
 from napari_panoptic.io.images.slides import probe_image, read_image

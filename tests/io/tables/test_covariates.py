@@ -37,17 +37,17 @@ def test_columns_may_be_in_any_order(tmp_path: Path, separator: str, start: str)
         ("patient,region,id,blur\n", "add side"),
         ("patient,region,side,id\np,r,reference,1\n", "covariate"),
         ("patient,region,side,id,\np,r,reference,1,2\n", "name them"),
-        ("patient,region,side,id,blur,blur\np,r,reference,1,2,3\n", "blur is there twice"),
+        ("patient,region,side,id,blur,blur\np,r,reference,1,2,3\n", "found blur twice"),
         ("patient,region,side,id,blur\np,r,left,1,2\n", "found 'left' in row 1"),
         ("patient,region,side,id,blur\np,r,reference,1.5,2\n", "'id', found '1.5'"),
         ("patient,region,side,id,blur\np,r,reference,one,2\n", "'id', found 'one'"),
-        ("patient,region,side,id,blur\np,r,reference\n", "'id', found ''"),
+        ("patient,region,side,id,blur\np,r,reference\n", "5 cells in line 2, found 3"),
         (
             "patient,region,side,id,blur\np,r,reference,1,2\np,r,reference,01,3\n",
             "reference 1 of region 'r' twice",
         ),
-        ("patient,region,side,id,blur\np,r,reference,1,2,3,4\n", "CSV table"),
-        ('patient,region,side,id,blur\n"p,r,reference,1,2\n', "CSV table"),
+        ("patient,region,side,id,blur\np,r,reference,1,2,3,4\n", "5 cells in line 2, found 7"),
+        ('patient,region,side,id,blur\n"p,r,reference,1,2\n', "in CSV, found"),
     ],
 )
 def test_what_is_no_such_table_is_refused(tmp_path: Path, text: str, problem: str) -> None:

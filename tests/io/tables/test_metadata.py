@@ -42,12 +42,12 @@ def test_unknown_and_missing_patients_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected a column 'patient', found no columns"),
+        ("", "with the column patient, found no columns"),
         ("name,organ\nA-1,Lung\n", "found name and organ"),
         ("patient,organ\nA-1,Lung\nA-2,Lung\nA-1,Skin\n", "in line 2 and again in line 4"),
-        ("patient,organ,organ\nA-1,a,b\n", "organ is there twice"),
+        ("patient,organ,organ\nA-1,a,b\n", "found organ twice"),
         ("patient,organ\nA-1\n", "expected 2 cells in line 2, found 1"),
-        ('patient,organ\nA-1,"Lung\n', "expected a CSV table"),
+        ('patient,organ\nA-1,"Lung\n', "a table of patients in CSV, found"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -74,7 +74,7 @@ def test_other_tables_are_refused(cohort, tmp_path, lines, message):
 def test_a_table_without_the_columns_is_refused(cohort, tmp_path):
     path = tmp_path / "plan.csv"
     path.write_text("item,team\n1,alpha\n")
-    with pytest.raises(UnreadableFileError, match="no column region, side, id, y_px and x_px"):
+    with pytest.raises(UnreadableFileError, match="add region, side, id, y_px and x_px"):
         read_questions(path, cohort)
 
 

@@ -96,7 +96,7 @@ def test_a_plan_with_items_removed_has_other_probabilities(path, small_units):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.drop(columns="stratum"), "found no column stratum"),
+        (lambda t: t.drop(columns="stratum"), "add stratum"),
         (lambda t: t.iloc[:0], "found no items"),
         (lambda t: t.assign(item=t.item.replace(2, 1)), "item 1 is in line 2 and again in line 3"),
         (lambda t: t.assign(item=t.item + 1), "expected the items 1 to 60"),
@@ -206,11 +206,11 @@ def test_two_verdicts_on_an_item_are_refused(plan, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("item,verdict\n1,both-wrong\n", "found no column count"),
+        ("item,verdict\n1,both-wrong\n", "add count"),
         ("item,verdict,count\n0,both-wrong,\n", "expected the number of an item in line 2"),
         ("item,verdict,count\n1.5,both-wrong,\n", "expected the number of an item in line 2"),
         ("item,verdict,count\n1,both-wrong\n", "expected 3 cells in line 2, found 2"),
-        ('item,verdict,count\n1,"both', "expected a CSV table"),
+        ('item,verdict,count\n1,"both', "a table of verdicts in CSV, found"),
     ],
 )
 def test_other_tables_are_refused(plan, tmp_path, text, message):

@@ -449,7 +449,7 @@ class TestReport:
             wait_until(lambda: open_desk.is_settled)
         finally:
             path.unlink()
-        assert "expected a column 'patient'" in told[0]
+        assert "with the column patient" in told[0]
         assert part.found is not None  # the rest goes on without it
 
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError, UnwritableFileError
 from napari_panoptic.common.findings import Finding
-from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES, check_length
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.label_images import (
     check_background_is_last,
@@ -22,7 +21,8 @@ from napari_panoptic.io.formats.labels.label_images import (
 )
 from napari_panoptic.io.formats.labels.masks import extra_files, vanished_findings, whole_numbers
 from napari_panoptic.io.images.arrays import opened_array, region_of
-from napari_panoptic.io.pixels.decode import check_size, undecodable
+from napari_panoptic.io.pixels.decode import check_size
+from napari_panoptic.io.tables.csv_tables import read_rows
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.values.labels import LabelImage, size_text
 
@@ -64,13 +64,13 @@ def _names_and_patients(
     numbers = [f"{index:0{width}d}" for index in range(count)]
     if (table := folder / REGIONS_TABLE).is_file():
         rows = _rows(table, "region", count)
-        names = [row["region"].strip() for row in rows]
+        names = [row["region"] for row in rows]
         if len(set(map(str.casefold, names))) < count or not all(names):
             raise UnreadableFileError(
                 "expected a different name of a region in every row, found some empty or repeated",
                 path=table,
             )
-        return names, [(row.get("patient") or "").strip() or None for row in rows], (table,)
+        return names, [row.get("patient") or None for row in rows], (table,)
     if (types := folder / _TYPES).is_file():
         tissues = opened_array(types, "types of PanNuke (an NPY array of texts)")
         _check_count(tissues.size, count, types)
@@ -82,18 +82,7 @@ def _names_and_patients(
 
 
 def _rows(path: Path, column: str, count: int) -> list[dict[str, str]]:
-    what = f"a table with the column {column}"
-    try:
-        check_length(path, what, SMALL_TABLE_BYTES)
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, ValueError, csv.Error) as error:
-        raise undecodable(path, what, error) from error
-    if rows and rows[0].get(column) is None:
-        raise UnreadableFileError(
-            f"expected {what}, found {', '.join(map(str, rows[0]))}",
-            path=path,
-        )
+    rows = [row for _, row in read_rows(path, "a table of regions", (column,))]
     _check_count(len(rows), count, path)
     return rows
 

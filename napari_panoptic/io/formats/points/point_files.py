@@ -12,13 +12,15 @@ import numpy as np
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.io.files.guard import check_length
+from napari_panoptic.io.files.guard import TABLE_BYTES
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.points import boxes
 from napari_panoptic.io.formats.points.grand_challenge import is_point_list, read_point_list
+from napari_panoptic.io.tables.csv_tables import read_text
 from napari_panoptic.values.detections import InFile, Points
 from napari_panoptic.values.labels import size_text
 
+_WHAT = "a CSV file of points or scores"
 _LONGEST_SHOWN = 40
 
 
@@ -107,7 +109,7 @@ def read_points(
         return ReadPoints(points, _located(findings, path, region, team))
     rows: list[tuple[int, float, float, float]] = []
     wrong: list[tuple[int, str]] = []
-    for number, line in enumerate(_text(path).split("\n"), start=1):
+    for number, line in enumerate(read_text(path, _WHAT, TABLE_BYTES).split("\n"), start=1):
         if not line.strip():
             continue
         numbers = _numbers(line)
@@ -138,7 +140,7 @@ def read_atypia(path: Path) -> AtypiaScore:
         If the file cannot be read, or holds anything but one score of 1, 2
         or 3 and perhaps a confidence.
     """
-    lines = [line for line in _text(path).split("\n") if line.strip()]
+    lines = [line for line in read_text(path, _WHAT, TABLE_BYTES).split("\n") if line.strip()]
     if not lines:
         return AtypiaScore(None)
     numbers = _numbers(lines[0]) if len(lines) == 1 else None
@@ -167,18 +169,6 @@ def write_points(path: Path, points: Points) -> Path:
 
 def _written(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
-
-
-def _text(path: Path) -> str:
-    try:
-        check_length(path, "a CSV file of points or scores")
-        return path.read_text(encoding="utf-8-sig")
-    except IsADirectoryError:
-        raise UnreadableFileError("expected a CSV file, found a folder", path=path) from None
-    except OSError as error:
-        raise UnreadableFileError(f"it cannot be read ({error.strerror})", path=path) from error
-    except UnicodeDecodeError as error:
-        raise UnreadableFileError("expected text in UTF-8; save it as such", path=path) from error
 
 
 def _numbers(line: str) -> list[float] | None:

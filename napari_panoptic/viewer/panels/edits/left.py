@@ -8,8 +8,8 @@ from qtpy.QtWidgets import QMessageBox
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import english_list
-from napari_panoptic.io.files.autosaves import Autosave
 from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.live.autosaves import Autosave
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer.editing.ambiguous_shapes import AmbiguousShapes

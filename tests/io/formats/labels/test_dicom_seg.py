@@ -11,8 +11,8 @@ from skimage.measure import label
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.one_file import format_of
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from tests.support.dicom import needs_highdicom, write_seg

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.one_file import format_of
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,

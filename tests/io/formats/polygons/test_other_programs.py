@@ -13,8 +13,8 @@ import zarr
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.one_file import format_of
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
 from napari_panoptic.io.formats.registry import load_masks

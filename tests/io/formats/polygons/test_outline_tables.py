@@ -13,8 +13,8 @@ from PIL import Image
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
-from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.one_file import format_of
 from napari_panoptic.io.formats.registry import load_masks, open_masks
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, OutlineRules, Source
 from napari_panoptic.values.labels import LabelImage

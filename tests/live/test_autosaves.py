@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.io.files.autosaves import AutosaveFolder, EditedPart
 from napari_panoptic.io.files.fingerprints import file_fingerprints
+from napari_panoptic.live.autosaves import AutosaveFolder, EditedPart
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
 
@@ -23,8 +23,8 @@ CLASSES = ("Epithelial", "Lymphocyte")
 WRITES_FOR_EVER = """
 import sys
 from pathlib import Path
-from tests.io.files.test_autosaves import PART, image_of
-from napari_panoptic.io.files.autosaves import AutosaveFolder
+from tests.live.test_autosaves import PART, image_of
+from napari_panoptic.live.autosaves import AutosaveFolder
 folder = AutosaveFolder(Path(sys.argv[1]))
 for number in range(1, 1_000_000):
     folder.write(PART, image_of(number, size=600), {})
