@@ -377,14 +377,7 @@ class LabelImage:
             As in :meth:`from_class_masks`, which also describes the ids, and objects
             that are covered completely.
         """
-        nothing = np.zeros(0, np.int64)
-        every_id = np.concatenate([nothing, *own_ids.values()])
-        ids = np.concatenate([nothing, *region_ids(own_ids).values()])
-        numbers = [list(class_names).index(name) + 1 for name in own_ids]
-        class_index = np.repeat(
-            np.array(numbers, np.int16), [len(class_own) for class_own in own_ids.values()]
-        )
-        order = np.argsort(ids, kind="stable")
+        ids, class_index, original_ids, order = region_rows(own_ids, class_names)
         # If no pixel was taken from another class, nothing is covered.
         survives = (
             present_labels(flat, len(ids)) if overlapping_px else np.ones(len(ids) + 1, np.bool_)
@@ -406,7 +399,7 @@ class LabelImage:
             index=index,
             ids=ids[kept],
             class_index=class_index[kept],
-            original_ids=every_id[kept],
+            original_ids=original_ids[kept],
             class_names=tuple(class_names),
             class_masks=class_masks,
             vanished=(*vanished, *overwritten),
@@ -433,9 +426,9 @@ class _InClassPlanes:
     def _made(self) -> LabelImage:
         labels = self._labels
         own = class_compacts(labels.class_masks, labels.class_names)
-        given = region_ids({name: ids for name, (_, ids) in own.items()})
-        ids = np.concatenate([np.zeros(0, np.int64), *given.values()])
-        order = np.argsort(ids, kind="stable")
+        ids, class_index, original_ids, order = region_rows(
+            {name: ids for name, (_, ids) in own.items()}, labels.class_names
+        )
         place = np.empty(len(ids), np.int32)
         place[order] = np.arange(1, len(ids) + 1, dtype=np.int32)
         planes, first = [], 0
@@ -443,14 +436,7 @@ class _InClassPlanes:
             places = place[first : first + len(class_ids)]
             planes.append(np.concatenate([np.zeros(1, np.int32), places])[index])
             first += len(class_ids)
-        numbers = [labels.class_names.index(name) + 1 for name in own]
-        sizes = [len(class_ids) for _, class_ids in own.values()]
-        return labels.in_planes(
-            planes,
-            ids[order],
-            np.repeat(np.array(numbers, np.int16), sizes)[order],
-            np.concatenate([class_ids for _, class_ids in own.values()])[order],
-        )
+        return labels.in_planes(planes, ids[order], class_index[order], original_ids[order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -625,6 +611,32 @@ def region_ids(own_ids: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np
         name: np.arange(end - len(ids) + 1, end + 1, dtype=np.int64)
         for (name, ids), end in zip(own_ids.items(), ends, strict=True)
     }
+
+
+def region_rows(
+    own_ids: Mapping[str, NDArray[np.int64]], class_names: Sequence[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int16], NDArray[np.int64], NDArray[np.int64]]:
+    """List the objects of several class masks, class by class.
+
+    Parameters
+    ----------
+    own_ids
+        Class -> ids in the class mask, ascending, classes in order.
+    class_names
+        The scored classes, in order.
+
+    Returns
+    -------
+    ids, class_index, original_ids
+        Of the objects, as in `LabelImage`, but in the order of ``own_ids``.
+    order
+        int64 (n,): the places of the objects in ascending order of their ids.
+    """
+    nothing = np.zeros(0, np.int64)
+    ids = np.concatenate([nothing, *region_ids(own_ids).values()])
+    numbers = [list(class_names).index(name) + 1 for name in own_ids]
+    class_index = np.repeat(np.array(numbers, np.int16), list(map(len, own_ids.values())))
+    return ids, class_index, np.concatenate([nothing, *own_ids.values()]), np.argsort(ids)
 
 
 def checked_array(labels: ArrayLike, side: str) -> NDArray[np.integer]:

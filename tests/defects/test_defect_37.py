@@ -12,9 +12,8 @@ import pytest
 
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.format import LoadRequest, Objects
-from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.labels.label_images import open_label_tiles, read_labels
 from napari_panoptic.io.formats.labels.ome_zarr import write_ome_zarr
-from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme
 from napari_panoptic.values.labels import LabelImage

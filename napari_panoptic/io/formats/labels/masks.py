@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.kernels.restore import components
-from napari_panoptic.values.labels import LabelImage, compact
-
-BINARY_VALUES = (1, 255)
-"""Values of objects in binary masks."""
+from napari_panoptic.values.labels import LabelImage
 
 
 class LazyMasks(Mapping[str, NDArray[np.int32]]):
@@ -79,49 +75,6 @@ def whole_numbers(
     if numbers.size and int(numbers.min()) < 0:
         raise error(f"negative numbers down to {int(numbers.min())}")
     return numbers
-
-
-def object_mask(
-    array: NDArray[Any],
-    *,
-    path: Path,
-    what: str,
-    region: str | None = None,
-    class_name: str | None = None,
-    may_be_binary: bool = True,
-) -> tuple[NDArray[np.int32], tuple[Finding, ...]]:
-    """Convert an array (y, x) as saved into an int32 mask with one id per object.
-
-    A mask with the single value 1 or 255 in several pieces is binary: its
-    8-connected components become objects, in raster order, unless the form
-    rules that out. Ids too large for
-    int32 are replaced by 1..n in the same order.
-
-    Raises
-    ------
-    UnreadableFileError
-        If it is not 2-D or holds anything but non-negative whole numbers.
-    """
-    if array.ndim != 2:
-        raise UnreadableFileError(
-            f"{what} must be 2-D (rows, columns), found an array of shape {array.shape}",
-            path=path,
-            region=region,
-        )
-    numbers = whole_numbers(array, path=path, what=what, region=region)
-    highest = int(numbers.max(initial=0))
-    if may_be_binary and highest in BINARY_VALUES:
-        filled = numbers == highest
-        if np.array_equal(filled, numbers > 0):
-            mask, found = _binary(filled)
-            message = f"{what} is binary: its {found} connected components became the objects"
-            if found > 1:
-                return mask, (_fallback(message, path, class_name, found),)
-    if highest > np.iinfo(np.int32).max:
-        mask, ids = compact(numbers.astype(np.int64) if highest < 2**63 else _ranked(numbers))
-        message = f"{what} has ids up to {highest}: its objects were numbered 1 to {len(ids)}"
-        return mask, (_fallback(message, path, class_name, len(ids)),)
-    return numbers.astype(np.int32), ()
 
 
 def vanished_findings(
@@ -193,19 +146,3 @@ def most_frequent_classes(
         FindingKind.FALLBACK, message, path=path, count=len(mixed), object_ids=tuple(mixed)
     )
     return winners, [found]
-
-
-def _binary(filled: NDArray[np.bool_]) -> tuple[NDArray[np.int32], int]:
-    mask = components(filled.astype(np.uint8))
-    return mask, int(mask.max(initial=0))
-
-
-def _ranked(numbers: NDArray[np.integer]) -> NDArray[np.int64]:
-    # Ids above int64: their ranks keep the order. Rank 0 must stay background.
-    values, inverse = np.unique(numbers, return_inverse=True)
-    ranks: NDArray[np.int64] = inverse.reshape(numbers.shape).astype(np.int64)
-    return ranks + int(values[0] != 0)
-
-
-def _fallback(message: str, path: Path, class_name: str | None, count: int) -> Finding:
-    return Finding(FindingKind.FALLBACK, message, path=path, class_name=class_name, count=count)
