@@ -15,7 +15,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.format import NOTHING_STATED, LoadedMasks, LoadRequest, located
-from napari_panoptic.io.formats.labels.masks import LazyMasks, vanished_findings
+from napari_panoptic.io.formats.labels.masks import vanished_findings
 from napari_panoptic.io.pixels.decode import check_size, pixel_shape, read_pixels
 from napari_panoptic.kernels.restore import (
     UNKNOWN,
@@ -26,7 +26,7 @@ from napari_panoptic.kernels.restore import (
     shrink,
 )
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Rgb
-from napari_panoptic.values.labels import LabelImage, Vanished, compact
+from napari_panoptic.values.labels import LabelImage, LazyMasks, Vanished, compact
 from napari_panoptic.values.settings import Restoration
 
 WHAT = "a colour-coded mask (an RGB image with one colour per class)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +13,6 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.values.labels import LabelImage
-
-
-class LazyMasks(Mapping[str, NDArray[np.int32]]):
-    """The mask of each class by itself, made whenever it is requested: most never are.
-
-    Parameters
-    ----------
-    names
-        The classes.
-    make
-        Returns the int32 mask (y, x) of a class.
-    """
-
-    def __init__(self, names: Iterable[str], make: Callable[[str], NDArray[np.int32]]) -> None:
-        self._names, self._make = tuple(names), make
-
-    def __getitem__(self, name: str) -> NDArray[np.int32]:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._make(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 def whole_numbers(

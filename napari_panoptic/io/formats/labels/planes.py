@@ -29,7 +29,7 @@ from napari_panoptic.io.formats.format import (
     TiledMasks,
     located,
 )
-from napari_panoptic.io.formats.labels.masks import LazyMasks, vanished_findings, whole_numbers
+from napari_panoptic.io.formats.labels.masks import vanished_findings, whole_numbers
 from napari_panoptic.io.pixels.label_windows import TiledPixels
 from napari_panoptic.kernels.relabel import (
     list_labels,
@@ -40,7 +40,7 @@ from napari_panoptic.kernels.relabel import (
 )
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.values.cohort import ClassScheme
-from napari_panoptic.values.labels import LabelImage, Vanished, region_rows
+from napari_panoptic.values.labels import LabelImage, LazyMasks, Vanished, region_rows
 from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, UnknownIds
 
 BINARY_VALUES = (1, 255)
