@@ -25,7 +25,6 @@ from napari_panoptic.io.formats.dicom_files import (
 )
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.planes import labels_with_classes
-from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
 from napari_panoptic.io.pixels.decode import DECODING_ERRORS, check_size, undecodable
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles
@@ -60,12 +59,7 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     findings += undescribed
     instances, label_of = _instances(numbers, labels)
     classes = ClassNumbers(path, scheme)
-    every = ["" if scheme.ambiguous is None else scheme.ambiguous, *scheme.names]
-    known = {label: classes.of(label) for label in set(label_of.values())}
-    names = {
-        id_: every[known[label][0]] if known[label][0] >= AMBIGUOUS else label
-        for id_, label in label_of.items()
-    }
+    names = {id_: classes.name_of(label) for id_, label in label_of.items()}
     objects, ambiguous = labels_with_classes(instances, names, path, scheme, findings)
     return LoadedMasks(objects, ambiguous, located(findings, request, path=path))
 

@@ -20,7 +20,6 @@ from napari_panoptic.io.formats.labels.masks import (
 )
 from napari_panoptic.io.formats.labels.matlab import mat_value, mat_variables
 from napari_panoptic.io.formats.labels.planes import labels_with_classes
-from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.values.labels import checked_array, compact
@@ -63,11 +62,8 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
         )
     numbers, findings = _numbers(path, shapes, index, ids)
     classes = ClassNumbers(path, scheme)
-    known = {number: classes.of(number) for number in dict.fromkeys(numbers)}
-    every = ["" if scheme.ambiguous is None else scheme.ambiguous, *scheme.names]
     names = {
-        id_: every[known[number][0]] if known[number][0] >= AMBIGUOUS else known[number][1] or ""
-        for id_, number in zip(ids.tolist(), numbers, strict=True)
+        id_: classes.name_of(number) for id_, number in zip(ids.tolist(), numbers, strict=True)
     }
     labels, ambiguous = labels_with_classes(instances, names, path, scheme, findings)
     maps = tuple(own for own in files.object_paths if own.name != TYPE_INFO)
