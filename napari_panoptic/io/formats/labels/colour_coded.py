@@ -289,7 +289,9 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
     def restored(restoration: Restoration, radius: int) -> LoadedMasks:
         labels = restore(mask, scheme, restoration, radius)
-        vanished = vanished_findings(labels, path=path, region=request.region, team=request.team)
+        vanished = vanished_findings(
+            labels.vanished, path=path, region=request.region, team=request.team
+        )
         return LoadedMasks(labels, None, (*mask.findings, *vanished), restored=restored)
 
     return restored(request.restoration, request.radius)

@@ -123,7 +123,7 @@ def read_labels(
         )
     masks = {name: objects.mask() for name, objects in own.items()}
     labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()
-    findings.extend(vanished_findings(labels))
+    findings.extend(vanished_findings(labels.vanished))
     excluded = None if area is None else area.filled((0, 0, *shape))
     return LoadedMasks(labels, excluded, located(findings, request))
 
@@ -271,7 +271,7 @@ def _read_single(
             region=request.region,
         )
     labels = _of_channels(pixels, path, scheme, request, findings)
-    findings.extend(vanished_findings(labels))
+    findings.extend(vanished_findings(labels.vanished))
     return LoadedMasks(labels, None, located(findings, request))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.labels import Vanished
 
 
 def whole_numbers(
@@ -52,17 +52,17 @@ def whole_numbers(
 
 
 def vanished_findings(
-    labels: LabelImage,
+    vanished: Sequence[Vanished],
     *,
     path: Path | None = None,
     region: str | None = None,
     team: str | None = None,
 ) -> Iterator[Finding]:
     """Report the objects without a pixel, one finding per reason."""
-    for reason in sorted({lost.reason for lost in labels.vanished}):
-        lost = sorted((v for v in labels.vanished if v.reason == reason), key=lambda v: v.id)
-        ids = tuple(v.id for v in lost)
-        kinds = {v.class_name for v in lost}
+    for reason in sorted({lost.reason for lost in vanished}):
+        objects = sorted((v for v in vanished if v.reason == reason), key=lambda v: v.id)
+        ids = tuple(lost.id for lost in objects)
+        kinds = {lost.class_name for lost in objects}
         yield Finding(
             FindingKind.VANISHED,
             f"{len(ids)} {english_list(sorted(kinds))} object(s) without a pixel of their own, "

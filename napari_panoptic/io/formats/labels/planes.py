@@ -416,16 +416,12 @@ def flattened(
     )
 
     def after(has_pixel: NDArray[np.bool_]) -> tuple[Finding, ...]:
-        lost = tuple(
-            Vanished(id_, scheme.names[number - 1], "covered by another class")
-            for id_, number in zip(
-                labels.ids[~has_pixel].tolist(),
-                labels.class_index[~has_pixel].tolist(),
-                strict=True,
-            )
-        )
-        without_pixels = replace(LabelImage.empty((0, 0), scheme.names), vanished=lost)
-        return located(vanished_findings(without_pixels), request)
+        lost = [
+            Vanished(int(labels.ids[row]), scheme.names[number - 1], "covered by another class")
+            for row, number in enumerate(labels.class_index.tolist())
+            if not has_pixel[row]
+        ]
+        return located(vanished_findings(lost), request)
 
     return TiledMasks(labels, None, findings_after=after)
 

@@ -77,7 +77,7 @@ def read_submission(
             region=request.region,
         )
     labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()
-    findings.extend(vanished_findings(labels))
+    findings.extend(vanished_findings(labels.vanished))
     return LoadedMasks(labels, None, located(findings, request))
 
 

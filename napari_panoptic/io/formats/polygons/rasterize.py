@@ -93,7 +93,7 @@ def rasterize_polygons(
     """
     labels = _drawn(polygons, shape, scheme)
     findings = (
-        *vanished_findings(labels, region=region),
+        *vanished_findings(labels.vanished, region=region),
         *_overlapping(labels, region, team),
         *(() if is_patch else outside_findings(polygons, shape, region=region)),
     )
