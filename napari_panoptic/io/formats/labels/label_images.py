@@ -142,7 +142,8 @@ def open_label_tiles(
     These are opened:
 
     - one image for all classes with a table of classes, which is read at once,
-      the pixels not at all;
+      the pixels not at all (unless ids are too large, or objects that the table lacks have
+      the class with the alias ``""``);
     - one image per class, or one image of a single class. Their ids are only
       known from the pixels, which are read once.
 

@@ -428,15 +428,9 @@ def flattened(
 
 def _pieces(plane: Plane, progress: CountReport) -> tuple[Plane, int]:
     """Label the 8-connected pieces of a binary mask; return them and their number."""
-
-    def extent(box: Box) -> NDArray[np.int64]:
-        filled = plane.read(box) > 0
-        y, x = (np.flatnonzero(filled.any(axis=axis)) + box[1 - axis] for axis in (1, 0))
-        return np.array([[y[0], x[0], y[-1], x[-1]]] if len(y) else np.zeros((0, 4)), np.int64)
-
-    extents = np.concatenate(list(plane.over_windows(extent, progress)))
-    top, left = extents[:, :2].min(axis=0).tolist()
-    bottom, right = (extents[:, 2:].max(axis=0) + 1).tolist()
+    whole = (0, 0, *plane.shape)
+    # What is in memory needs no smaller copy.
+    top, left, bottom, right = whole if plane.highest else _extent(plane, progress)
     if (bottom - top) * (right - left) > largest_px():
         raise UnreadableFileError(
             "the mask is binary (every object has the same number) and too large to tell "
@@ -457,6 +451,20 @@ def _pieces(plane: Plane, progress: CountReport) -> tuple[Plane, int]:
 
     pieces = Plane(replace(plane.source, read=read), plane.what, plane.region)
     return pieces, int(held.max(initial=0))
+
+
+def _extent(plane: Plane, progress: CountReport) -> Box:
+    """Return the window that holds all pixels with an id, of which there are some."""
+
+    def extent(box: Box) -> NDArray[np.int64]:
+        filled = plane.read(box) > 0
+        y, x = (np.flatnonzero(filled.any(axis=axis)) + box[1 - axis] for axis in (1, 0))
+        return np.array([[y[0], x[0], y[-1], x[-1]]] if len(y) else np.zeros((0, 4)), np.int64)
+
+    extents = np.concatenate(list(plane.over_windows(extent, progress)))
+    top, left = extents[:, :2].min(axis=0).tolist()
+    bottom, right = (extents[:, 2:].max(axis=0) + 1).tolist()
+    return top, left, bottom, right
 
 
 # --- a whole image is one window -----------------------------------------------------------------
