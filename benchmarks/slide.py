@@ -23,7 +23,7 @@ import tifffile
 from numpy.typing import NDArray
 
 from benchmarks.cases import CLASSES, paint_ellipses
-from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.io.formats.labels.label_images import open_label_tiles
 from napari_panoptic.nuclei.windowed_evaluation import evaluate_tiles
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, MaskFiles, Source
 from napari_panoptic.values.settings import EvaluationSettings

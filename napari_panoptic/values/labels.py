@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache
 from numbers import Real
 from typing import Any, Protocol
 
@@ -70,6 +70,32 @@ def scores_of(known: Scores | None, ids: NDArray[np.int64]) -> NDArray[np.float6
     return np.full(len(ids), np.nan) if known is None else known.of(ids)
 
 
+class LazyMasks(Mapping[str, NDArray[np.int32]]):
+    """The mask of each class by itself, made whenever it is requested: most never are.
+
+    Parameters
+    ----------
+    names
+        The classes.
+    make
+        Returns the int32 mask (y, x) of a class.
+    """
+
+    def __init__(self, names: Iterable[str], make: Callable[[str], NDArray[np.int32]]) -> None:
+        self._names, self._make = tuple(names), make
+
+    def __getitem__(self, name: str) -> NDArray[np.int32]:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 @dataclass(frozen=True, eq=False)
 class LabelImage:
     """The objects of one side of one region.
@@ -102,9 +128,11 @@ class LabelImage:
         ``index``, each object whole in exactly one of them. ``index``
         then shows the uppermost object of each pixel, so that completely covered objects
         have no pixel in it. Empty if every pixel has one object.
-    otherwise
-        Returns the same objects in the other form: with ``planes`` if this label image has
-        none, flattened if it has. None if no objects share pixels, or if this is unknown.
+    whole
+        Returns the same objects with ``planes``. None if there are planes, if no objects share
+        pixels, or if this is unknown.
+    flat
+        The same objects without planes; None if there are none here, or if this is unknown.
     known_scores
         The scores in the file, perhaps of more objects than are here; None if
         it has none.
@@ -119,7 +147,8 @@ class LabelImage:
     vanished: tuple[Vanished, ...] = ()
     overlapping_px: int = 0
     planes: tuple[NDArray[np.int32], ...] = ()
-    otherwise: Callable[[], LabelImage] | None = None
+    whole: Callable[[], LabelImage] | None = None
+    flat: LabelImage | None = None
     known_scores: Scores | None = None
 
     @property
@@ -158,12 +187,14 @@ class LabelImage:
         LabelError
             If too many objects overlap.
         """
-        if (overlaps is Overlaps.KEEP) == bool(self.planes) or self.otherwise is None:
+        if overlaps is Overlaps.KEEP:
+            if self.whole is None:
+                return self
+            return replace(self.whole(), whole=None, flat=self, known_scores=self.known_scores)
+        if self.flat is None:
             return self
-        other = self.otherwise()
-        if other.known_scores is not self.known_scores:
-            other = replace(other, known_scores=self.known_scores)
-        return replace(other, otherwise=partial(_given, self)) if other.planes else other
+        has_same_scores = self.flat.known_scores is self.known_scores
+        return self.flat if has_same_scores else replace(self.flat, known_scores=self.known_scores)
 
     def overlapping_rows(self) -> NDArray[np.int64]:
         """Return int64 (k,): the rows of the objects that share a pixel, ascending."""
@@ -213,7 +244,22 @@ class LabelImage:
 
     def with_class_overlaps(self) -> LabelImage:
         """Return the same objects, able to keep the pixels that classes share."""
-        return replace(self, otherwise=_InClassPlanes(self)) if self.overlapping_px else self
+        return replace(self, whole=cache(self._in_class_planes)) if self.overlapping_px else self
+
+    def _in_class_planes(self) -> LabelImage:
+        """Return the same objects, those of each class in a plane of their own."""
+        own = class_compacts(self.class_masks, self.class_names)
+        ids, class_index, original_ids, order = region_rows(
+            {name: ids for name, (_, ids) in own.items()}, self.class_names
+        )
+        place = np.empty(len(ids), np.int32)
+        place[order] = np.arange(1, len(ids) + 1, dtype=np.int32)
+        planes, first = [], 0
+        for index, class_ids in own.values():
+            places = place[first : first + len(class_ids)]
+            planes.append(np.concatenate([np.zeros(1, np.int32), places])[index])
+            first += len(class_ids)
+        return self.in_planes(planes, ids[order], class_index[order], original_ids[order])
 
     def tidied(self) -> LabelImage:
         """Return a copy with ids ascending and without rows that have no pixel.
@@ -264,7 +310,8 @@ class LabelImage:
             original_ids=self.original_ids[kept],
             class_masks={},
             planes=tuple(lookup[plane] for plane in self.planes),
-            otherwise=None,
+            whole=None,
+            flat=None,
         )
 
     @classmethod
@@ -381,14 +428,7 @@ class LabelImage:
             As in :meth:`from_class_masks`, which also describes the ids, and objects
             that are covered completely.
         """
-        nothing = np.zeros(0, np.int64)
-        every_id = np.concatenate([nothing, *own_ids.values()])
-        ids = np.concatenate([nothing, *region_ids(own_ids).values()])
-        numbers = [list(class_names).index(name) + 1 for name in own_ids]
-        class_index = np.repeat(
-            np.array(numbers, np.int16), [len(class_own) for class_own in own_ids.values()]
-        )
-        order = np.argsort(ids, kind="stable")
+        ids, class_index, original_ids, order = region_rows(own_ids, class_names)
         # If no pixel was taken from another class, nothing is covered.
         survives = (
             present_labels(flat, len(ids)) if overlapping_px else np.ones(len(ids) + 1, np.bool_)
@@ -410,50 +450,11 @@ class LabelImage:
             index=index,
             ids=ids[kept],
             class_index=class_index[kept],
-            original_ids=every_id[kept],
+            original_ids=original_ids[kept],
             class_names=tuple(class_names),
             class_masks=class_masks,
             vanished=(*vanished, *overwritten),
             overlapping_px=overlapping_px,
-        )
-
-
-def _given(labels: LabelImage) -> LabelImage:
-    return labels
-
-
-class _InClassPlanes:
-    """The objects of a label image, those of each class in a plane of their own."""
-
-    def __init__(self, labels: LabelImage) -> None:
-        self._labels = labels
-        self._known: LabelImage | None = None
-
-    def __call__(self) -> LabelImage:
-        if self._known is None:
-            self._known = self._made()
-        return self._known
-
-    def _made(self) -> LabelImage:
-        labels = self._labels
-        own = class_compacts(labels.class_masks, labels.class_names)
-        given = region_ids({name: ids for name, (_, ids) in own.items()})
-        ids = np.concatenate([np.zeros(0, np.int64), *given.values()])
-        order = np.argsort(ids, kind="stable")
-        place = np.empty(len(ids), np.int32)
-        place[order] = np.arange(1, len(ids) + 1, dtype=np.int32)
-        planes, first = [], 0
-        for index, class_ids in own.values():
-            places = place[first : first + len(class_ids)]
-            planes.append(np.concatenate([np.zeros(1, np.int32), places])[index])
-            first += len(class_ids)
-        numbers = [labels.class_names.index(name) + 1 for name in own]
-        sizes = [len(class_ids) for _, class_ids in own.values()]
-        return labels.in_planes(
-            planes,
-            ids[order],
-            np.repeat(np.array(numbers, np.int16), sizes)[order],
-            np.concatenate([class_ids for _, class_ids in own.values()])[order],
         )
 
 
@@ -629,6 +630,32 @@ def region_ids(own_ids: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np
         name: np.arange(end - len(ids) + 1, end + 1, dtype=np.int64)
         for (name, ids), end in zip(own_ids.items(), ends, strict=True)
     }
+
+
+def region_rows(
+    own_ids: Mapping[str, NDArray[np.int64]], class_names: Sequence[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int16], NDArray[np.int64], NDArray[np.int64]]:
+    """List the objects of several class masks, class by class.
+
+    Parameters
+    ----------
+    own_ids
+        Class -> ids in the class mask, ascending, classes in order.
+    class_names
+        The scored classes, in order.
+
+    Returns
+    -------
+    ids, class_index, original_ids
+        Of the objects, as in `LabelImage`, but in the order of ``own_ids``.
+    order
+        int64 (n,): the places of the objects in ascending order of their ids.
+    """
+    nothing = np.zeros(0, np.int64)
+    ids = np.concatenate([nothing, *region_ids(own_ids).values()])
+    numbers = [list(class_names).index(name) + 1 for name in own_ids]
+    class_index = np.repeat(np.array(numbers, np.int16), list(map(len, own_ids.values())))
+    return ids, class_index, np.concatenate([nothing, *own_ids.values()]), np.argsort(ids)
 
 
 def checked_array(labels: ArrayLike, side: str) -> NDArray[np.integer]:

@@ -13,8 +13,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.formats.format import LoadRequest
-from napari_panoptic.io.formats.labels.label_images import read_labels
-from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.io.formats.labels.label_images import open_label_tiles, read_labels
 from napari_panoptic.values.cohort import ClassScheme
 from tests.support.builders import label_files, noise, two_objects, write_svs
 from tests.support.named_pipes import needs_pipes, not_waited_for, pipe_instead_of

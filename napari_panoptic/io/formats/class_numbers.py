@@ -8,7 +8,7 @@ from typing import Any
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES
-from napari_panoptic.io.formats.polygons.model import UNKNOWN, class_number
+from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, UNKNOWN, class_number
 from napari_panoptic.io.tables.csv_tables import read_text
 from napari_panoptic.values.cohort import ClassScheme
 
@@ -98,6 +98,13 @@ class ClassNumbers:
         if key not in self._known:
             self._known[key] = self._looked_up(value)
         return self._known[key]
+
+    def name_of(self, value: Any) -> str:
+        """Return the class of the scheme, else the name of an unknown one, empty if it has none."""
+        number, name = self.of(value)
+        if number > AMBIGUOUS:
+            return self._scheme.names[number - 1]
+        return (self._scheme.ambiguous if number == AMBIGUOUS else name) or ""
 
     def _looked_up(self, value: Any) -> tuple[int, str | None]:
         if value is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,14 @@ class ClassTable:
             score[order][is_last],
         )
 
+    @classmethod
+    def of_names(cls, names: Mapping[int, str]) -> ClassTable:
+        """Make a table of positive ids and names, which are never numbers of classes."""
+        ids = np.array(sorted(names), np.int64)
+        code = {name: number for number, name in enumerate(dict.fromkeys(names.values()))}
+        codes = np.array([code[names[id_]] for id_ in ids.tolist()], np.int64)
+        return cls(ids, codes, tuple(code), (), np.full(len(ids), math.nan))
+
     @property
     def scores(self) -> Scores | None:
         """The scores, or None if no id has one."""
@@ -105,6 +113,19 @@ class ClassTable:
     def only(self, rows: NDArray[np.bool_]) -> ClassTable:
         """Return some of the rows."""
         return replace(self, ids=self.ids[rows], code=self.code[rows], score=self.score[rows])
+
+    def with_unnamed(self, ids: NDArray[np.int64]) -> ClassTable:
+        """Return the table with those of some ids that it lacks, under an empty name."""
+        more = np.setdiff1d(ids, self.ids)
+        every = np.concatenate([self.ids, more])
+        order = np.argsort(every)
+        return replace(
+            self,
+            ids=every[order],
+            code=np.concatenate([self.code, np.full(len(more), len(self.names))])[order],
+            names=(*self.names, ""),
+            score=np.concatenate([self.score, np.full(len(more), math.nan)])[order],
+        )
 
     def as_mapping(self) -> dict[int, str]:
         """Return id -> name of the class, classes in the order in which the table names them."""

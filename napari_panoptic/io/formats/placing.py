@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.io.formats.labels.masks import LazyMasks
 from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.kernels.relabel import present_labels
 from napari_panoptic.values.cohort import MaskFiles, OutlineRules
-from napari_panoptic.values.labels import LabelImage, Vanished, size_text
+from napari_panoptic.values.labels import LabelImage, LazyMasks, Vanished, size_text
 
 _Shape = tuple[int, int]
 _Take = Callable[[NDArray[Any]], NDArray[Any]]
@@ -158,9 +157,10 @@ def in_pieces(masks: LoadedMasks) -> LoadedMasks:
             ids=ids,
             class_index=labels.class_index[rows],
             original_ids=labels.original_ids[rows],
-            class_masks=LazyMasks(list(own_masks), lambda name: _pieces(own_masks[name])),
+            class_masks=LazyMasks(own_masks, lambda name: _pieces(own_masks[name])),
             planes=(),
-            otherwise=None,
+            whole=None,
+            flat=None,
             known_scores=None,
         ),
         restored=restored and (lambda *way: in_pieces(restored(*way))),
@@ -209,15 +209,15 @@ def _placed_labels(labels: LabelImage, take: _Take) -> LabelImage:
     lookup[rows + 1] = np.arange(1, len(rows) + 1, dtype=np.int32)
     names = labels.class_names_of_objects()[~present].tolist()
     gone = zip(labels.ids[~present].tolist(), names, strict=True)
-    masks, otherwise = labels.class_masks, labels.otherwise
+    masks, whole = labels.class_masks, labels.whole
     return replace(
         labels,
         index=lookup[take(labels.index)],
         ids=labels.ids[rows],
         class_index=labels.class_index[rows],
         original_ids=labels.original_ids[rows],
-        class_masks=LazyMasks(list(masks), lambda name: take(masks[name])),
+        class_masks=LazyMasks(masks, lambda name: take(masks[name])),
         vanished=(*labels.vanished, *(Vanished(i, n, "no pixel at this scale") for i, n in gone)),
         planes=tuple(lookup[sheet] for sheet in sheets) if labels.planes else (),
-        otherwise=otherwise and (lambda: _placed_labels(otherwise(), take)),
+        whole=whole and (lambda: _placed_labels(whole(), take)),
     )

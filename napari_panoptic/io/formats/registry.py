@@ -36,7 +36,6 @@ from napari_panoptic.io.formats.labels import (
     submissions,
 )
 from napari_panoptic.io.formats.labels.pieces import far_apart_findings
-from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.placing import in_pieces, placed_masks, placed_shape
 from napari_panoptic.io.formats.polygons import (
     annotation_store,
@@ -81,7 +80,7 @@ BUILT_IN = (
         title="Label image with a table of classes",
         load=label_images.read_labels,
         shape=label_images.files_shape,
-        open_tiles=open_label_tiles,
+        open_tiles=label_images.open_label_tiles,
         per_class=PerClass.EITHER,
         endings=(".tif", ".tiff"),
         write=label_tiff.write_label_tiff,

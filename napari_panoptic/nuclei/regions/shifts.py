@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.values.labels import LabelImage, Vanished
+from napari_panoptic.values.labels import LabelImage, LazyMasks, Vanished
 from napari_panoptic.values.settings import Overlaps
 
 Shift = tuple[int, int]
@@ -39,10 +38,12 @@ def shifted(labels: LabelImage, shift: Shift) -> LabelImage:
     """
     if shift == NO_SHIFT:
         return labels
-    masks = _ShiftedMasks(labels.class_masks, shift)
-    otherwise = None if labels.otherwise is None else partial(_shifted_whole, labels, shift)
+    masks = labels.class_masks
     moved = replace(
-        labels, index=_moved(labels.index, shift), class_masks=masks, otherwise=otherwise
+        labels,
+        index=_moved(labels.index, shift),
+        class_masks=LazyMasks(masks, lambda name: _moved(masks[name], shift)),
+        whole=labels.whole and partial(_shifted_whole, labels, shift),
     ).tidied()
     is_gone = ~np.isin(labels.ids, moved.ids)
     names = labels.class_names_of_objects()[is_gone].tolist()
@@ -59,22 +60,6 @@ def _shifted_whole(labels: LabelImage, shift: Shift) -> LabelImage:
     planes = [_moved(plane, shift) for plane in whole.planes]
     flat = shifted(labels, shift)
     return flat.in_planes(planes, whole.ids, whole.class_index, whole.original_ids)
-
-
-class _ShiftedMasks(Mapping[str, NDArray[np.int32]]):
-    """The masks of single classes, moved lazily: few are used."""
-
-    def __init__(self, masks: Mapping[str, NDArray[np.int32]], shift: Shift) -> None:
-        self._masks, self._shift = masks, shift
-
-    def __getitem__(self, name: str) -> NDArray[np.int32]:
-        return _moved(self._masks[name], self._shift)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._masks)
-
-    def __len__(self) -> int:
-        return len(self._masks)
 
 
 def _moved(image: NDArray[np.int32], shift: Shift) -> NDArray[np.int32]:

@@ -11,8 +11,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
 from napari_panoptic.io.formats.format import LoadRequest
-from napari_panoptic.io.formats.labels.label_images import read_labels
-from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.io.formats.labels.label_images import open_label_tiles, read_labels
 from napari_panoptic.values.cohort import ClassScheme
 from tests.support.builders import label_files, two_objects, write_tiff
 

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.format import LoadRequest
-from napari_panoptic.io.formats.labels.label_images import read_labels
-from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.io.formats.labels.label_images import open_label_tiles, read_labels
 from napari_panoptic.io.formats.one_file import format_of
 from napari_panoptic.io.formats.polygons.geojson_writer import (
     ObjectType,

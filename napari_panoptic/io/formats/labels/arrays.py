@@ -124,7 +124,7 @@ def _checked(pixels: NDArray[Any], path: Path, request: LoadRequest) -> NDArray[
 def _loaded(
     labels: LabelImage, findings: list[Finding], files: MaskFiles, request: LoadRequest
 ) -> LoadedMasks:
-    findings.extend(vanished_findings(labels))
+    findings.extend(vanished_findings(labels.vanished))
     tables = (REGIONS_TABLE, AREAS, _TYPES, _PATCHES)
     arrays = tuple(path for path in files.object_paths if path.name not in tables)
     findings.extend(extra_files("all classes", arrays))

@@ -26,7 +26,7 @@ from napari_panoptic.io.files.guard import check_file, check_length
 from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
-from napari_panoptic.io.formats.labels.label_images import labels_with_classes
+from napari_panoptic.io.formats.labels.planes import labels_with_classes
 from napari_panoptic.io.pixels.decode import (
     check_exact,
     check_size,
@@ -155,13 +155,13 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     void = (ids_of_pixels == 0) if stuff else np.zeros_like(crowd)
     nothing = _pixels_of(ids_of_pixels, [s.id for s in segments if s.category in stuff])
     findings = list(_vanished(ids_of_pixels, listed, png))
-    index, ids = compact(np.where(crowd | nothing, 0, ids_of_pixels))
+    instances = np.where(crowd | nothing, 0, ids_of_pixels)
     classes = {
         s.id: known.names[s.category]
         for s, is_excluded in zip(segments, is_area, strict=True)
         if not is_excluded
     }
-    labels, ambiguous = labels_with_classes(index, ids, classes, png, scheme, findings)
+    labels, ambiguous = labels_with_classes(instances, classes, png, scheme, findings)
     excluded = crowd | void if ambiguous is None else crowd | void | ambiguous
     return LoadedMasks(
         labels, excluded if excluded.any() else None, located(findings, request, path=png)

@@ -15,7 +15,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.format import NOTHING_STATED, LoadedMasks, LoadRequest, located
-from napari_panoptic.io.formats.labels.masks import LazyMasks, vanished_findings
+from napari_panoptic.io.formats.labels.masks import vanished_findings
 from napari_panoptic.io.pixels.decode import check_size, pixel_shape, read_pixels
 from napari_panoptic.kernels.restore import (
     UNKNOWN,
@@ -26,7 +26,7 @@ from napari_panoptic.kernels.restore import (
     shrink,
 )
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Rgb
-from napari_panoptic.values.labels import LabelImage, Vanished, compact
+from napari_panoptic.values.labels import LabelImage, LazyMasks, Vanished, compact
 from napari_panoptic.values.settings import Restoration
 
 WHAT = "a colour-coded mask (an RGB image with one colour per class)"
@@ -289,7 +289,9 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
 
     def restored(restoration: Restoration, radius: int) -> LoadedMasks:
         labels = restore(mask, scheme, restoration, radius)
-        vanished = vanished_findings(labels, path=path, region=request.region, team=request.team)
+        vanished = vanished_findings(
+            labels.vanished, path=path, region=request.region, team=request.team
+        )
         return LoadedMasks(labels, None, (*mask.findings, *vanished), restored=restored)
 
     return restored(request.restoration, request.radius)

@@ -24,13 +24,10 @@ from napari_panoptic.io.formats.dicom_files import (
     read_dicom,
 )
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
-from napari_panoptic.io.formats.labels.label_images import labels_with_classes
-from napari_panoptic.io.formats.labels.masks import vanished_findings
-from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
+from napari_panoptic.io.formats.labels.planes import labels_with_classes
 from napari_panoptic.io.pixels.decode import DECODING_ERRORS, check_size, undecodable
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.values.labels import compact
 
 WHAT = "a DICOM Segmentation"
 _MOST_FRAMES = 2**18
@@ -61,20 +58,9 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     numbers, undescribed = _described(numbers, labels, path)
     findings += undescribed
     instances, label_of = _instances(numbers, labels)
-    index, ids = compact(instances)
     classes = ClassNumbers(path, scheme)
-    every = ["" if scheme.ambiguous is None else scheme.ambiguous, *scheme.names]
-    known = {label: classes.of(label) for label in set(label_of.values())}
-    names = {
-        id_: every[known[label_of[id_]][0]]
-        if known[label_of[id_]][0] >= AMBIGUOUS
-        else label_of[id_]
-        for id_ in ids.tolist()
-    }
-    objects, ambiguous = labels_with_classes(index, ids, names, path, scheme, findings)
-    findings.extend(vanished_findings(objects))
-    if ambiguous is not None and not ambiguous.any():
-        ambiguous = None
+    names = {id_: classes.name_of(label) for id_, label in label_of.items()}
+    objects, ambiguous = labels_with_classes(instances, names, path, scheme, findings)
     return LoadedMasks(objects, ambiguous, located(findings, request, path=path))
 
 

@@ -13,15 +13,13 @@ from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.formats.class_numbers import TYPE_INFO, ClassNumbers
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
-from napari_panoptic.io.formats.labels.label_images import labels_with_classes
 from napari_panoptic.io.formats.labels.masks import (
     extra_files,
     most_frequent_classes,
-    vanished_findings,
     whole_numbers,
 )
 from napari_panoptic.io.formats.labels.matlab import mat_value, mat_variables
-from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
+from napari_panoptic.io.formats.labels.planes import labels_with_classes
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.values.labels import checked_array, compact
@@ -64,18 +62,12 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
         )
     numbers, findings = _numbers(path, shapes, index, ids)
     classes = ClassNumbers(path, scheme)
-    known = {number: classes.of(number) for number in dict.fromkeys(numbers)}
-    every = ["" if scheme.ambiguous is None else scheme.ambiguous, *scheme.names]
     names = {
-        id_: every[known[number][0]] if known[number][0] >= AMBIGUOUS else known[number][1] or ""
-        for id_, number in zip(ids.tolist(), numbers, strict=True)
+        id_: classes.name_of(number) for id_, number in zip(ids.tolist(), numbers, strict=True)
     }
-    labels, ambiguous = labels_with_classes(index, ids, names, path, scheme, findings)
-    findings.extend(vanished_findings(labels))
+    labels, ambiguous = labels_with_classes(instances, names, path, scheme, findings)
     maps = tuple(own for own in files.object_paths if own.name != TYPE_INFO)
     findings.extend(extra_files("all classes", maps))
-    if ambiguous is not None and not ambiguous.any():
-        ambiguous = None
     return LoadedMasks(labels, ambiguous, located(findings, request, path=path))
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,33 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
-from napari_panoptic.common.text import english_list
+from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.guard import check_pixels, has_file
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
-from napari_panoptic.io.formats.format import NOTHING_STATED, LoadedMasks, LoadRequest, located
+from napari_panoptic.io.formats.format import (
+    NOTHING_STATED,
+    LoadedMasks,
+    LoadRequest,
+    TiledMasks,
+    located,
+)
 from napari_panoptic.io.formats.labels.masks import (
-    LazyMasks,
     extra_files,
     most_frequent_classes,
-    object_mask,
     vanished_findings,
     whole_numbers,
 )
 from napari_panoptic.io.formats.labels.ome_zarr import AMBIGUOUS_LABEL, label_classes, label_scores
+from napari_panoptic.io.formats.labels.planes import (
+    ClassObjects,
+    Plane,
+    class_objects,
+    flattened,
+    held_masks,
+    labels_with_classes,
+    object_mask,
+    objects_of_table,
+)
 from napari_panoptic.io.pixels.decode import check_exact, check_size, pixel_shape, read_pixels
 from napari_panoptic.io.pixels.label_windows import (
     TiledPixels,
@@ -35,7 +48,8 @@ from napari_panoptic.io.pixels.label_windows import (
     zarr_areas,
 )
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles
-from napari_panoptic.values.labels import LabelImage, Scores, checked_array, compact
+from napari_panoptic.values.labels import LabelImage, checked_array, compact
+from napari_panoptic.values.windowed_labels import Box, TiledArea
 
 WHAT = "a label image (one positive number per object)"
 SIDECAR_SUFFIXES = (".csv", ".json")
@@ -47,8 +61,6 @@ _MOST_DIFFERING = 0.01
 """Of the pixels of a background, in which it may overlap objects or lack a pixel."""
 AMBIGUOUS_SUFFIX = "_ambiguous.tif"
 """Ending of the mask of the ambiguous area beside a label image of the same stem."""
-
-ClassMasks = dict[str, NDArray[np.int32]]
 
 
 def read_labels(
@@ -91,50 +103,137 @@ def read_labels(
         If a file cannot be read, has another size, or does not tell the
         classes of its objects.
     """
-    if files.paths.get(""):
-        loaded = _read_single(files, scheme, request)
-    else:
-        loaded = _read_per_class(files, scheme, request)
-    labels, ambiguous, findings = loaded
-    findings.extend(vanished_findings(labels))
-    if ambiguous is not None and not ambiguous.any():
-        ambiguous = None
-    return LoadedMasks(labels, ambiguous, located(findings, request))
-
-
-_Split = tuple[LabelImage, NDArray[np.bool_] | None]
-_Parts = tuple[LabelImage, NDArray[np.bool_] | None, list[Finding]]
-
-
-def _read_per_class(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> _Parts:
-    masks: ClassMasks = {}
-    ambiguous: NDArray[np.bool_] | None = None
-    findings: list[Finding] = []
+    if paths := files.paths.get(""):
+        return _read_single(paths, files.rules.score, scheme, request)
     shape = request.shape
-    for name, paths in files.paths.items():
-        if not paths:
-            continue
-        path = paths[0]
-        findings += [*extra_files(name, paths), *absent_chunks(path)]
-        what = f"the {name} label image"
+
+    def opened(path: Path, what: str) -> Plane:
+        nonlocal shape
         pixels = _numbers(path, shape, request.region, what)
         check_size(pixels.shape, shape, path=path, region=request.region, what=what)
         shape = shape or pixels.shape[:2]
-        if name == scheme.ambiguous:
-            ambiguous = _plane(pixels, path, what, request.region) > 0
-        elif name in scheme.names:
-            masks[name], found = object_mask(
-                pixels, path=path, what=what, region=request.region, class_name=name
-            )
-            findings.extend(found)
+        return Plane.held(pixels, path, what, request.region)
+
+    own, area, findings = _class_planes(files, scheme, opened)
     if shape is None:
         raise UnreadableFileError(
             "there is no label image for this region, and neither its image nor another mask "
             "states its size; add the image",
             region=request.region,
         )
-    labels = LabelImage.from_class_masks(masks, scheme.names, shape)
-    return labels.with_class_overlaps(), ambiguous, findings
+    masks = {name: objects.mask() for name, objects in own.items()}
+    labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()
+    findings.extend(vanished_findings(labels.vanished))
+    excluded = None if area is None else area.filled((0, 0, *shape))
+    return LoadedMasks(labels, excluded, located(findings, request))
+
+
+def open_label_tiles(
+    files: MaskFiles,
+    scheme: ClassScheme,
+    shape: tuple[int, int],
+    *,
+    region: str | None = None,
+    team: str | None = None,
+    progress: CountReport = unreported,
+) -> TiledMasks:
+    """Open the label images of one slide, with the same results as `read_labels`.
+
+    These are opened:
+
+    - one image for all classes with a table of classes, which is read at once,
+      the pixels not at all (unless ids are too large, or objects that the table lacks have
+      the class with the alias ``""``);
+    - one image per class, or one image of a single class. Their ids are only
+      known from the pixels, which are read once.
+
+    Parameters
+    ----------
+    files
+        Of the form of label images; see
+        `napari_panoptic.io.pixels.label_windows.open_pixels`.
+    scheme
+        The classes.
+    shape
+        Height and width in px that the images must have.
+    region, team
+        Names, for findings and errors.
+    progress
+        Called with the progress if all windows must be read.
+
+    Raises
+    ------
+    UnreadableFileError
+        If a file cannot be read in windows, has another size, or does not
+        tell the classes of its objects.
+    """
+    request = LoadRequest(shape=shape, region=region, team=team)
+
+    def opened(path: Path, what: str) -> Plane:
+        pixels = open_pixels(path, WHAT)
+        check_size(pixels.shape, shape, path=path, region=region, what=what)
+        return Plane(pixels, what, region)
+
+    if paths := files.paths.get(""):
+        path, sidecars, findings = single_image(paths, request)
+        plane = opened(path, "the label image")
+        table = class_table_of(path, sidecars, scheme, request, files.rules.score)
+        return _of_one_plane(plane, table, scheme, request, findings, progress)
+    own, excluded, findings = _class_planes(files, scheme, opened, progress)
+    area = None if excluded is None else TiledArea(shape, excluded.filled)
+    masks = flattened(own, shape, scheme, request)
+    return replace(masks, ambiguous=area, findings=located(findings, request))
+
+
+def _class_planes(
+    files: MaskFiles,
+    scheme: ClassScheme,
+    opened: Callable[[Path, str], Plane],
+    progress: CountReport = unreported,
+) -> tuple[dict[str, ClassObjects], Plane | None, list[Finding]]:
+    """Open one image per class; return the objects, the ambiguous area, and findings."""
+    planes: dict[str, Plane] = {}
+    found: dict[str, list[Finding]] = {}
+    for name, paths in files.paths.items():
+        if paths:
+            found[name] = [*extra_files(name, paths), *absent_chunks(paths[0])]
+            planes[name] = opened(paths[0], f"the {name} label image")
+    own = {
+        name: class_objects(plane, name, found[name], progress=progress)
+        for name, plane in planes.items()
+        if name in scheme.names
+    }
+    area = None if scheme.ambiguous is None else planes.get(scheme.ambiguous)
+    return own, area, [finding for findings in found.values() for finding in findings]
+
+
+def _of_one_plane(
+    plane: Plane,
+    table: ClassTable | None,
+    scheme: ClassScheme,
+    request: LoadRequest,
+    findings: list[Finding],
+    progress: CountReport = unreported,
+) -> TiledMasks:
+    """Return the objects of one plane for all classes, and the excluded area beside it."""
+    if table is None:
+        own = {scheme.names[0]: class_objects(plane, None, findings, progress=progress)}
+        masks = flattened(own, plane.shape, scheme, request)
+        masks = replace(masks, findings=located(findings, request))
+    else:
+        masks = objects_of_table(plane, table, scheme, request, findings, progress)
+    if (area := _excluded_area(plane.path, scheme)) is None:
+        return masks
+    check_size(area.shape, plane.shape, path=area.path, region=request.region)
+    known = masks.ambiguous
+
+    def read(box: Box) -> NDArray[np.bool_] | None:
+        filled = area.read(box) > 0
+        if known is not None and (more := known.read(box)) is not None:
+            filled |= more
+        return filled if filled.any() else None
+
+    return replace(masks, ambiguous=TiledArea(plane.shape, read))
 
 
 def _numbers(
@@ -151,30 +250,18 @@ def _numbers(
     return pixels.read((0, 0, height, width))
 
 
-def _plane(pixels: NDArray[Any], path: Path, what: str, region: str | None) -> NDArray[np.integer]:
-    if pixels.ndim != 2:
-        raise UnreadableFileError(
-            f"{what} must be 2-D (rows, columns), found an array of shape {pixels.shape}",
-            path=path,
-            region=region,
-        )
-    return whole_numbers(pixels, path=path, what=what, region=region)
-
-
-def _read_single(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> _Parts:
-    path, sidecars, findings = single_image(files.paths[""], request)
+def _read_single(
+    paths: tuple[Path, ...], score: str | None, scheme: ClassScheme, request: LoadRequest
+) -> LoadedMasks:
+    path, sidecars, findings = single_image(paths, request)
     what = "the label image"
     pixels = _numbers(path, request.shape, request.region, what)
     pixels = _oriented(pixels, request.shape, len(scheme.names))
     check_size(pixels.shape, request.shape, path=path, region=request.region, what=what)
     if pixels.ndim == 2:
-        table = class_table_of(path, sidecars, scheme, request, files.rules.score)
-        labels, ambiguous = _of_one_plane(pixels, path, table, scheme, request, findings)
-        if (area := excluded_area(path, scheme)) is not None:
-            check_size(area.shape, pixels.shape, path=area.path, region=request.region)
-            excluded = area.read((0, 0, *area.shape)) > 0
-            ambiguous = excluded if ambiguous is None else ambiguous | excluded
-        return labels, ambiguous, findings
+        table = class_table_of(path, sidecars, scheme, request, score)
+        plane = Plane.held(pixels, path, what, request.region)
+        return held_masks(_of_one_plane(plane, table, scheme, request, findings))
     beside = next(iter(sidecars), None) or next(sidecars_beside(path), None)
     if pixels.ndim == 3 and beside is not None:
         raise UnreadableFileError(
@@ -184,20 +271,32 @@ def _read_single(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) ->
             path=path,
             region=request.region,
         )
-    if pixels.ndim == 3:
-        channels = pixels.shape[2]
+    labels = _of_channels(pixels, path, scheme, request, findings)
+    findings.extend(vanished_findings(labels.vanished))
+    return LoadedMasks(labels, None, located(findings, request))
+
+
+def _of_channels(
+    pixels: NDArray[Any],
+    path: Path,
+    scheme: ClassScheme,
+    request: LoadRequest,
+    findings: list[Finding],
+) -> LabelImage:
+    n, n_channels = len(scheme.names), pixels.shape[2] if pixels.ndim == 3 else 0
+    if n_channels:
+        what = "the label image"
         numbers = whole_numbers(pixels, path=path, what=what, region=request.region)
-        has_class_numbers = channels == 2 and _second_is_class(numbers, len(scheme.names))
-        if channels == 2 and len(scheme.names) <= 2:
+        has_class_numbers = n_channels == 2 and _second_is_class(numbers, n)
+        if n_channels == 2 and n <= 2:
             findings.append(_guessed_channels(path, has_class_numbers))
         if has_class_numbers:
-            return labels_from_class_numbers(numbers, path, scheme, findings), None, findings
-        if channels in (len(scheme.names), len(scheme.names) + 1):
-            if channels > len(scheme.names):
+            return labels_from_class_numbers(numbers, path, scheme, findings)
+        if n_channels in (n, n + 1):
+            if n_channels > n:
                 check_background_is_last(numbers, path, request.region)
                 _check_background(numbers, path, request.region)
-            return labels_from_channels(numbers, path, scheme, findings), None, findings
-    n = len(scheme.names)
+            return labels_from_channels(numbers, path, scheme, findings)
     raise UnreadableFileError(
         f"expected a label image that is 2-D, or has two channels (ids and class numbers), or "
         f"{n} or {n + 1} channels (ids per class), found an array of shape {pixels.shape}",
@@ -295,7 +394,7 @@ def labels_from_channels(
 
     Channels beyond the classes are not read. Problems are added to the findings.
     """
-    masks: ClassMasks = {}
+    masks: dict[str, NDArray[np.int32]] = {}
     for channel, name in enumerate(scheme.names):
         what = f"the {name} channel"
         masks[name], found = object_mask(
@@ -344,38 +443,7 @@ def labels_from_class_numbers(
         id_: number_name.get(number) or str(number)
         for id_, number in zip(unique_ids.tolist(), winners, strict=True)
     }
-    labels, _ = labels_with_classes(index, unique_ids, classes, path, scheme, findings)
-    return labels
-
-
-def _of_one_plane(
-    pixels: NDArray[Any],
-    path: Path,
-    table: ClassTable | None,
-    scheme: ClassScheme,
-    request: LoadRequest,
-    findings: list[Finding],
-) -> _Split:
-    what = "the label image"
-    if table is None:
-        mask, found = object_mask(pixels, path=path, what=what, region=request.region)
-        findings.extend(found)
-        one_class = {scheme.names[0]: mask}
-        return LabelImage.from_class_masks(one_class, scheme.names, mask.shape), None
-    findings += table.findings
-    classes = table.as_mapping()
-    numbers = _plane(pixels, path, what, request.region)
-    index, ids = compact(checked_array(numbers, what))
-    scores = table.scores
-    if (highest := int(ids.max(initial=0))) > np.iinfo(np.int32).max:
-        classes = {n: classes[i] for n, i in enumerate(ids.tolist(), start=1) if i in classes}
-        message = f"the label image has ids up to {highest}: objects were renumbered"
-        findings.append(Finding(FindingKind.FALLBACK, message, path=path, count=len(ids)))
-        numbered = np.arange(1, len(ids) + 1, dtype=np.int64)
-        scores = None if scores is None else Scores(numbered, scores.of(ids))
-        ids = numbered
-    labels, ambiguous = labels_with_classes(index, ids, classes, path, scheme, findings)
-    return replace(labels, known_scores=scores), ambiguous
+    return labels_with_classes(mask, classes, path, scheme, findings)[0]
 
 
 def single_image(
@@ -461,7 +529,7 @@ def area_beside(path: Path) -> Path | None:
     return area if path.suffix == ".tif" and has_file(area) else None
 
 
-def excluded_area(path: Path, scheme: ClassScheme) -> TiledPixels | None:
+def _excluded_area(path: Path, scheme: ClassScheme) -> TiledPixels | None:
     """Open the mask of the ambiguous area of a label image of all classes, if there is one.
 
     That is a mask beside a TIFF, or in an OME-Zarr image with labels one of
@@ -474,112 +542,6 @@ def excluded_area(path: Path, scheme: ClassScheme) -> TiledPixels | None:
         return open_pixels(inside[0], WHAT) if inside else None
     beside = area_beside(path)
     return None if beside is None else open_pixels(beside, WHAT)
-
-
-def labels_with_classes(
-    index: NDArray[np.int32],
-    ids: NDArray[np.int64],
-    classes: Mapping[int, str],
-    path: Path,
-    scheme: ClassScheme,
-    findings: list[Finding],
-) -> _Split:
-    """Assign classes to the objects of one image; return them and the ambiguous area.
-
-    No two of them share a pixel, so that classes never lie over each other.
-    Those of other classes are left out.
-
-    Parameters
-    ----------
-    index, ids
-        As of :func:`compact`.
-    classes
-        Id -> name of the class, in any spelling.
-    path
-        The file, for findings.
-    scheme
-        The classes.
-    findings
-        Receives findings on objects that are left out.
-    """
-    canonical = [scheme.canonical(classes.get(id_, "")) for id_ in ids.tolist()]
-    findings.extend(unknown_classes(ids.tolist(), canonical, classes, path, scheme))
-    numbers = {name: number for number, name in enumerate(scheme.names, start=1)}
-    class_index = np.array([numbers.get(name or "", 0) for name in canonical], np.int16)
-    kept = np.flatnonzero(class_index)
-    ambiguous = None
-    if scheme.ambiguous is not None and scheme.ambiguous in canonical:
-        is_ambiguous = [False, *(name == scheme.ambiguous for name in canonical)]
-        ambiguous = np.array(is_ambiguous).take(index)
-    if len(kept) < len(ids):
-        rows = np.zeros(len(ids) + 1, np.int32)
-        rows[kept + 1] = np.arange(1, len(kept) + 1, dtype=np.int32)
-        index, ids, class_index = rows.take(index), ids[kept], class_index[kept]
-    labels = LabelImage(
-        index=index,
-        ids=ids,
-        class_index=class_index,
-        original_ids=ids,
-        class_names=scheme.names,
-        class_masks=LazyMasks(
-            [scheme.names[number - 1] for number in sorted(set(class_index.tolist()))],
-            partial(_mask_of, index, ids, class_index, scheme.names),
-        ),
-    )
-    return labels, ambiguous
-
-
-def _mask_of(
-    index: NDArray[np.int32],
-    ids: NDArray[np.int64],
-    class_index: NDArray[np.int16],
-    names: tuple[str, ...],
-    name: str,
-) -> NDArray[np.int32]:
-    own = np.where(class_index == names.index(name) + 1, ids, 0)
-    return np.concatenate([[0], own]).astype(np.int32).take(index)
-
-
-def unknown_classes(
-    ids: list[int],
-    canonical: list[str | None],
-    classes: Mapping[int, str],
-    path: Path,
-    scheme: ClassScheme,
-) -> Iterator[Finding]:
-    """Report the objects that are left out because their class is unknown.
-
-    Parameters
-    ----------
-    ids
-        Of the objects in the pixels.
-    canonical
-        For each, the class as the scheme calls it; None if it is unknown.
-    classes
-        Id -> name of the class in the table, where it has one.
-    path
-        The label image.
-    scheme
-        The classes.
-
-    Yields
-    ------
-    Finding
-        One per unknown name, and one for the objects without any.
-    """
-    unknown = [id_ for id_, name in zip(ids, canonical, strict=True) if name is None]
-    for name in sorted({classes.get(id_, "") for id_ in unknown}):
-        concerned = tuple(id_ for id_ in unknown if classes.get(id_, "") == name)
-        called = f"of the unknown class '{name}'" if name else "without a class"
-        yield Finding(
-            FindingKind.UNKNOWN_CLASS,
-            f"{len(concerned)} object(s) {called} left out: {english_list(concerned)}; known "
-            f"classes are {english_list(list(scheme.names))}",
-            path=path,
-            class_name=name or None,
-            count=len(concerned),
-            object_ids=concerned,
-        )
 
 
 def sidecars_beside(path: Path) -> Iterator[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,37 +12,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
-from napari_panoptic.kernels.restore import components
-from napari_panoptic.values.labels import LabelImage, compact
-
-BINARY_VALUES = (1, 255)
-"""Values of objects in binary masks."""
-
-
-class LazyMasks(Mapping[str, NDArray[np.int32]]):
-    """The mask of each class by itself, made whenever it is requested: most never are.
-
-    Parameters
-    ----------
-    names
-        The classes.
-    make
-        Returns the int32 mask (y, x) of a class.
-    """
-
-    def __init__(self, names: Iterable[str], make: Callable[[str], NDArray[np.int32]]) -> None:
-        self._names, self._make = tuple(names), make
-
-    def __getitem__(self, name: str) -> NDArray[np.int32]:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._make(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+from napari_panoptic.values.labels import Vanished
 
 
 def whole_numbers(
@@ -81,61 +51,18 @@ def whole_numbers(
     return numbers
 
 
-def object_mask(
-    array: NDArray[Any],
-    *,
-    path: Path,
-    what: str,
-    region: str | None = None,
-    class_name: str | None = None,
-    may_be_binary: bool = True,
-) -> tuple[NDArray[np.int32], tuple[Finding, ...]]:
-    """Convert an array (y, x) as saved into an int32 mask with one id per object.
-
-    A mask with the single value 1 or 255 in several pieces is binary: its
-    8-connected components become objects, in raster order, unless the form
-    rules that out. Ids too large for
-    int32 are replaced by 1..n in the same order.
-
-    Raises
-    ------
-    UnreadableFileError
-        If it is not 2-D or holds anything but non-negative whole numbers.
-    """
-    if array.ndim != 2:
-        raise UnreadableFileError(
-            f"{what} must be 2-D (rows, columns), found an array of shape {array.shape}",
-            path=path,
-            region=region,
-        )
-    numbers = whole_numbers(array, path=path, what=what, region=region)
-    highest = int(numbers.max(initial=0))
-    if may_be_binary and highest in BINARY_VALUES:
-        filled = numbers == highest
-        if np.array_equal(filled, numbers > 0):
-            mask, found = _binary(filled)
-            message = f"{what} is binary: its {found} connected components became the objects"
-            if found > 1:
-                return mask, (_fallback(message, path, class_name, found),)
-    if highest > np.iinfo(np.int32).max:
-        mask, ids = compact(numbers.astype(np.int64) if highest < 2**63 else _ranked(numbers))
-        message = f"{what} has ids up to {highest}: its objects were numbered 1 to {len(ids)}"
-        return mask, (_fallback(message, path, class_name, len(ids)),)
-    return numbers.astype(np.int32), ()
-
-
 def vanished_findings(
-    labels: LabelImage,
+    vanished: Sequence[Vanished],
     *,
     path: Path | None = None,
     region: str | None = None,
     team: str | None = None,
 ) -> Iterator[Finding]:
     """Report the objects without a pixel, one finding per reason."""
-    for reason in sorted({lost.reason for lost in labels.vanished}):
-        lost = sorted((v for v in labels.vanished if v.reason == reason), key=lambda v: v.id)
-        ids = tuple(v.id for v in lost)
-        kinds = {v.class_name for v in lost}
+    for reason in sorted({lost.reason for lost in vanished}):
+        objects = sorted((v for v in vanished if v.reason == reason), key=lambda v: v.id)
+        ids = tuple(lost.id for lost in objects)
+        kinds = {lost.class_name for lost in objects}
         yield Finding(
             FindingKind.VANISHED,
             f"{len(ids)} {english_list(sorted(kinds))} object(s) without a pixel of their own, "
@@ -193,19 +120,3 @@ def most_frequent_classes(
         FindingKind.FALLBACK, message, path=path, count=len(mixed), object_ids=tuple(mixed)
     )
     return winners, [found]
-
-
-def _binary(filled: NDArray[np.bool_]) -> tuple[NDArray[np.int32], int]:
-    mask = components(filled.astype(np.uint8))
-    return mask, int(mask.max(initial=0))
-
-
-def _ranked(numbers: NDArray[np.integer]) -> NDArray[np.int64]:
-    # Ids above int64: their ranks keep the order. Rank 0 must stay background.
-    values, inverse = np.unique(numbers, return_inverse=True)
-    ranks: NDArray[np.int64] = inverse.reshape(numbers.shape).astype(np.int64)
-    return ranks + int(values[0] != 0)
-
-
-def _fallback(message: str, path: Path, class_name: str | None, count: int) -> Finding:
-    return Finding(FindingKind.FALLBACK, message, path=path, class_name=class_name, count=count)

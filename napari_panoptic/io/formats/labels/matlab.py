@@ -1,8 +1,8 @@
-"""Numeric variables of MATLAB files of every version, read within bounds.
+"""Numeric variables of MATLAB files of versions 5 to 7.3, read within bounds.
 
 Written by hand, since SciPy and HDF5 are not safe with files from others: damaged MATLAB 5
 files end the process or make SciPy write outside its memory, and both packages take as much
-memory as a stream claims. SciPy still lists the variables, and reads version 4.
+memory as a stream claims.
 
 Layout: The MathWorks, "MAT-File Format", version 5. Files of version 7.3 are HDF5, read by the
 optional package h5py.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -34,36 +33,29 @@ from napari_panoptic.io.files.guard import (
     check_segment,
     largest_px,
 )
-from napari_panoptic.io.pixels.decode import (
-    DECODING_ERRORS,
-    foreign_decoder,
-    undecodable,
-    without_warnings,
-)
+from napari_panoptic.io.pixels.decode import DECODING_ERRORS, undecodable
 
 WHAT = "a MATLAB file with an n-ary mask"
 MOST_VARIABLES = 10_000
 """In a file; there is one mask in each."""
 
-NUMERIC_CLASSES = {
-    *("double", "single", "logical", "sparse"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-}
-
 # Version 5: the header and its last two bytes; types of elements, flags and numbers.
 _HEADER_BYTES = 128
 _BYTE_ORDERS = {b"IM": "<", b"MI": ">"}
-_MATRIX, _COMPRESSED = 14, 15
-_SPARSE = 5
+_INT8, _MATRIX, _COMPRESSED = 1, 14, 15
+# Classes of variables: sparse, double, single, and whole numbers of 8 to 64 bits.
+_NUMERIC = range(5, 16)
+_SPARSE, _OPAQUE = 5, 17
+_HEAD_BYTES = 1 << 16
+"""Of a variable, in which its type, its size and its name stand."""
+_NO_NAME = "__function_workspace__"
+"""What SciPy calls the only variable without a name."""
 _COMPLEX = 0x0800
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8"}
 _TYPES |= {12: "i8", 13: "u8"}
-# Version 4: the header of each variable, whose first number tells by its digits the type of
-# the variable's numbers, and whether it is sparse.
+# Version 4: the header of a variable; the first number tells the type of its numbers.
 _HEADER_4_BYTES = 20
 _LAST_KIND_4 = 5000
-_ITEMSIZES_4 = {0: 8, 1: 4, 2: 4, 3: 2, 4: 2, 5: 1}
-_SPARSE_4 = 2
 # Version 7.3: MATLAB puts 512 bytes of its own before the HDF5 data; numbers of HDF5's filters.
 _MAGIC = b"\x89HDF\r\n\x1a\n"
 _STARTS = (0, 512)
@@ -80,24 +72,13 @@ def mat_variables(path: Path) -> dict[str, Shape]:
     Raises
     ------
     UnreadableFileError
-        If it is no MATLAB file, or is of version 7.3 and h5py is not installed.
+        If it is no MATLAB file, is of version 4, or of version 7.3 and h5py is not installed.
     """
-    import scipy.io
-    from scipy.io.matlab import MatReadError
-
-    if _is_hdf5(path):
-        with _decoded(path):
+    with _decoded(path):
+        if _is_hdf5(path):
             return _hdf5_variables(path)
-    check_length(path, WHAT, largest_px() * BYTES_PER_PX + _HEADER_BYTES)
-    try:
-        _check_elements(path)
-        _check_version_4(path)
-        with without_warnings(), foreign_decoder():
-            listed = scipy.io.whosmat(path, appendmat=False)
-        if any(size < 0 for _, shape, _ in listed for size in shape):
-            raise ValueError("a variable has a negative size")
-    except (*DECODING_ERRORS, MatReadError) as error:
-        raise undecodable(path, WHAT, error) from error
+        check_length(path, WHAT, largest_px() * BYTES_PER_PX + _HEADER_BYTES)
+        listed = list(_version_5_variables(path))
     names = [name for name, _, _ in listed]
     if doubled := sorted({name for name in names if names.count(name) > 1}):
         raise UnreadableFileError(
@@ -105,7 +86,7 @@ def mat_variables(path: Path) -> dict[str, Shape]:
             f"keep one of them",
             path=path,
         )
-    return {name: tuple(shape) for name, shape, kind in listed if kind in NUMERIC_CLASSES}
+    return {name: shape for name, shape, is_numeric in listed if is_numeric}
 
 
 def mat_value(path: Path, name: str) -> NDArray[Any]:
@@ -122,23 +103,8 @@ def mat_value(path: Path, name: str) -> NDArray[Any]:
     UnreadableFileError
         If it cannot be decoded, or would take too much memory.
     """
-    import scipy.io
-    from scipy.io.matlab import MatReadError, matfile_version
-
-    if _is_hdf5(path):
-        with _decoded(path):
-            return _hdf5_value(path, name)
-    try:
-        with without_warnings():
-            if matfile_version(path, appendmat=False)[0] == 1:
-                return _version_5_value(path, name)
-            with foreign_decoder():
-                value = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
-    except (*DECODING_ERRORS, MatReadError) as error:
-        raise undecodable(path, WHAT, error) from error
-    check_pixels(value.shape, value.dtype.itemsize, path=path, what=WHAT)
-    dense: NDArray[Any] = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
-    return dense
+    with _decoded(path):
+        return _hdf5_value(path, name) if _is_hdf5(path) else _version_5_value(path, name)
 
 
 @contextmanager
@@ -149,77 +115,76 @@ def _decoded(path: Path) -> Iterator[None]:
         raise undecodable(path, WHAT, error) from error
 
 
-# --- version 4 -----------------------------------------------------------------------------------
-
-
-def _check_version_4(path: Path) -> None:
-    """Check that each variable of a file of version 4 leads on to the next one.
-
-    SciPy seeks back over negative sizes, and never ends. Files of other versions, which have
-    no 0 among their first four bytes, pass.
-
-    Raises
-    ------
-    ValueError
-        If one does not.
-    """
-    file_bytes = path.stat().st_size
-    with path.open("rb") as file:
-        start = file.read(4)
-        if len(start) < 4 or 0 not in start:
-            return
-        # A type has four digits; read in the wrong byte order it has more.
-        variables = 0
-        order = "<" if 0 <= struct.unpack("<i", start)[0] <= _LAST_KIND_4 else ">"
-        file.seek(0)
-        while len(header := file.read(_HEADER_4_BYTES)) == _HEADER_4_BYTES:
-            kind, rows, columns, imaginary, name_bytes = struct.unpack(f"{order}5i", header)
-            variables += 1
-            if min(rows, columns, name_bytes) < 0:
-                raise ValueError("a variable has a negative size")
-            # Names end with a byte of 0.
-            if not name_bytes or variables > MOST_VARIABLES:
-                raise ValueError(f"its variable {variables} has no name, or there are too many")
-            parts = 2 if imaginary == 1 and kind % 10 != _SPARSE_4 else 1
-            size = rows * columns * parts * _ITEMSIZES_4.get(kind // 10 % 10, 1)
-            if file.tell() + name_bytes + size > file_bytes:
-                raise ValueError("a variable is longer than the file")
-            file.seek(name_bytes + size, os.SEEK_CUR)
-
-
 # --- version 5 -----------------------------------------------------------------------------------
 
 
-def _check_elements(path: Path) -> None:
-    """Check that no compressed variable of a file of version 5 inflates beyond the limit.
-
-    SciPy allocates what a stream claims, whatever the size of the mask. Files of other
-    versions pass.
+def _version_5_variables(path: Path) -> Iterator[tuple[str, Shape, bool]]:
+    """Yield the name and the shape of each variable, and whether it is numeric.
 
     Raises
     ------
     UnreadableFileError
-        If one does.
+        If a compressed variable inflates beyond the limit, or the file is of version 4.
     ValueError
-        If there is anything but variables, which SciPy would read for minutes.
+        If there is anything but variables.
     """
     limit, file_bytes = largest_px() * BYTES_PER_PX, path.stat().st_size
     variables = 0
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
+        _check_no_version_4(header, path)
         if len(header) < _HEADER_BYTES or header[126:] not in _BYTE_ORDERS:
-            return
+            raise ValueError("its first bytes are not those of a MATLAB file")
         order = _BYTE_ORDERS[header[126:]]
         while len(tag := file.read(8)) == 8:
             kind, size = struct.unpack(f"{order}II", tag)
             variables += 1
             if kind not in (_MATRIX, _COMPRESSED) or not size or variables > MOST_VARIABLES:
                 raise ValueError(f"its element {variables} is no variable of a MATLAB file")
-            if kind == _COMPRESSED and size * DEFLATE_RATIO > limit:
-                # Inflate what is there, whatever size is claimed.
-                check_inflated(file.read(min(size, file_bytes)), limit, path=path)
-            else:
-                file.seek(size, os.SEEK_CUR)
+            end = file.tell() + size
+            is_large = kind == _COMPRESSED and size * DEFLATE_RATIO > limit
+            data = file.read(min(size, file_bytes if is_large else _HEAD_BYTES))
+            if is_large:  # inflate what is there, whatever size is claimed
+                check_inflated(data, limit, path=path)
+            if kind == _COMPRESSED:
+                data = zlib.decompressobj().decompress(data, _HEAD_BYTES)[8:]
+            if (head := _head(data, order)) is not None:
+                yield head
+            file.seek(end)
+        if tag:
+            raise ValueError("it is cut off")
+
+
+def _head(data: bytes, order: str) -> tuple[str, Shape, bool] | None:
+    """Return name and shape of a variable, and whether it is numeric; None for Java objects."""
+    elements = _elements(data, order)
+    flags = _numbers(next(elements, (0, b"")), order)
+    kind = int(flags[0]) & 0xFF if len(flags) else 0
+    if kind == _OPAQUE:
+        return None
+    dims, name = (next(elements, (0, b"")) for _ in range(2))
+    shape = tuple(_numbers(dims, order).tolist())
+    if min(shape, default=-1) < 0:
+        raise ValueError("a variable has a negative size")
+    if name[0] != _INT8:
+        raise ValueError("a variable has no name")
+    return _text(name) or _NO_NAME, shape, kind in _NUMERIC
+
+
+def _text(element: _Element) -> str:
+    return element[1].rstrip(b"\0").decode("latin-1")
+
+
+def _check_no_version_4(header: bytes, path: Path) -> None:
+    """Refuse files of version 4, which begin with numbers: type, sizes, length of a name."""
+    for order in "<>" if len(header) >= _HEADER_4_BYTES else "":
+        kind, *_, is_complex, name_bytes = struct.unpack(f"{order}5i", header[:_HEADER_4_BYTES])
+        if 0 <= kind < _LAST_KIND_4 and is_complex in (0, 1) and 0 < name_bytes < _HEAD_BYTES:
+            raise UnreadableFileError(
+                "this is a MATLAB file of version 4, which is not read; save it again, in MATLAB "
+                "with save(..., '-v7'), in Python with scipy.io.savemat",
+                path=path,
+            )
 
 
 def _version_5_value(path: Path, name: str) -> NDArray[Any]:
@@ -230,7 +195,7 @@ def _version_5_value(path: Path, name: str) -> NDArray[Any]:
         if kind == _COMPRESSED:
             kind, body = next(_elements(zlib.decompress(body), order), (0, b""))
         parts = list(_elements(body, order)) if kind == _MATRIX else []
-        if len(parts) >= 4 and parts[2][1].rstrip(b"\0").decode("latin-1") == name.rstrip("\0"):
+        if len(parts) >= 4 and (_text(parts[2]) or _NO_NAME) == name:
             return _value(parts, order)
     raise ValueError(f"there is no whole variable '{name}'")
 

@@ -12,7 +12,6 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.class_numbers import ClassNumbers
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
-from napari_panoptic.io.formats.polygons.model import AMBIGUOUS
 from napari_panoptic.io.pixels.decode import check_size, pixel_shape, read_pixels
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.values.labels import LabelImage
@@ -75,14 +74,13 @@ def files_shape(files: MaskFiles) -> tuple[int, int] | None:
 
 
 def _only_class(scheme: ClassScheme, path: Path) -> str:
-    number, _ = ClassNumbers(None, scheme).of(None)
-    if number < AMBIGUOUS or (number == AMBIGUOUS and scheme.ambiguous is None):
-        raise UnreadableFileError(
-            "masks of nuclei state no class, and the cohort has several: add {class} to their "
-            'pattern in cohort.toml, or "" = "CLASS" under [aliases]',
-            path=path,
-        )
-    return str(scheme.ambiguous) if number == AMBIGUOUS else scheme.names[number - 1]
+    if name := ClassNumbers(None, scheme).name_of(None):
+        return name
+    raise UnreadableFileError(
+        "masks of nuclei state no class, and the cohort has several: add {class} to their "
+        'pattern in cohort.toml, or "" = "CLASS" under [aliases]',
+        path=path,
+    )
 
 
 def _filled(path: Path, shape: tuple[int, int]) -> NDArray[np.bool_]:

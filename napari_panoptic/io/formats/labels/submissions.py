@@ -14,8 +14,9 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import check_file, check_pixels
 from napari_panoptic.io.formats.format import NOTHING_STATED, LoadedMasks, LoadRequest, located
-from napari_panoptic.io.formats.labels.masks import extra_files, object_mask, vanished_findings
+from napari_panoptic.io.formats.labels.masks import extra_files, vanished_findings
 from napari_panoptic.io.formats.labels.matlab import WHAT, Shape, mat_value, mat_variables
+from napari_panoptic.io.formats.labels.planes import object_mask
 from napari_panoptic.io.pixels.decode import check_size
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles
 from napari_panoptic.values.labels import LabelImage
@@ -76,7 +77,7 @@ def read_submission(
             region=request.region,
         )
     labels = LabelImage.from_class_masks(masks, scheme.names, shape).with_class_overlaps()
-    findings.extend(vanished_findings(labels))
+    findings.extend(vanished_findings(labels.vanished))
     return LoadedMasks(labels, None, located(findings, request))
 
 

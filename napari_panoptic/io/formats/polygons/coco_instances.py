@@ -27,7 +27,7 @@ from napari_panoptic.io.formats.format import Item, Objects
 from napari_panoptic.io.formats.polygons.model import PolygonFile
 from napari_panoptic.io.formats.polygons.outline_rules import lie_between
 from napari_panoptic.io.formats.polygons.polygon_format import EXCLUDED, Outline, collected
-from napari_panoptic.io.formats.polygons.trace import border_rings, connected_areas, pixel_outlines
+from napari_panoptic.io.formats.polygons.trace import border_rings, labels_and_areas, pixel_outlines
 from napari_panoptic.values.cohort import (
     UNSTATED,
     ClassScheme,
@@ -316,18 +316,15 @@ def _categories(scheme: ClassScheme) -> list[dict[str, Any]]:
 
 
 def _entries(objects: Objects) -> Iterator[dict[str, Any]]:
-    labels = objects.labels
-    details = zip(
-        labels.ids.tolist(), labels.class_index.tolist(), labels.scores.tolist(), strict=True
-    )
-    for (id_, category, score), area in zip(details, _encoded(labels), strict=True):
-        known_score = {} if math.isnan(score) else {"score": score}
-        yield {"category_id": category, "iscrowd": 0, **area, OBJECT_ID: id_, **known_score}
-    if objects.ambiguous is not None:
-        category = len(objects.scheme.names) + 1
-        areas = _encoded(connected_areas(objects.ambiguous, objects.ambiguous_class))
-        for id_, area in enumerate(areas, start=int(labels.ids.max(initial=0)) + 1):
-            yield {"category_id": category, "iscrowd": 1, **area, OBJECT_ID: id_}
+    for labels in labels_and_areas(objects):
+        is_area = labels is not objects.labels
+        # The ambiguous class is the last.
+        categories = labels.class_index + (len(objects.scheme.names) if is_area else 0)
+        details = zip(labels.ids.tolist(), categories.tolist(), labels.scores.tolist(), strict=True)
+        for (id_, category, score), area in zip(details, _encoded(labels), strict=True):
+            known_score = {} if math.isnan(score) else {"score": score}
+            crowd = int(is_area)
+            yield {"category_id": category, "iscrowd": crowd, **area, OBJECT_ID: id_, **known_score}
 
 
 def _encoded(labels: LabelImage) -> Iterator[dict[str, Any]]:

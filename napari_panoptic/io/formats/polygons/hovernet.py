@@ -28,6 +28,7 @@ from napari_panoptic.io.formats.polygons.trace import (
     as_contours,
     connected_areas,
     imagescope_vertices,
+    labels_and_areas,
     pixel_outlines,
 )
 from napari_panoptic.kernels.restore import components
@@ -94,21 +95,15 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     ``null`` if there is none. Connected pieces of the excluded area come last, with the name of
     their class as ``type``. The file appears only when it is complete.
     """
-    labels, name = objects.labels, objects.ambiguous_class
-    sides: list[tuple[LabelImage, int, str | None]] = [(labels, 0, None)]
-    if objects.ambiguous is not None:
-        areas = connected_areas(objects.ambiguous, name)
-        sides.append((areas, int(labels.ids.max(initial=0)), name))
     is_first = True
     with replaced_when_complete(path) as file:
         file.write(b'{"mag":null,"nuc":{')
-        for own, offset, kind in sides:
-            scores = own.scores.tolist()
-            for row, contour, _ in _outer_contours(own):
-                id_ = int(own.ids[row]) + offset
-                number = int(own.class_index[row]) if kind is None else kind
-                made = _entry(contour, number, scores[row])
-                entry = f'"{id_}":'.encode() + orjson.dumps(made)
+        for labels in labels_and_areas(objects):
+            is_area, scores = labels is not objects.labels, labels.scores.tolist()
+            for row, contour, _ in _outer_contours(labels):
+                kind = objects.ambiguous_class if is_area else int(labels.class_index[row])
+                made = _entry(contour, kind, scores[row])
+                entry = f'"{labels.ids[row]}":'.encode() + orjson.dumps(made)
                 file.write((b"\n" if is_first else b",\n") + entry)
                 is_first = False
         file.write(b"\n}}\n")

@@ -28,7 +28,7 @@ from napari_panoptic.io.formats.polygons.model import (
     class_number,
     opened,
 )
-from napari_panoptic.io.formats.polygons.trace import Part, connected_areas, pixel_outlines
+from napari_panoptic.io.formats.polygons.trace import Part, labels_and_areas, pixel_outlines
 from napari_panoptic.values.cohort import UNSTATED, ClassScheme, OutlineRules, Vertices
 from napari_panoptic.values.labels import LabelImage
 
@@ -250,29 +250,24 @@ def write_files(path: Path, objects: Objects) -> tuple[Path, ...]:
     of the classes, which the ROI Manager colours differently. `read_rois` returns the same classes
     and pixels, and ids up to nine digits. Pieces of the excluded area come last.
     """
-    labels, name = objects.labels, objects.ambiguous_class
-    sides = [(labels, 0)]
-    if objects.ambiguous is not None:
-        areas = connected_areas(objects.ambiguous, name)
-        sides.append((areas, int(labels.ids.max(initial=0))))
     with (
         replaced_when_complete(path) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        for own, offset in sides:
-            for entry, roi in _written(own, offset, is_area=own is not labels):
+        for labels in labels_and_areas(objects):
+            for entry, roi in _written(labels, is_area=labels is not objects.labels):
                 # Without a date, the same objects give the same file.
                 archive.writestr(zipfile.ZipInfo(entry), roi, zipfile.ZIP_DEFLATED)
     return (path,)
 
 
-def _written(labels: LabelImage, offset: int, *, is_area: bool) -> Iterator[tuple[str, bytes]]:
+def _written(labels: LabelImage, *, is_area: bool) -> Iterator[tuple[str, bytes]]:
     """Yield the name in the archive, and the bytes, of each object."""
     outlines = pixel_outlines(labels.index, len(labels))
     names = labels.class_names_of_objects().tolist()
     for row, (id_, name) in enumerate(zip(labels.ids.tolist(), names, strict=True)):
         # A slash would be a folder of the archive.
-        called = f"{str(name).replace('/', ' ')}-{id_ + offset:04d}"
+        called = f"{str(name).replace('/', ' ')}-{id_:04d}"
         roi = _roi(outlines.of(row))
         roi.name = called
         roi.group = 0 if is_area else int(labels.class_index[row])

@@ -6,8 +6,9 @@ only the objects near it, and while a whole image is drawn, its pixels stay in t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from napari_panoptic.kernels.fill import (
     have_pixels,
 )
 from napari_panoptic.values.cohort import ClassScheme
-from napari_panoptic.values.labels import LabelImage, Vanished, size_text
+from napari_panoptic.values.labels import LabelImage, LazyMasks, Vanished, size_text
 from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels
 
 NO_PIXEL = "no inner pixel"
@@ -92,7 +93,7 @@ def rasterize_polygons(
     """
     labels = _drawn(polygons, shape, scheme)
     findings = (
-        *vanished_findings(labels, region=region),
+        *vanished_findings(labels.vanished, region=region),
         *_overlapping(labels, region, team),
         *(() if is_patch else outside_findings(polygons, shape, region=region)),
     )
@@ -291,71 +292,43 @@ def _drawn(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> L
         class_index=polygons.class_index[rows],
         original_ids=ids,
         class_names=scheme.names,
-        class_masks=_ClassMasks(polygons, shape, scheme),
+        class_masks=_class_masks(polygons, shape, scheme),
         vanished=tuple(vanished),
         overlapping_px=int(overlapping),
     )
     drawn = drawn.of_rows(visible[1:] > 0, image) if vanished else drawn
-    return replace(drawn, otherwise=_Whole(polygons, drawn)) if overlapping else drawn
+    whole = cache(partial(_with_all_pixels, polygons, drawn))  # drawn on request: rarely needed
+    return replace(drawn, whole=whole) if overlapping else drawn
 
 
-class _Whole:
-    """Polygons with all their pixels, drawn on request: they are rarely needed.
-
-    Parameters
-    ----------
-    polygons
-        The objects.
-    drawn
-        The label image in which the uppermost object has each pixel.
-    """
-
-    def __init__(self, polygons: Polygons, drawn: LabelImage) -> None:
-        self._polygons, self._drawn = polygons, drawn
-        self._known: LabelImage | None = None
-
-    def __call__(self) -> LabelImage:
-        if self._known is None:
-            rows = _scored_rows(self._polygons)
-            ids = self._polygons.ids[rows]
-            index = self._polygons.class_index[rows]
-            self._known = self._drawn.in_planes(self._planes(rows), ids, index, ids)
-        return self._known
-
-    def _planes(self, rows: NDArray[np.int64]) -> list[NDArray[np.int32]]:
-        """Draw each object into the first image where it covers no earlier object."""
-        labels, waiting = _labels_of(self._polygons, rows), _drawing_order(self._polygons)
-        planes: list[NDArray[np.int32]] = []
-        while len(waiting):
-            if len(planes) == MOST_PLANES:
-                raise LabelError(
-                    f"too many objects lie over one another to keep all of their pixels: more "
-                    f"than {MOST_PLANES} in one place; leave overlaps at flatten",
-                    object_id=int(self._polygons.ids[waiting[0]]),
-                )
-            image = np.zeros(self._drawn.shape, np.int32)
-            waiting = waiting[~draw_where_free(self._polygons.flat, waiting, labels, image)]
-            planes.append(image)
-        return planes
+def _with_all_pixels(polygons: Polygons, drawn: LabelImage) -> LabelImage:
+    """Draw each object into the first plane where it covers no earlier object."""
+    rows = _scored_rows(polygons)
+    labels, waiting = _labels_of(polygons, rows), _drawing_order(polygons)
+    planes: list[NDArray[np.int32]] = []
+    while len(waiting):
+        if len(planes) == MOST_PLANES:
+            raise LabelError(
+                f"too many objects lie over one another to keep all of their pixels: more "
+                f"than {MOST_PLANES} in one place; leave overlaps at flatten",
+                object_id=int(polygons.ids[waiting[0]]),
+            )
+        image = np.zeros(drawn.shape, np.int32)
+        waiting = waiting[~draw_where_free(polygons.flat, waiting, labels, image)]
+        planes.append(image)
+    ids = polygons.ids[rows]
+    return drawn.in_planes(planes, ids, polygons.class_index[rows], ids)
 
 
-class _ClassMasks(Mapping[str, NDArray[np.int32]]):
-    """A mask per class that has polygons, drawn on request: few are needed."""
+def _class_masks(polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> LazyMasks:
+    """Return a mask per class that has polygons, drawn on request: few are needed."""
+    present = set(polygons.class_index.tolist())
+    numbers = {n: k for k, n in enumerate(scheme.names, start=1) if k in present}
 
-    def __init__(self, polygons: Polygons, shape: tuple[int, int], scheme: ClassScheme) -> None:
-        self._polygons, self._shape = polygons, shape
-        present = set(polygons.class_index.tolist())
-        self._numbers = {n: k for k, n in enumerate(scheme.names, start=1) if k in present}
+    def draw_class(name: str) -> NDArray[np.int32]:
+        return _all_of(polygons, numbers[name], polygons.ids.astype(np.int32), shape)
 
-    def __getitem__(self, name: str) -> NDArray[np.int32]:
-        ids = self._polygons.ids.astype(np.int32)
-        return _all_of(self._polygons, self._numbers[name], ids, self._shape)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._numbers)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
+    return LazyMasks(numbers, draw_class)
 
 
 def _all_of(

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.polygons.model import PixelRule, Polygons
 from napari_panoptic.io.formats.polygons.shapes import contains
 from napari_panoptic.kernels.restore import components
@@ -172,6 +173,15 @@ def _next_in_ring(start: NDArray[np.int64]) -> NDArray[np.int64]:
     has_vertex = np.diff(start) > 0
     after[start[1:][has_vertex] - 1] = start[:-1][has_vertex]
     return after
+
+
+def labels_and_areas(objects: Objects) -> list[LabelImage]:
+    """Return the objects, and the pieces of the excluded area, with the ids that follow."""
+    labels = objects.labels
+    if objects.ambiguous is None:
+        return [labels]
+    areas = connected_areas(objects.ambiguous, objects.ambiguous_class)
+    return [labels, replace(areas, ids=areas.ids + int(labels.ids.max(initial=0)))]
 
 
 def connected_areas(mask: NDArray[np.bool_], name: str) -> LabelImage:

@@ -17,9 +17,8 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files import fingerprints
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.io.formats.format import LoadRequest, Objects
-from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.labels.label_images import open_label_tiles, read_labels
 from napari_panoptic.io.formats.labels.ome_zarr import write_ome_zarr
-from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.pixels.label_windows import TiledPixels
 from napari_panoptic.values.cohort import ClassScheme, Source

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,7 @@ from PIL import Image
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.formats.format import LoadRequest, TiledMasks
-from napari_panoptic.io.formats.labels.label_images import read_labels
-from napari_panoptic.io.formats.labels.windows import open_label_tiles
+from napari_panoptic.io.formats.labels.label_images import open_label_tiles, read_labels
 from napari_panoptic.io.pixels.label_windows import is_zarr, open_pixels
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Source
 from napari_panoptic.values.windowed_labels import TiledLabels
@@ -217,6 +217,32 @@ def test_png_is_held(tmp_path: Path) -> None:
     image = some_ids(np.random.default_rng(5), (40, 33), 30).astype(np.uint8)
     Image.fromarray(image).save(tmp_path / "m.png")
     assert_same(single(tmp_path / "m.png"), ONE_CLASS, image.shape)
+
+
+@pytest.mark.parametrize("way", [{"default": "b"}, {"aliases": {"": "b"}}])
+@pytest.mark.parametrize("highest", [9, 2**31 + 9])
+def test_objects_that_the_table_lacks_may_have_a_class(
+    way: dict[str, Any], highest: int, tmp_path: Path
+) -> None:
+    image = np.zeros((20, 30), np.int64)
+    for number, id_ in enumerate((3, 5, highest)):
+        image[4, 8 * number : 8 * number + 5] = id_
+    np.save(tmp_path / "m.npy", image)
+    write_table(tmp_path / "m.json", {3: "a"})
+    found = assert_same(single(tmp_path / "m.npy"), replace(SCHEME, **way), image.shape)
+    assert found.labels.class_index.tolist()[-2:] == [2, 2]
+
+
+def test_ids_beyond_int64_need_no_table(tmp_path: Path) -> None:
+    image = np.zeros((5, 6), np.uint64)
+    image[2, 3], image[2, 5] = 2**63 + 5, 2**63 + 9
+    np.save(tmp_path / "m.npy", image)
+    read = read_labels(single(tmp_path / "m.npy"), ONE_CLASS, LoadRequest(shape=(5, 6)))
+    assert read.labels.ids.tolist() == [1, 2]
+    assert f"ids up to {2**63 + 9}" in read.findings[0].message
+    write_table(tmp_path / "m.json", {1: "a"})
+    with pytest.raises(UnreadableFileError, match=r"ids above 2\^63"):
+        read_labels(single(tmp_path / "m.npy"), SCHEME, LoadRequest(shape=(5, 6)))
 
 
 # --- OME-Zarr ---------------------------------------------------------------------------------

@@ -1,0 +1,569 @@
+"""Planes of ids, whole or read in windows, as objects: by a table of classes, or a plane each.
+
+A whole label image is one window: what is counted, renumbered or left out is the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import Finding, FindingKind
+from napari_panoptic.common.progress import CountReport, unreported
+from napari_panoptic.common.text import english_list
+from napari_panoptic.io.files.guard import largest_px
+from napari_panoptic.io.formats.class_tables import ClassTable
+from napari_panoptic.io.formats.format import (
+    NOTHING_STATED,
+    LoadedMasks,
+    LoadRequest,
+    TiledMasks,
+    located,
+)
+from napari_panoptic.io.formats.labels.masks import vanished_findings, whole_numbers
+from napari_panoptic.io.pixels.label_windows import TiledPixels
+from napari_panoptic.kernels.relabel import (
+    list_labels,
+    look_up_ids,
+    present_labels,
+    run_values,
+    search_ids,
+)
+from napari_panoptic.kernels.restore import components
+from napari_panoptic.values.cohort import ClassScheme
+from napari_panoptic.values.labels import LabelImage, LazyMasks, Vanished, region_rows
+from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels, UnknownIds
+
+BINARY_VALUES = (1, 255)
+"""Values of objects in binary masks."""
+_PASS_PX = 1024
+_HIGHEST_ID = np.iinfo(np.int32).max
+# A table with a place for every id up to the highest, where it is not much larger than this.
+_DENSE_UP_TO = 1 << 22
+_DENSE_FACTOR = 8
+
+
+class Plane:
+    """The ids in one image, window by window, as unsigned numbers.
+
+    The window that a thread read last is kept for it: objects and ambiguous
+    area are often asked for one after the other.
+
+    Parameters
+    ----------
+    source
+        The numbers.
+    what, region
+        What they are, and the name of the region, for errors.
+    highest
+        The highest id if all pixels are in memory; 0 if it is not known.
+    """
+
+    def __init__(
+        self, source: TiledPixels, what: str, region: str | None, highest: int = 0
+    ) -> None:
+        self.source, self.what, self.region, self.highest = source, what, region, highest
+        self._last = threading.local()
+
+    @classmethod
+    def held(cls, array: NDArray[Any], path: Path, what: str, region: str | None = None) -> Plane:
+        """Make a plane of an array (y, x) as saved.
+
+        Raises
+        ------
+        UnreadableFileError
+            If it is not 2-D or holds anything but non-negative whole numbers.
+        """
+        if array.ndim != 2:
+            raise UnreadableFileError(
+                f"{what} must be 2-D (rows, columns), found an array of shape {array.shape}",
+                path=path,
+                region=region,
+            )
+        numbers = _unsigned(whole_numbers(array, path=path, what=what, region=region))
+        highest = int(numbers.max(initial=0))
+        if highest > np.iinfo(np.int64).max:
+            # Ranks keep the order; rank 0 must stay background.
+            values, ranks = np.unique(numbers, return_inverse=True)
+            numbers = ranks.reshape(numbers.shape).astype(np.uint64) + np.uint64(values[0] != 0)
+        height, width = numbers.shape
+        # One tile: a whole image is one window.
+        tile_px = max(height, width)
+        source = TiledPixels(
+            path, (height, width), tile_px, lambda box: numbers[box[0] : box[2], box[1] : box[3]]
+        )
+        return cls(source, what, region, highest)
+
+    @property
+    def path(self) -> Path:
+        """The file, or folder."""
+        return self.source.path
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width in px."""
+        return self.source.shape
+
+    def read(self, box: Box) -> NDArray[np.unsignedinteger[Any]]:
+        """Return a window, uint32 or uint64 (y, x); not to be changed."""
+        known = getattr(self._last, "window", None)
+        if known is not None and known[0] == box:
+            window: NDArray[np.unsignedinteger[Any]] = known[1]
+            return window
+        numbers = self.source.read(box)
+        if numbers.dtype.kind != "u":
+            numbers = whole_numbers(numbers, path=self.path, what=self.what, region=self.region)
+        window = _unsigned(numbers)
+        if window.dtype == np.uint64 and int(window.max(initial=0)) > np.iinfo(np.int64).max:
+            raise self.too_large()
+        self._last.window = box, window
+        return window
+
+    def too_large(self) -> UnreadableFileError:
+        """Return the error for ids that int64 cannot hold."""
+        return UnreadableFileError(
+            f"{self.what} has ids above 2^63: renumber its objects",
+            path=self.path,
+            region=self.region,
+        )
+
+    def filled(self, box: Box) -> NDArray[np.bool_] | None:
+        """Return which pixels of a window have an id; None if none has."""
+        return _if_any(self.read(box) > 0)
+
+    def ids(self, progress: CountReport = unreported) -> NDArray[np.int64]:
+        """Read all windows, and return the ids in them, ascending."""
+        found = np.zeros(0, np.int64)
+        waiting: list[NDArray[np.int64]] = []
+        for ids in self.over_windows(lambda box: _distinct(self.read(box)), progress):
+            waiting.append(ids)
+            if sum(map(len, waiting)) > 1_000_000:
+                found, waiting = np.unique(np.concatenate([found, *waiting])), []
+        return np.unique(np.concatenate([found, *waiting]))
+
+    def over_windows(
+        self, work: Callable[[Box], NDArray[Any]], progress: CountReport
+    ) -> Iterator[NDArray[Any]]:
+        """Yield a result for each window of the plane, in order."""
+        tile_px = self.source.tile_px
+        edge = tile_px * max(1, _PASS_PX // tile_px) if tile_px else _PASS_PX
+        height, width = self.shape
+        boxes = [
+            (y, x, min(y + edge, height), min(x + edge, width))
+            for y in range(0, height, edge)
+            for x in range(0, width, edge)
+        ]
+        pool = ThreadPoolExecutor(max_workers=2)
+        results = pool.map(work, boxes) if len(boxes) > 1 else map(work, boxes)
+        try:
+            for done, found in enumerate(results, start=1):
+                yield found
+                progress(done, len(boxes))
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+# --- objects by a table of classes ---------------------------------------------------------------
+
+
+def objects_of_table(
+    plane: Plane,
+    table: ClassTable,
+    scheme: ClassScheme,
+    request: LoadRequest,
+    findings: list[Finding],
+    progress: CountReport = unreported,
+) -> TiledMasks:
+    """Take the objects of a plane from the table of their classes, without reading its pixels.
+
+    The pixels are read only if ids are too large, or if objects that the table lacks have a
+    class. Objects of the ambiguous class are excluded areas; those of unknown classes are left
+    out, and reported afterwards.
+    """
+    findings += table.findings
+    if scheme.canonical("") is not None:
+        table = table.with_unnamed(plane.ids(progress))
+    if max(plane.highest, table.ids.max(initial=0)) > _HIGHEST_ID:
+        plane, table = _renumbered(plane, table, findings, progress)
+    known = table.only(table.class_index(scheme) >= 0)
+    # The ambiguous class has number 0: known, and no object.
+    class_index = known.class_index(scheme)
+    is_object = class_index > 0
+    numbers = np.where(is_object, np.cumsum(is_object), 0).astype(np.int32)
+    lookup = _Lookup.of(known.ids, numbers)
+    area = None
+    if not is_object.all():
+        is_area = _Lookup.of(known.ids, (~is_object).astype(np.int32))
+        area = TiledArea(
+            plane.shape, lambda box: _if_any(is_area.of_window(plane.read(box))[0] > 0)
+        )
+    unknown_ids = UnknownIds()
+
+    def read(box: Box) -> NDArray[np.int32]:
+        window, strangers = lookup.of_window(plane.read(box))
+        unknown_ids.note(strangers)
+        return window
+
+    def after(_: NDArray[np.bool_]) -> tuple[Finding, ...]:
+        unknown = _unknown_classes(unknown_ids.ids(), table, plane.path, scheme)
+        return located(unknown, request)
+
+    labels = TiledLabels(
+        shape=plane.shape,
+        ids=known.ids[is_object],
+        class_index=class_index[is_object],
+        original_ids=known.ids[is_object],
+        class_names=scheme.names,
+        read=read,
+        tile_px=plane.source.tile_px,
+        unknown_ids=unknown_ids,
+        known_scores=table.scores,
+    )
+    return TiledMasks(labels, area, located(findings, request), after)
+
+
+def labels_with_classes(
+    numbers: NDArray[np.integer],
+    classes: Mapping[int, str],
+    path: Path,
+    scheme: ClassScheme,
+    findings: list[Finding],
+) -> tuple[LabelImage, NDArray[np.bool_] | None]:
+    """Assign classes to the objects of one image; return them and the ambiguous area.
+
+    No two of them share a pixel, so that classes never lie over each other.
+    Those of other classes are left out.
+
+    Parameters
+    ----------
+    numbers
+        Image (y, x) of ids, 0 for background.
+    classes
+        Id -> name of the class, in any spelling.
+    path
+        The file, for findings.
+    scheme
+        The classes.
+    findings
+        Receives findings on objects that are left out.
+    """
+    plane = Plane.held(numbers, path, "the label image")
+    masks = objects_of_table(plane, ClassTable.of_names(classes), scheme, NOTHING_STATED, [])
+    loaded = held_masks(masks)
+    findings.extend(loaded.findings)
+    return loaded.labels, loaded.ambiguous
+
+
+def _renumbered(
+    plane: Plane, table: ClassTable, findings: list[Finding], progress: CountReport
+) -> tuple[Plane, ClassTable]:
+    """Renumber the objects from 1 if any id of the image is too large."""
+    if plane.highest > np.iinfo(np.int64).max:
+        raise plane.too_large()
+    ids = plane.ids(progress)
+    highest = int(ids.max(initial=0))
+    if highest <= _HIGHEST_ID:
+        return plane, table
+    message = f"the label image has ids up to {highest}: objects were renumbered"
+    findings.append(Finding(FindingKind.FALLBACK, message, path=plane.path, count=len(ids)))
+    lookup = _Lookup.of(ids, np.arange(1, len(ids) + 1, dtype=np.int32))
+    source = replace(plane.source, read=lambda box: lookup.of_window(plane.read(box))[0])
+    present = table.only(np.isin(table.ids, ids))
+    renumbered = Plane(source, plane.what, plane.region)
+    return renumbered, replace(present, ids=np.searchsorted(ids, present.ids) + 1)
+
+
+def _unknown_classes(
+    ids: list[int], table: ClassTable, path: Path, scheme: ClassScheme
+) -> Iterator[Finding]:
+    """Report the objects that are left out: one finding per unknown name, and one for no name."""
+    names = table.names_of(ids)
+    for name in sorted({names.get(id_, "") for id_ in ids}):
+        concerned = tuple(id_ for id_ in ids if names.get(id_, "") == name)
+        called = f"of the unknown class '{name}'" if name else "without a class"
+        yield Finding(
+            FindingKind.UNKNOWN_CLASS,
+            f"{len(concerned)} object(s) {called} left out: {english_list(concerned)}; known "
+            f"classes are {english_list(list(scheme.names))}",
+            path=path,
+            class_name=name or None,
+            count=len(concerned),
+            object_ids=concerned,
+        )
+
+
+# --- a plane for each class ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ClassObjects:
+    """The objects of one class."""
+
+    plane: Plane
+    #: int64 (n,): their numbers in the plane, ascending.
+    numbers: NDArray[np.int64]
+    #: int64 (n,): their ids, the same unless those are too large.
+    ids: NDArray[np.int64]
+
+    def mask(self) -> NDArray[np.int32]:
+        """Return the whole plane as int32 image (y, x) of ids."""
+        window = self.plane.read((0, 0, *self.plane.shape))
+        if self.numbers is self.ids and window.dtype == np.uint32:
+            return window.view(np.int32)
+        return _Lookup.of(self.numbers, self.ids.astype(np.int32)).of_window(window)[0]
+
+
+def class_objects(
+    plane: Plane,
+    class_name: str | None,
+    findings: list[Finding],
+    *,
+    may_be_binary: bool = True,
+    progress: CountReport = unreported,
+) -> ClassObjects:
+    """Find the objects of a plane.
+
+    A mask with the single value 1 or 255 in several pieces is binary: its
+    8-connected components become objects, in raster order, unless the form
+    rules that out. Ids too large for int32 are replaced by 1..n in the same order; findings
+    report both, with the name of the class.
+    """
+
+    def fallback(message: str, count: int) -> None:
+        kind = FindingKind.FALLBACK
+        findings.append(Finding(kind, message, path=plane.path, class_name=class_name, count=count))
+
+    ids = plane.ids(progress)
+    if may_be_binary and len(ids) == 1 and ids[0] in BINARY_VALUES:
+        pieces, n = _pieces(plane, progress)
+        if n > 1:
+            fallback(f"{plane.what} is binary: its {n} connected components became the objects", n)
+            ids = np.arange(1, n + 1)
+            return ClassObjects(pieces, ids, ids)
+    highest = max(plane.highest, int(ids.max(initial=0)))
+    if highest > _HIGHEST_ID:
+        n = len(ids)
+        fallback(f"{plane.what} has ids up to {highest}: its objects were numbered 1 to {n}", n)
+        return ClassObjects(plane, ids, np.arange(1, n + 1))
+    return ClassObjects(plane, ids, ids)
+
+
+def object_mask(
+    array: NDArray[Any],
+    *,
+    path: Path,
+    what: str,
+    region: str | None = None,
+    class_name: str | None = None,
+    may_be_binary: bool = True,
+) -> tuple[NDArray[np.int32], tuple[Finding, ...]]:
+    """Convert an array (y, x) as saved into an int32 mask with one id per object.
+
+    See `class_objects`; errors are those of `Plane.held`.
+    """
+    findings: list[Finding] = []
+    plane = Plane.held(array, path, what, region)
+    objects = class_objects(plane, class_name, findings, may_be_binary=may_be_binary)
+    return objects.mask(), tuple(findings)
+
+
+def flattened(
+    own: Mapping[str, ClassObjects],
+    shape: tuple[int, int],
+    scheme: ClassScheme,
+    request: LoadRequest,
+) -> TiledMasks:
+    """Lay the classes over each other, in class order: a later class covers."""
+    layers = {name: own[name] for name in scheme.names if name in own and len(own[name].ids)}
+    ids, class_index, original_ids, order = region_rows(
+        {name: objects.ids for name, objects in layers.items()}, scheme.names
+    )
+    numbers = np.empty(len(ids), np.int32)
+    numbers[order] = np.arange(1, len(ids) + 1, dtype=np.int32)
+    lookups, first = [], 0
+    for objects in layers.values():
+        last = first + len(objects.ids)
+        lookups.append((objects.plane, _Lookup.of(objects.numbers, numbers[first:last])))
+        first = last
+
+    def read(box: Box) -> NDArray[np.int32]:
+        window: NDArray[np.int32] | None = None
+        for plane, lookup in lookups:
+            over, _ = lookup.of_window(plane.read(box))
+            if window is None:
+                window = over
+            else:
+                np.copyto(window, over, where=over > 0)
+        return np.zeros((box[2] - box[0], box[3] - box[1]), np.int32) if window is None else window
+
+    labels = TiledLabels(
+        shape=shape,
+        ids=ids[order],
+        class_index=class_index[order],
+        original_ids=original_ids[order],
+        class_names=scheme.names,
+        read=read,
+        tile_px=max((plane.source.tile_px for plane, _ in lookups), default=0),
+    )
+
+    def after(has_pixel: NDArray[np.bool_]) -> tuple[Finding, ...]:
+        lost = [
+            Vanished(int(labels.ids[row]), scheme.names[number - 1], "covered by another class")
+            for row, number in enumerate(labels.class_index.tolist())
+            if not has_pixel[row]
+        ]
+        return located(vanished_findings(lost), request)
+
+    return TiledMasks(labels, None, findings_after=after)
+
+
+def _pieces(plane: Plane, progress: CountReport) -> tuple[Plane, int]:
+    """Label the 8-connected pieces of a binary mask; return them and their number."""
+    whole = (0, 0, *plane.shape)
+    # What is in memory needs no smaller copy.
+    top, left, bottom, right = whole if plane.highest else _extent(plane, progress)
+    if (bottom - top) * (right - left) > largest_px():
+        raise UnreadableFileError(
+            "the mask is binary (every object has the same number) and too large to tell "
+            "its objects apart here: give every object a number of its own",
+            path=plane.path,
+            region=plane.region,
+        )
+    held = components((plane.read((top, left, bottom, right)) > 0).view(np.uint8))
+
+    def read(box: Box) -> NDArray[np.uint32]:
+        y0, x0, y1, x1 = box
+        window = np.zeros((y1 - y0, x1 - x0), np.uint32)
+        a, b = max(y0, top), min(y1, bottom)
+        c, d = max(x0, left), min(x1, right)
+        if a < b and c < d:
+            window[a - y0 : b - y0, c - x0 : d - x0] = held[a - top : b - top, c - left : d - left]
+        return window
+
+    pieces = Plane(replace(plane.source, read=read), plane.what, plane.region)
+    return pieces, int(held.max(initial=0))
+
+
+def _extent(plane: Plane, progress: CountReport) -> Box:
+    """Return the window that holds all pixels with an id, of which there are some."""
+
+    def extent(box: Box) -> NDArray[np.int64]:
+        filled = plane.read(box) > 0
+        y, x = (np.flatnonzero(filled.any(axis=axis)) + box[1 - axis] for axis in (1, 0))
+        return np.array([[y[0], x[0], y[-1], x[-1]]] if len(y) else np.zeros((0, 4)), np.int64)
+
+    extents = np.concatenate(list(plane.over_windows(extent, progress)))
+    top, left = extents[:, :2].min(axis=0).tolist()
+    bottom, right = (extents[:, 2:].max(axis=0) + 1).tolist()
+    return top, left, bottom, right
+
+
+# --- a whole image is one window -----------------------------------------------------------------
+
+
+def held_masks(masks: TiledMasks) -> LoadedMasks:
+    """Read all pixels as one window; every object then has a pixel, no two share one."""
+    tiled = masks.labels
+    box = (0, 0, *tiled.shape)
+    index = tiled.read(box)
+    has_pixel = present_labels(index, len(tiled))[1:]
+    labels = LabelImage(
+        index=index,
+        ids=tiled.ids,
+        class_index=tiled.class_index,
+        original_ids=tiled.original_ids,
+        class_names=tiled.class_names,
+        known_scores=tiled.known_scores,
+    )
+    if not has_pixel.all():
+        labels = labels.of_rows(has_pixel, index)
+    numbers = sorted(set(labels.class_index.tolist()))
+    names = [labels.class_names[number - 1] for number in numbers]
+    return LoadedMasks(
+        replace(labels, class_masks=LazyMasks(names, partial(_mask_of, labels))),
+        None if masks.ambiguous is None else masks.ambiguous.read(box),
+        (*masks.findings, *(masks.findings_after(has_pixel) if masks.findings_after else ())),
+    )
+
+
+def _mask_of(labels: LabelImage, name: str) -> NDArray[np.int32]:
+    is_own = labels.class_index == labels.class_names.index(name) + 1
+    own = np.where(is_own, labels.original_ids, 0)
+    return np.concatenate([[0], own]).astype(np.int32).take(labels.index)
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+
+def _if_any(mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    return mask if mask.any() else None
+
+
+def _unsigned(numbers: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]:
+    """Return whole numbers, none negative, in one of the two types that kernels know."""
+    if numbers.dtype.itemsize <= 4:
+        return np.ascontiguousarray(numbers, np.uint32)
+    return np.ascontiguousarray(numbers).view(np.uint64)
+
+
+def _distinct(window: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
+    """Return the ids in a window, ascending."""
+    if window.dtype == np.uint32:
+        _, present = list_labels(window.view(np.int32), _DENSE_UP_TO)
+        if len(present):
+            return np.flatnonzero(present)
+    values = np.unique(run_values(window))
+    return values[values > 0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Lookup:
+    """Lookup of numbers by id: a table with a place for each id, or a search if that is too large.
+
+    Parameters
+    ----------
+    ids
+        int64 (n,), ascending; empty where there is a place for each.
+    numbers
+        int32: the number of each id, or of each place with one more at the
+        end; -1 for none.
+    """
+
+    ids: NDArray[np.int64]
+    numbers: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, ids: NDArray[np.int64], numbers: NDArray[np.int32]) -> _Lookup:
+        """Make a table from ascending ids and a number for each."""
+        highest = int(ids[-1]) if len(ids) else 0
+        if highest > max(_DENSE_UP_TO, _DENSE_FACTOR * len(ids)):
+            return cls(np.concatenate([[0], ids]), np.concatenate([[0], numbers]).astype(np.int32))
+        # The last place is for all ids above the highest.
+        places = np.full(highest + 2, -1, np.int32)
+        places[0] = 0
+        places[ids] = numbers
+        return cls(np.zeros(0, np.int64), places)
+
+    def of_window(
+        self, window: NDArray[np.unsignedinteger[Any]]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the numbers of a window, 0 for ids without one, and those ids."""
+        numbers = np.empty(window.shape, np.int32)
+        if len(self.ids):
+            has_strangers = search_ids(window, self.ids, self.numbers, numbers)
+        else:
+            has_strangers = look_up_ids(window, self.numbers, numbers)
+        strangers = np.zeros(0, np.int64)
+        if has_strangers:
+            strangers = _distinct(np.where(numbers < 0, window, window.dtype.type(0)))
+            np.maximum(numbers, 0, out=numbers)
+        return numbers, strangers
