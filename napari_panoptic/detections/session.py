@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from psygnal import Signal
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.detections.atypia import AtypiaEvaluation
-from napari_panoptic.detections.curve import (
-    ConfidenceCounts,
-    PrecisionRecall,
-    StackedCounts,
-)
+from napari_panoptic.detections.curve import ConfidenceCounts, PrecisionRecall, StackedCounts
 from napari_panoptic.detections.evaluate import (
     JUDGING_ERRORS,
     FrameCounts,
@@ -52,9 +49,8 @@ class _History:
     future: list[tuple[int, Points]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, eq=False)
-class _TeamFigures:
-    """Cached counts of a team."""
+class _TeamFigures(NamedTuple):
+    """The frames in which a team is counted, and its counts there."""
 
     names: tuple[str, ...]
     stacked: StackedCounts
@@ -128,9 +124,7 @@ class DetectionSession:
             return
         self.team = self.cohort.checked_team(team)
         self.selection = None
-        self.judged = self._judge()
-        self.judged_changed.emit()
-        self.figures_changed.emit()
+        self._judge_again()
 
     def set_settings(self, settings: DetectionSettings) -> None:
         """Set how to match; another distance makes all frames but the shown one outdated."""
@@ -146,9 +140,7 @@ class DetectionSession:
             self._has_told = False
             if self.shown is not None:
                 self._count(self.shown.frame.name)
-        self.judged = self._judge()
-        self.judged_changed.emit()
-        self.figures_changed.emit()
+        self._judge_again()
 
     def select(self, selection: tuple[Side, int] | None) -> None:
         """Select a point of the frame shown, or none."""
@@ -160,11 +152,7 @@ class DetectionSession:
 
     def points(self, side: Side) -> Points | None:
         """Return the current points of a side of the shown frame."""
-        if self.shown is None:
-            return None
-        if side is Side.REFERENCE:
-            return self.shown.reference
-        return self.shown.predictions.get(self.team or "")
+        return None if self.shown is None else self._points_at(self._place(side))
 
     def edit(self, side: Side, points: Points, *, goes_on: bool = False) -> None:
         """Replace the points of a side after the user moved, added or deleted some.
@@ -223,7 +211,7 @@ class DetectionSession:
 
     def _place(self, side: Side) -> Place:
         name = "" if self.shown is None else self.shown.frame.name
-        return name, None if side is Side.REFERENCE else self.team
+        return name, None if side is Side.REFERENCE else self.team or ""
 
     def _next_step(self) -> int:
         self._n_steps += 1
@@ -269,11 +257,15 @@ class DetectionSession:
         name = self.shown.frame.name
         self._frames[name] = self.shown
         self._count(name, None if side is Side.REFERENCE else self.team)
+        self._judge_again()
+
+    # Figures.
+
+    def _judge_again(self) -> None:
+        """Judge the shown points after a change of team, settings or points."""
         self.judged = self._judge()
         self.judged_changed.emit()
         self.figures_changed.emit()
-
-    # Figures.
 
     def _judge(self) -> JudgedPoints | None:
         """Judge the shown points; a side without a file is unknown, not empty."""
@@ -398,11 +390,8 @@ class DetectionSession:
 
     def pooled(self, team: str | None) -> DetectionCounts:
         """Return the sum over all frames counted so far."""
-        return (
-            DetectionCounts()
-            if team is None
-            else sum(self._counts_of(team).values(), DetectionCounts())
-        )
+        counts = {} if team is None else self._counts_of(team)
+        return sum(counts.values(), DetectionCounts())
 
     @property
     def n_counted(self) -> int:
@@ -427,7 +416,7 @@ class DetectionSession:
         """Return whether a loaded frame has a readable annotation."""
         return name in self._frames and self._frames[name].reference is not None
 
-    def is_told(self, name: str) -> bool:
+    def is_loaded_or_failed(self, name: str) -> bool:
         """Return whether loading a frame has finished, successfully or not."""
         return name in self._frames or name in self.failed
 
