@@ -176,26 +176,26 @@ class SliceOutlines:
         ]
 
 
-class AheadOfHand:
-    """Finds the outlines on the slices next to the one that is looked at, in a thread."""
+class OutlinePrefetcher:
+    """Finds the outlines on the slices next to the one that is shown, in a thread."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="outlines")
         self._waiting: list[Future[None]] = []
         self._last = 0
 
-    def look_at(
+    def request(
         self, outlines: SliceOutlines, number: int, n_slices: int, looks: set[Look]
     ) -> None:
-        """Begin with the slices around one; what was begun for another is given up."""
+        """Find the outlines around a slice; cancel earlier requests."""
         step = -1 if number < self._last else 1
         self._last = number
-        self.rest()
+        self.cancel()
         for z in _around(number, step, n_slices):
             self._waiting.append(self._executor.submit(_find, outlines, z, looks))
 
-    def rest(self) -> None:
-        """Begin with nothing more."""
+    def cancel(self) -> None:
+        """Cancel the requests that have not started."""
         for future in self._waiting:
             future.cancel()
         self._waiting = []

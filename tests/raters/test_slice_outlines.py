@@ -10,9 +10,9 @@ from napari_panoptic.raters.slice_outlines import (
     PREDICTION_COLOURS,
     RATER_COLOURS,
     REFERENCE_COLOURS,
-    AheadOfHand,
     CasePicture,
     Look,
+    OutlinePrefetcher,
     Shown,
     SliceOutlines,
     contrast,
@@ -65,15 +65,15 @@ def test_all_levels_are_drawn_with_the_chosen_one_opaque(picture):
 
 
 def test_slices_around_are_found_ahead_and_are_the_same(picture):
-    ahead, found = AheadOfHand(), SliceOutlines(picture, SETTINGS)
+    prefetcher, found = OutlinePrefetcher(), SliceOutlines(picture, SETTINGS)
     look = Look(Shown.RATERS)
-    ahead.look_at(found, 2, 6, {look})
-    wait(ahead._waiting, timeout=60)
+    prefetcher.request(found, 2, 6, {look})
+    wait(prefetcher._waiting, timeout=60)
     assert {z for z, _ in found._found} == {0, 1, 3, 4, 5} - {0}
     for z in (1, 3, 4, 5):
         by_hand = SliceOutlines(picture, SETTINGS).of(z, look)
         np.testing.assert_array_equal(found.of(z, look).vectors, by_hand.vectors)
-    ahead.close()
+    prefetcher.close()
 
 
 def test_contrast_leaves_out_what_is_no_number():
