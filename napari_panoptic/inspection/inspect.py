@@ -19,16 +19,10 @@ from napari_panoptic.inspection.looking import (
     probed,
     regions_to_read,
     seen_region,
+    sides_of,
 )
 from napari_panoptic.inspection.names import class_doubts, name_doubts
-from napari_panoptic.inspection.places import (
-    crowd_doubt,
-    multipolygon_doubt,
-    piece_doubt,
-    place_doubts,
-    vast_doubt,
-    vertex_doubt,
-)
+from napari_panoptic.inspection.places import place_doubts, side_doubts
 from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
 from napari_panoptic.io.cohorts.description import cohort_listing, description_in
 from napari_panoptic.io.cohorts.description_edits import save_description, with_setting
@@ -235,22 +229,10 @@ def _doubts(
     ]
     yield from place_doubts(seen, reference, teams)
     for target in (reference, *teams):
-        sides = _sides(seen, target.name)
-        yield from vertex_doubt(target, sides)
-        yield from multipolygon_doubt(target, sides)
-        yield from crowd_doubt(target, sides)
-        yield from piece_doubt(target, sides)
-        yield from vast_doubt(target, sides)
+        yield from side_doubts(target, sides_of(seen, target.name))
     yield from class_doubts(cohort.scheme, findings)
     yield from _mpp_doubt(infos, seen)
     yield from _empty(seen, [target.name for target in (reference, *teams)])
-
-
-def _sides(seen: Sequence[SeenRegion], name: str) -> list[SeenSide]:
-    """Return what was read of the annotation, or of a team."""
-    if name == REFERENCE:
-        return [region.reference for region in seen if region.reference is not None]
-    return [region.predictions[name] for region in seen if name in region.predictions]
 
 
 def _mpp_doubt(infos: dict[str, ImageInfo], seen: Sequence[SeenRegion]) -> Iterator[Doubt]:
@@ -308,7 +290,7 @@ def _missing(cohort: Cohort, named: set[str]) -> Iterator[Doubt]:
 
 def _empty(seen: Sequence[SeenRegion], names: Sequence[str]) -> Iterator[Doubt]:
     """Report sides without a single object where another side has some."""
-    read = {name: [s for s in _sides(seen, name) if s.is_read] for name in names}
+    read = {name: [s for s in sides_of(seen, name) if s.is_read] for name in names}
     filled = {name for name, sides in read.items() if any(side.has_objects for side in sides)}
     for name, sides in read.items():
         if sides and filled and name not in filled:
@@ -340,7 +322,7 @@ def _counts(cohort: Cohort, seen: Sequence[SeenRegion]) -> Iterator[SideCount]:
         len(annotated & (images | predicted)),
         len(names - annotated),
         0,
-        _objects(cohort, _sides(seen, REFERENCE)),
+        _objects(cohort, sides_of(seen, REFERENCE)),
     )
     for team in cohort.competing_teams:
         own = {
@@ -356,7 +338,7 @@ def _counts(cohort: Cohort, seen: Sequence[SeenRegion]) -> Iterator[SideCount]:
             len(annotated & set(own)),
             len(names - set(own)),
             _unused(cohort, team.name),
-            _objects(cohort, _sides(seen, team.name)),
+            _objects(cohort, sides_of(seen, team.name)),
         )
 
 
