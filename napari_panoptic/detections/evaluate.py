@@ -13,7 +13,7 @@ from napari_panoptic.common.findings import Finding
 from napari_panoptic.detections.atypia import AtypiaEvaluation, evaluate_atypia
 from napari_panoptic.detections.curve import (
     ConfidenceCounts,
-    PrecisionRecall,
+    DetectionCurve,
     StackedCounts,
     confidence_counts,
 )
@@ -232,7 +232,7 @@ class DetectionEvaluation:
     results: tuple[FrameResult, ...]
     atypia: AtypiaEvaluation = field(default_factory=AtypiaEvaluation)
     findings: tuple[Finding, ...] = ()
-    _curves: dict[str, PrecisionRecall | None] = field(default_factory=dict)
+    _curves: dict[str, DetectionCurve | None] = field(default_factory=dict)
 
     @cached_property
     def by_team(self) -> Mapping[str, tuple[FrameResult, ...]]:
@@ -267,7 +267,7 @@ class DetectionEvaluation:
             [c.f_measure for c in counts], weights=[float(c.weight) for c in counts]
         )
 
-    def curve(self, team: str) -> PrecisionRecall | None:
+    def curve(self, team: str) -> DetectionCurve | None:
         """Return precision and recall at every threshold, over all frames of a team.
 
         None if one of its detections has no confidence.

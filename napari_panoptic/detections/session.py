@@ -11,7 +11,7 @@ from psygnal import Signal
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.detections.atypia import AtypiaEvaluation
-from napari_panoptic.detections.curve import ConfidenceCounts, PrecisionRecall, StackedCounts
+from napari_panoptic.detections.curve import ConfidenceCounts, DetectionCurve, StackedCounts
 from napari_panoptic.detections.evaluate import (
     JUDGING_ERRORS,
     FrameCounts,
@@ -398,7 +398,7 @@ class DetectionSession:
         """Number of frames in which the shown team is counted so far."""
         return 0 if self.team is None else len(self._counts_of(self.team))
 
-    def curve(self) -> PrecisionRecall | None:
+    def curve(self) -> DetectionCurve | None:
         """Return precision and recall of the shown team, over all frames counted so far."""
         own = None if self.team is None else self._figures_of(self.team)
         return own.stacked.curve if own is not None and own.names else None

@@ -23,7 +23,7 @@ from napari_panoptic.inspection.looking import (
 )
 from napari_panoptic.inspection.names import class_doubts, name_doubts
 from napari_panoptic.inspection.places import place_doubts, side_doubts
-from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
+from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide, SideCount
 from napari_panoptic.io.cohorts.description import cohort_listing, description_in
 from napari_panoptic.io.cohorts.description_edits import save_description, with_setting
 from napari_panoptic.io.cohorts.folder_scan import layout_text, scan_folder
@@ -221,10 +221,10 @@ def _doubts(
     seen: Sequence[SeenRegion],
     findings: Sequence[Finding],
 ) -> Iterator[Doubt]:
-    reference = Target("reference", None, REFERENCE)
+    reference = InspectedSide("reference", None, REFERENCE)
     has_teams = any("team" in pattern.fields for pattern in layout.predictions.all)
     teams = [
-        Target("predictions", team.name if has_teams else None, team.name)
+        InspectedSide("predictions", team.name if has_teams else None, team.name)
         for team in cohort.competing_teams
     ]
     yield from place_doubts(seen, reference, teams)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.inspection.looking import SeenRegion, SeenSide, Shape, sides_of
-from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, Target
+from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide
 from napari_panoptic.io.cohorts.description import SLIDE_BOUNDS, forms_of_rule
 from napari_panoptic.io.formats.labels.pieces import ids_far_apart
 from napari_panoptic.io.formats.placing import in_pieces, placed_polygons
@@ -96,7 +96,7 @@ _AT_BOUNDS = _Move(
 
 
 def place_doubts(
-    regions: Sequence[SeenRegion], reference: Target, teams: Sequence[Target]
+    regions: Sequence[SeenRegion], reference: InspectedSide, teams: Sequence[InspectedSide]
 ) -> Iterator[Doubt]:
     """Report objects whose places differ from those of the other sides."""
     annotated = sides_of(regions, REFERENCE)
@@ -116,7 +116,7 @@ def place_doubts(
         yield from found.values()
 
 
-def side_doubts(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+def side_doubts(target: InspectedSide, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
     """Report objects of one side that look misread, whatever the other sides have."""
     for key, message_of, choices in _KINDS:
         if message := message_of(target, sides):
@@ -124,7 +124,7 @@ def side_doubts(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
             yield Doubt(f"{key}:{target.name}", message, fixes)
 
 
-def _vertex_message(target: Target, sides: Sequence[SeenSide]) -> str:
+def _vertex_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
     """Describe outlines that run through the centres of pixels and are read as edges."""
     open_ = [file.polygons for file in _undecided(sides, "vertices") if len(file.polygons)]
     traced = sum(_look_traced(polygons) for polygons in open_)
@@ -142,7 +142,7 @@ def _vertex_message(target: Target, sides: Sequence[SeenSide]) -> str:
     )
 
 
-def _multipolygon_message(target: Target, sides: Sequence[SeenSide]) -> str:
+def _multipolygon_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
     """Describe objects of several parts that lie far apart."""
     files = _undecided(sides, "multipolygons")
     count = sum(len(objects_far_apart(file.polygons)[0]) for file in files)
@@ -154,7 +154,7 @@ def _multipolygon_message(target: Target, sides: Sequence[SeenSide]) -> str:
     )
 
 
-def _crowd_message(target: Target, sides: Sequence[SeenSide]) -> str:
+def _crowd_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
     """Describe crowds of COCO instances, which are excluded unless the cohort says otherwise."""
     count = sum(file.crowds for file in _undecided(sides, "crowds"))
     if not count:
@@ -176,7 +176,7 @@ def _undecided(sides: Sequence[SeenSide], rule: str) -> list[PolygonFile]:
     ]
 
 
-def _piece_message(target: Target, sides: Sequence[SeenSide]) -> str:
+def _piece_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
     """Describe masks whose numbers have too many pieces for numbers of objects, or far apart."""
     open_ = [side for side in sides if side.files.rules.objects is None]
     numbers = sum(side.counts().total() for side in open_)
@@ -198,7 +198,7 @@ def _piece_message(target: Target, sides: Sequence[SeenSide]) -> str:
     )
 
 
-def _vast_message(target: Target, sides: Sequence[SeenSide]) -> str:
+def _vast_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
     """Describe objects that cover more of their region than a nucleus does."""
     shapes = [vast_objects(side.masks.labels) for side in sides if side.masks is not None]
     count = sum(len(ids) > 0 and math.prod(shape) >= LEAST_VAST_PX for ids, shape in shapes)
@@ -211,7 +211,7 @@ def _vast_message(target: Target, sides: Sequence[SeenSide]) -> str:
     )
 
 
-_Message = Callable[[Target, Sequence[SeenSide]], str]
+_Message = Callable[[InspectedSide, Sequence[SeenSide]], str]
 _KINDS: tuple[tuple[str, _Message, tuple[tuple[str, str], ...]], ...] = (
     ("vertices", _vertex_message, _VERTICES),
     ("multipolygons", _multipolygon_message, _PARTS),
@@ -225,8 +225,8 @@ _KINDS: tuple[tuple[str, _Message, tuple[tuple[str, str], ...]], ...] = (
 
 def _doubt_of_reference(
     regions: Sequence[SeenRegion],
-    reference: Target,
-    teams: Sequence[Target],
+    reference: InspectedSide,
+    teams: Sequence[InspectedSide],
     annotated: Sequence[SeenSide],
     found: dict[str, Doubt],
 ) -> Doubt | None:
@@ -258,7 +258,9 @@ def _pairs(regions: Sequence[SeenRegion], first: str | None, second: str) -> lis
     return pairs
 
 
-def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSide]) -> Doubt | None:
+def _place_doubt(
+    target: InspectedSide, pairs: Sequence[_Pair], sides: Sequence[SeenSide]
+) -> Doubt | None:
     """Report that the second side of pairs lies elsewhere than the first."""
     usable = [pair for pair in pairs if pair[1].masks is not None or pair[1].outlines is not None]
     present = _agreement(usable)
@@ -303,7 +305,7 @@ def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSid
     return None
 
 
-def _fix(target: Target, key: str, value: Any) -> Fix:
+def _fix(target: InspectedSide, key: str, value: Any) -> Fix:
     if key == "axes":
         return target.fix(key, value, "Swap x and y")
     if key == "scale":
@@ -426,7 +428,7 @@ def _outside_share(sides: Sequence[SeenSide]) -> float:
     return outside / total if total else 0.0
 
 
-def _size_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+def _size_doubt(target: InspectedSide, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
     """Report masks, and outlines that state one, of another size than the image."""
     known = [
         (side.own_shape, side.image.shape)

@@ -30,10 +30,10 @@ from napari_panoptic.io.images.volumes import (
     shape_text,
 )
 from napari_panoptic.raters.levels import (
-    Comparison,
+    MapComparison,
+    MapReliability,
     RaterAgreement,
     Reference,
-    Reliability,
     agreement,
     compare,
     standing,
@@ -133,7 +133,7 @@ class RatedResult:
     spacing_mm: tuple[float, ...] | None
     raters: RaterAgreement
     objects: ObjectAgreement | None
-    teams: Mapping[str, tuple[str, Comparison]]
+    teams: Mapping[str, tuple[str, MapComparison]]
     findings: tuple[Finding, ...]
 
 
@@ -196,10 +196,10 @@ class RatedEvaluation:
         """Return the results of a structure, in the order of cases."""
         return [result for result in self.results if result.structure == structure]
 
-    def reliability(self, team: str) -> Reliability:
+    def reliability(self, team: str) -> MapReliability:
         """Return the calibration pooled over all predictions of a team."""
         found = [r.teams[team][1].reliability for r in self.results if r.teams[team][0] == THERE]
-        return reduce(add, found, Reliability.zero())
+        return reduce(add, found, MapReliability.zero())
 
 
 def case_row(result: RatedResult, team: str, settings: RatersSettings) -> dict[str, Any]:

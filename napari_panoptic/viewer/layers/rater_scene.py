@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from napari_panoptic.raters.slice_outlines import (
     CasePicture,
-    Look,
+    OutlineChoice,
     OutlinePrefetcher,
-    Outlines,
+    OutlineSegments,
     Shown,
     SliceOutlines,
     disagreement_colours,
@@ -290,7 +290,7 @@ class RaterScene:
         for shown in _OUTLINES:
             slot = self._own.slot(str(shown))
             if slot is not None and shown in self.shown and outlines is not None:
-                look = Look(shown, self.level, self.only_level, self.rater)
+                look = OutlineChoice(shown, self.level, self.only_level, self.rater)
                 self._fill(slot, outlines.of(self.slice_number, look))
                 looks.add(look)
             elif slot is not None:
@@ -298,7 +298,7 @@ class RaterScene:
         if picture is not None and outlines is not None:
             self._prefetcher.request(outlines, self.slice_number, len(picture.votes), looks)
 
-    def _fill(self, slot: Slot, outlines: Outlines) -> None:
+    def _fill(self, slot: Slot, outlines: OutlineSegments) -> None:
         """Show outlines in one go: otherwise napari measures and draws after each change."""
         layer = slot.layer
         with refresh_held(layer), layer.events.edge_color.blocker():
