@@ -50,9 +50,9 @@ class _History:
 
 
 class _TeamFigures(NamedTuple):
-    """The frames in which a team is counted, and its counts there."""
+    """The counts of a team, by frame and at any threshold."""
 
-    names: tuple[str, ...]
+    counts: Mapping[str, DetectionCounts]
     stacked: StackedCounts
 
 
@@ -90,7 +90,6 @@ class DetectionSession:
         self.scores: AtypiaEvaluation | None = None
         self._by_confidence: dict[str, Mapping[str, ConfidenceCounts]] = {}
         self._figures: dict[str, _TeamFigures] = {}
-        self._counts: dict[str, dict[str, DetectionCounts]] = {}
         self._histories: dict[Place, _History] = {}
         self._n_steps = 0
 
@@ -132,10 +131,9 @@ class DetectionSession:
             return
         is_further = settings.distance_um != self.settings.distance_um
         self.settings = settings
-        self._counts.clear()
+        self._figures.clear()
         if is_further:
             self._by_confidence.clear()
-            self._figures.clear()
             self.unjudged.clear()
             self._has_told = False
             if self.shown is not None:
@@ -297,14 +295,12 @@ class DetectionSession:
         self._by_confidence[name] = {**self._by_confidence.get(name, {}), **found.by_team}
         for team in found.by_team:
             self._figures.pop(team, None)
-            self._counts.pop(team, None)
 
     def _refuse(self, name: str, why: str) -> None:
         """Mark a frame as unjudgeable and drop its figures."""
         self.unjudged[name] = why
         self._by_confidence[name] = {}  # not outdated: it would fail again
         self._figures.clear()
-        self._counts.clear()
         if not self._has_told:  # not again with every step of a drag
             self._has_told = True
             self.judging_failed.emit(why)
@@ -330,26 +326,19 @@ class DetectionSession:
 
     def _figures_of(self, team: str) -> _TeamFigures:
         if team not in self._figures:
-            names = tuple(
+            names = [
                 frame.name
                 for frame in self.cohort.frames
                 if team in self._by_confidence.get(frame.name, {})
-            )
+            ]
             stacked = StackedCounts.of([self._by_confidence[name][team] for name in names])
-            self._figures[team] = _TeamFigures(names, stacked)
+            counts = dict(zip(names, stacked.counts(self.settings), strict=True))
+            self._figures[team] = _TeamFigures(counts, stacked)
         return self._figures[team]
-
-    def _counts_of(self, team: str) -> Mapping[str, DetectionCounts]:
-        """Return the known counts of a team by frame."""
-        if team not in self._counts:
-            own = self._figures_of(team)
-            counts = own.stacked.counts(self.settings)
-            self._counts[team] = dict(zip(own.names, counts, strict=True))
-        return self._counts[team]
 
     def counts(self, frame: str, team: str | None) -> DetectionCounts | None:
         """Return TP, FP and FN of a team in a frame; None if unknown."""
-        return None if team is None else self._counts_of(team).get(frame)
+        return None if team is None else self._figures_of(team).counts.get(frame)
 
     def lacking(self, frame: str, team: str) -> str:
         """Return why a team has no counts in a loaded frame."""
@@ -390,18 +379,18 @@ class DetectionSession:
 
     def pooled(self, team: str | None) -> DetectionCounts:
         """Return the sum over all frames counted so far."""
-        counts = {} if team is None else self._counts_of(team)
+        counts = {} if team is None else self._figures_of(team).counts
         return sum(counts.values(), DetectionCounts())
 
     @property
     def n_counted(self) -> int:
         """Number of frames in which the shown team is counted so far."""
-        return 0 if self.team is None else len(self._counts_of(self.team))
+        return 0 if self.team is None else len(self._figures_of(self.team).counts)
 
     def curve(self) -> DetectionCurve | None:
         """Return precision and recall of the shown team, over all frames counted so far."""
         own = None if self.team is None else self._figures_of(self.team)
-        return own.stacked.curve if own is not None and own.names else None
+        return own.stacked.curve if own is not None and own.counts else None
 
     def is_known(self, name: str) -> bool:
         """Return whether a frame is counted, or known to be unreadable."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -31,7 +31,7 @@ from napari_panoptic.io.cohorts.layouts import Layout
 from napari_panoptic.io.cohorts.nuclei import EXPECTED, layout_of, open_cohort
 from napari_panoptic.io.cohorts.patterns import check_listing
 from napari_panoptic.io.images.slides import ImageInfo
-from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.cohort import Cohort, Source
 
 IMAGES = "images"
 """The images, where names of sides and teams are expected."""
@@ -309,40 +309,37 @@ def _objects(cohort: Cohort, sides: Sequence[SeenSide]) -> dict[str, int] | None
 
 def _counts(cohort: Cohort, seen: Sequence[SeenRegion]) -> Iterator[SideCount]:
     regions = cohort.regions
-    names = {region.name for region in regions}
     images = {region.name for region in regions if region.image is not None}
     annotated = {region.name for region in regions if region.reference is not None}
     predicted = {name for _, name in cohort.predictions}
-    yield SideCount(IMAGES, (), len(images), len(images & annotated), len(names - images), 0)
-    forms = {str(r.reference.source): None for r in regions if r.reference is not None}
-    yield SideCount(
-        REFERENCE,
-        tuple(forms),
-        len(annotated),
-        len(annotated & (images | predicted)),
-        len(names - annotated),
-        0,
-        _objects(cohort, sides_of(seen, REFERENCE)),
-    )
-    for team in cohort.competing_teams:
-        own = {
-            region: found
-            for (name, region), found in cohort.predictions.items()
-            if name == team.name
-        }
-        forms = {str(source): None for found in own.values() for source in found}
-        yield SideCount(
-            team.name,
-            tuple(forms),
-            len(own),
-            len(annotated & set(own)),
-            len(names - set(own)),
-            _unused(cohort, team.name),
-            _objects(cohort, sides_of(seen, team.name)),
+
+    def side(
+        name: str, found: set[str], partners: set[str], forms: Iterable[Source], unused: int = 0
+    ) -> SideCount:
+        return SideCount(
+            name,
+            tuple(dict.fromkeys(map(str, forms))),
+            len(found),
+            len(found & partners),
+            len({region.name for region in regions} - found),
+            unused,
+            None if name == IMAGES else _objects(cohort, sides_of(seen, name)),
         )
 
+    yield side(IMAGES, images, annotated, ())
+    forms = [region.reference.source for region in regions if region.reference is not None]
+    yield side(REFERENCE, annotated, images | predicted, forms)
+    for team in cohort.competing_teams:
+        own = {
+            region: files
+            for (name, region), files in cohort.predictions.items()
+            if name == team.name
+        }
+        forms = [source for files in own.values() for source in files]
+        yield side(team.name, set(own), annotated, forms, _unused(cohort, team.name))
 
-def _unused(cohort: Cohort, team: str | None) -> int:
+
+def _unused(cohort: Cohort, team: str) -> int:
     """Count the regions and files that were found and belong to no region of the cohort."""
     return sum(
         finding.count
