@@ -30,7 +30,6 @@ from napari_panoptic.nuclei.regions.reading import (
     UM_PER_PX_AT_1X,
     at_bounds,
     prediction_files,
-    unreadable,
 )
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region
 
@@ -201,7 +200,7 @@ def seen_region(
             placed = at_bounds(files, region)
             side = _seen(cohort, region, SeenSide(placed, team, info, shape))
         except (PanopticError, OSError) as error:
-            found = (unreadable(error, region=region.name, team=team),)
+            found = (Finding.unreadable(error, region=region.name, team=team),)
             return SeenSide(files, team, info, shape, findings=found)
         return replace(side, files=files)
 
@@ -241,7 +240,7 @@ def _seen(cohort: Cohort, region: Region, side: SeenSide) -> SeenSide:
             files, cohort.scheme, shape=side.shape, region=region.name, team=side.team
         )
     except (PanopticError, OSError) as error:
-        odd = (unreadable(error, region=region.name, team=side.team),)
+        odd = (Finding.unreadable(error, region=region.name, team=side.team),)
         return replace(side, findings=(*side.findings, *odd))
     return replace(side, masks=masks, findings=masks.findings)
 
