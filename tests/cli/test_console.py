@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,9 @@ from napari_panoptic.cli.console import print_table, report_findings
 from napari_panoptic.cli.main import main
 from napari_panoptic.common.findings import FINDING_TITLES, Finding, FindingKind
 from napari_panoptic.report.sections import findings_section
+from tests.faults.kill import small
+from tests.support.paths import REPOSITORY
+from tests.support.small_cohort import REGIONS, mask_path
 
 
 def said_of(findings: list[Finding], capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -83,3 +89,61 @@ def test_no_setting_reaches_the_terminal_as_control_characters(
 def test_a_name_in_the_head_of_a_table_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(("metric", "old\x1b[2J"), [("pq", "a\x00")])
     assert capsys.readouterr().out.split() == ["metric", "old\\x1b[2J", "pq", "a\\x00"]
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small(tmp_path_factory.mktemp("small"), 1)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="closed pipes are reported differently there")
+@pytest.mark.parametrize(
+    "closed", [pytest.param(["stdout"], marks=pytest.mark.long), ["stdout", "stderr"]]
+)
+def test_tables_are_written_when_nobody_reads_the_output(
+    cohort: Path, tmp_path: Path, closed: list[str]
+) -> None:
+    """As with `| true` and with `2>&1 | true`."""
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "napari_panoptic.cli.main", "evaluate", str(cohort)]
+    process = subprocess.Popen(
+        [*command, "--output", str(output)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    streams = {"stdout": process.stdout, "stderr": process.stderr}
+    for name in closed:
+        streams.pop(name).close()  # type: ignore[union-attr]
+    said = {name: stream.read().decode() for name, stream in streams.items() if stream}
+    for stream in streams.values():
+        stream.close()  # type: ignore[union-attr]
+    assert process.wait(300) == 0
+    assert (output / "evaluation.json").is_file()
+    for text in said.values():
+        assert "cannot be written" not in text
+        assert "Traceback" not in text
+        assert "Broken" not in text
+
+
+@pytest.mark.parametrize("offset", [pytest.param(0, marks=pytest.mark.long), 9_999])
+def test_a_tiff_without_pages_is_described_in_one_line(tmp_path: Path, offset: int) -> None:
+    """Neither lines of tifffile nor Python's own words are shown."""
+    root = small(tmp_path, 1)
+    path = mask_path(root, "alpha", REGIONS[0])
+    path.write_bytes(b"II*\0" + struct.pack("<I", offset))
+    command = [sys.executable, "-m", "napari_panoptic.cli.main", "evaluate", str(root)]
+    done = subprocess.run(
+        [*command, "--output", str(tmp_path / "out")],
+        cwd=REPOSITORY,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0
+    (line,) = [line for line in done.stderr.splitlines() if path.name in line]
+    assert line.startswith("napari-panoptic: ")
+    assert "a part that the format requires is missing" in line
+    for own in ("tifffile", "TiffFile", "list index out of range"):
+        assert own not in done.stderr

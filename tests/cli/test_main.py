@@ -822,3 +822,17 @@ def test_the_process_ends_with_the_exit_code(tmp_path: Path) -> None:
     said = "there is no such folder; give the folder that holds the whole cohort"
     assert done.stderr == f"{PROGRAM}{tmp_path / 'no'}: {said}\n"
     assert done.stdout == ""
+
+
+def test_the_command_leaves_the_garbage_collector_alone() -> None:
+    program = (
+        "import gc, runpy, sys\n"
+        "sys.argv = ['napari-panoptic', '--version']\n"
+        "try:\n"
+        "    runpy.run_module('napari_panoptic', run_name='__main__')\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "assert gc.isenabled()\n"
+        "assert gc.get_freeze_count() == 0, gc.get_freeze_count()\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

@@ -6,6 +6,7 @@ import math
 import shutil
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -253,3 +254,31 @@ def test_without_predictions_it_is_said_where_they_are_expected(detection_sample
     session.add_frame(load_frame(session.cohort, frame))
     session.show(frame.name)
     assert expected in session.why_nothing_is_judged()
+
+
+DESCRIPTION = """
+task = "detections"
+mpp = 0.25
+
+[files]
+reference = "{region}.csv"
+predictions = "teams/{team}/{region}.csv"
+"""
+
+
+@pytest.mark.parametrize("line", ["1e160,3,0.8", "3,-1e160", "1e308,1e308,0.5"])
+def test_a_detection_far_off_is_left_out_and_listed(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cohort, tables = tmp_path / "cohort", tmp_path / "tables"
+    (cohort / "teams" / "a").mkdir(parents=True)
+    (cohort / "cohort.toml").write_text(DESCRIPTION)
+    for name in ("p_1", "p_2"):
+        (cohort / f"{name}.csv").write_text("10,10\n50,50\n")
+        (cohort / "teams" / "a" / f"{name}.csv").write_text("10,10,0.9\n")
+    (cohort / "teams" / "a" / "p_1.csv").write_text(f"10,10,0.9\n{line}\n")
+    assert main(["evaluate", str(cohort), "--output", str(tables)]) == 0
+    assert any(tables.glob("*.csv"))
+    told = capsys.readouterr().err
+    assert "line 2 of p_1.csv is left out" in told
+    assert "coordinates up to 1e+12 px" in told

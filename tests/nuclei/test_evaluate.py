@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from napari_panoptic import EvaluationSettings, evaluate_pair
+from napari_panoptic.common.errors import LabelError
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, METRIC_TEXTS
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
 
@@ -62,3 +64,11 @@ def test_settings_are_taken_as_words() -> None:
     )
     assert found.metrics.pq == 0.75
     assert found.objects["hausdorff_px"].isna().all()
+
+
+@pytest.mark.parametrize("unit", ["s", "D"])
+def test_differences_of_times_are_no_labels(unit: str) -> None:
+    labels = np.ones((4, 4), np.int32)
+    times = labels.astype(f"timedelta64[{unit}]")
+    with pytest.raises(LabelError, match="must hold whole numbers, found type timedelta64"):
+        evaluate_pair(times, labels, reference_classes={1: "a"}, prediction_classes={1: "a"})

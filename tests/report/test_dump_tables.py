@@ -299,3 +299,17 @@ def test_the_record_names_every_omission() -> None:
         {"P2", "P4"},
     ]
     assert record["patients"] + len(record["omitted"]) == 4
+
+
+def test_the_order_of_regions_does_not_place_teams(tmp_path: Path) -> None:
+    lines = []
+    for team, values in {"a": (0.1, 0.2, 0.3), "b": (0.3, 0.2, 0.1), "c": (0.1, 0.1, 0.1)}.items():
+        lines.append(team)
+        for number, pq in enumerate(values):
+            path = f".\\P{number}\\P{number}_1\\Epithelial\\1_mask.mat"
+            lines += [path, "['1.mat']", repr(pq)]
+    dump = tmp_path / "dump.txt"
+    dump.write_text("\n".join(lines))
+    assert main(["dump", str(dump), "--output", str(tmp_path / "tables")]) == 0
+    board = pd.read_csv(tmp_path / "tables" / "leaderboard.csv").set_index("team")
+    assert board["place"].to_dict() == {"a": 1, "b": 1, "c": 3}

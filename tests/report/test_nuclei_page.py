@@ -53,6 +53,7 @@ from napari_panoptic.values.settings import (
     Scoring,
     protocol,
 )
+from tests.support import outlined_cohort
 from tests.support.reports import (
     HOSTILE_PATIENTS,
     HOSTILE_TEAMS,
@@ -540,3 +541,26 @@ def test_the_command_says_what_is_wrong_before_the_work(
         assert stopped.value.code == 2
     assert main(["report", root, "-o", target, "--metadata", str(tmp_path / "no.csv")]) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_counts_of_regions_are_sorted_as_numbers(tmp_path: Path) -> None:
+    """One team has ten regions, the other nine."""
+    labels = np.zeros((12, 12), np.int32)
+    labels[3:9, 3:9] = 1
+    square = [(3, 3), (9, 3), (9, 9), (3, 9)]
+    cohort = outlined_cohort.write_cohort(tmp_path / "cohort", labels)
+    for number in range(2, 11):
+        for name in ("P_1.png", "labels/P_1.tif"):
+            copy = cohort / name.replace("P_1", f"P{number}_1")
+            copy.write_bytes((cohort / name).read_bytes())
+    regions = ["P_1", *(f"P{number}_1" for number in range(2, 11))]
+    for team, own in (("all", regions), ("most", regions[1:])):
+        for region in own:
+            outlined_cohort.write_features(
+                cohort / team / f"{region}.geojson", [outlined_cohort.feature([square])]
+            )
+    page = tmp_path / "report.html"
+    assert main(["report", str(cohort), "--output", str(page)]) == 0
+    text = page.read_text("utf-8")
+    assert "9 and 10" in text
+    assert "10 and 9" not in text

@@ -5,16 +5,20 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 from defusedxml import ElementTree
-from matplotlib.backend_bases import MouseEvent
+from matplotlib.artist import Artist
+from matplotlib.backend_bases import MouseEvent, RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
@@ -24,7 +28,7 @@ from napari_panoptic.nuclei.protocols import ProtocolTable
 from napari_panoptic.nuclei.regions.conditions import Robustness
 from napari_panoptic.questions.slice_conditions import Curve, failure_curve
 from napari_panoptic.report import plots
-from napari_panoptic.report.plots import Plot, Point
+from napari_panoptic.report.plots import Plot, Point, svg_text
 from napari_panoptic.report.plots.theme import fit_legend
 from napari_panoptic.statistics.friedman import TeamFigures, compare_teams, critical_difference
 from napari_panoptic.statistics.ranks import competition_ranks
@@ -416,3 +420,52 @@ def test_nothing_global_is_touched() -> None:
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+class _Pause(Artist):
+    """Waits while it is drawn until the test goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached, self.may_go_on = threading.Event(), threading.Event()
+
+    def draw(self, renderer: RendererBase) -> None:  # noqa: ARG002
+        self.reached.set()
+        assert self.may_go_on.wait(60)
+
+
+def test_a_figure_written_elsewhere_reverts_no_parameter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another plugin changes a parameter while a worker writes a figure: the change stays."""
+    monkeypatch.setitem(mpl.rcParams, "lines.linewidth", 1.5)
+    before = mpl.rcParams["svg.hashsalt"]
+    figure, pause = Figure(), _Pause()
+    figure.add_artist(pause)
+    worker = threading.Thread(target=svg_text, args=(figure,))
+    worker.start()
+    assert pause.reached.wait(60)
+    mpl.rcParams["lines.linewidth"] = 7.25
+    pause.may_go_on.set()
+    worker.join(60)
+    assert mpl.rcParams["lines.linewidth"] == 7.25
+    assert mpl.rcParams["svg.hashsalt"] == before
+
+
+def test_two_workers_that_write_figures_leave_no_parameter_behind() -> None:
+    before = mpl.rcParams["svg.hashsalt"]
+    figures, pauses, workers = [Figure(), Figure()], [_Pause(), _Pause()], []
+    for number, (figure, pause) in enumerate(zip(figures, pauses, strict=True)):
+        figure.add_artist(pause)
+        workers.append(
+            threading.Thread(target=svg_text, args=(figure,), kwargs={"salt": str(number)})
+        )
+    workers[0].start()
+    assert pauses[0].reached.wait(60)
+    workers[1].start()
+    pauses[1].reached.wait(0.2)  # with one writer at a time it is not reached yet
+    pauses[0].may_go_on.set()
+    workers[0].join(60)
+    pauses[1].may_go_on.set()
+    workers[1].join(60)
+    assert mpl.rcParams["svg.hashsalt"] == before

@@ -23,8 +23,8 @@ from napari_panoptic.values.cohort import MONUSAC_CLASSES
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
-from tests.defects.outlined_cohort import simplified, traced
 from tests.support.builders import write_svs
+from tests.support.outlined_cohort import simplified, traced
 
 REGIONS = ("Sample-A_1", "Sample-B_1")
 TEAMS = {"alpha": "careful", "beta": "merger"}

@@ -6,7 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from napari_panoptic.common.errors import CohortError
 from napari_panoptic.common.findings import Finding, FindingKind
@@ -405,3 +407,16 @@ def test_teams_that_differ_in_case_only_are_named(tmp_path: Path) -> None:
         "UNet" in message and "unet" in message and "differ in case only" in message
         for message in messages
     )
+
+
+@pytest.mark.parametrize("name", ["P_1.xml", "P_1.hovernet.json", "P_1.db", "P_1.roi.zip"])
+def test_built_in_formats_are_found_among_the_folders_of_monusac(tmp_path: Path, name: str) -> None:
+    annotations = tmp_path / "MoNuSAC Testing Data and Annotations" / "P"
+    team = tmp_path / "Teams" / "someone" / "P"
+    for folder in (annotations, team):
+        folder.mkdir(parents=True)
+    Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(annotations / "P_1.png")
+    (team / name).write_bytes(b"x")
+    cohort = open_cohort(tmp_path)
+    (files,) = cohort.predictions["someone", "P_1"].values()
+    assert files.all_paths == (team / name,)

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.class_tables import ClassTable, read_class_table
+from napari_panoptic.io.formats.format import LoadRequest
+from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.values.cohort import ClassScheme
+from tests.support.builders import label_files, two_objects, write_tiff
 
 SCHEME = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous="unclear")
 
@@ -92,3 +97,39 @@ def test_numbers_of_classes() -> None:
     assert table.class_index(SCHEME).tolist() == [0, -1, 2]
     assert table.names_of([1, 2, 7, 9]) == {2: "unclear", 7: "B"}
     assert ClassTable.of([], SCHEME, Path("a.csv")).names_of([3]) == {}
+
+
+NOT_AMBIGUOUS = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous=None)
+REPEATED = (
+    pytest.param("m.csv", "id,class\n1,a\n2,a\n2,b\n1,a\n", id="CSV"),
+    pytest.param("m.csv", "class;id\na;1\n\na;2.0\nb;2\na;1\n", id="CSV written otherwise"),
+    pytest.param("m.json", '{"1": "a", "2": "a", "2": "b", "1": "a"}', id="JSON"),
+    pytest.param("m.json", '{"1": "a", "2": 1, "02": 2, "1.0": 1}', id="JSON written otherwise"),
+)
+
+
+@pytest.mark.parametrize(("name", "text"), REPEATED)
+def test_ids_that_come_twice_are_listed(name: str, text: str, tmp_path: Path) -> None:
+    objects = two_objects()
+    files = label_files(write_tiff(tmp_path / "m.tif", objects.astype(np.uint16)))
+    (tmp_path / name).write_text(text)
+    whole = read_labels(files, NOT_AMBIGUOUS, LoadRequest(shape=objects.shape))
+    tiled = open_label_tiles(files, NOT_AMBIGUOUS, objects.shape)
+    assert whole.labels.class_names_of_objects().tolist() == ["a", "b"]
+    assert tiled.labels.class_index.tolist() == [1, 2]
+    for findings in (whole.findings, tiled.findings):
+        (finding,) = findings
+        assert finding.kind is FindingKind.MALFORMED
+        assert finding.path == tmp_path / name
+        assert finding.object_ids == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("m.csv", "id,class\n1,a\n2,b\n"), ("m.json", '{"1": "a", "2": "b"}')]
+)
+def test_tables_without_such_ids_have_no_finding(name: str, text: str, tmp_path: Path) -> None:
+    objects = two_objects()
+    files = label_files(write_tiff(tmp_path / "m.tif", objects.astype(np.uint16)))
+    (tmp_path / name).write_text(text)
+    assert read_labels(files, NOT_AMBIGUOUS, LoadRequest(shape=objects.shape)).findings == ()
+    assert open_label_tiles(files, NOT_AMBIGUOUS, objects.shape).findings == ()

@@ -16,6 +16,7 @@ from napari_panoptic.display.glossary import (
 from napari_panoptic.display.listed import Others
 from napari_panoptic.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.display.styles import ColourBy, Look
+from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.values.vocabulary import Side
 from napari_panoptic.viewer import opening
@@ -24,6 +25,7 @@ from napari_panoptic.viewer.jobs import region_work as work
 from napari_panoptic.viewer.kit import shown
 from napari_panoptic.viewer.panels.edits.presenter import EditsPresenter
 from napari_panoptic.viewer.state.preferences import Queue
+from tests.support.nested_names import cohort_with_type_info
 from tests.viewer.finding import FIRST, SECOND, shown_text
 
 
@@ -428,3 +430,12 @@ def test_the_next_window_goes_on_where_the_last_one_was(
     assert again.state.queue is Queue.COHORT
     assert again.link.scene.look == Look(ColourBy.CLASS)
     close_desk(again)
+
+
+@pytest.mark.long
+def test_a_region_beside_a_deeply_nested_table_is_shown(close_desk, window, wait_until, tmp_path):
+    desk = desk_of(window)
+    desk.show_cohort(open_cohort(cohort_with_type_info(tmp_path, "[" * 100_000)))
+    wait_until(lambda: desk.is_settled)
+    assert "reference" in [layer.name for layer in window.layers]
+    close_desk(desk)

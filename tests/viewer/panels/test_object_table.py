@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QSize, Qt
+from qtpy.QtWidgets import QApplication, QLabel, QWidget
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.object_rows import COLUMNS, GivenVerdicts, ObjectFilter
@@ -253,3 +254,25 @@ def test_columns_are_hidden_and_told(table):
     next(a for a in table._columns.actions() if a.data() == "cause").trigger()
     assert told == [frozenset({"iou", "cause"})]
     assert table.view.isColumnHidden(NAMES.index("cause"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("outcomes", [None, "some"])
+@pytest.mark.parametrize("size", [(300, 90), (420, 150)])
+def test_nothing_overlaps_in_a_low_panel(qtbot, outcomes, size):
+    table = ObjectTable()
+    qtbot.addWidget(table)
+    table.show_outcomes(None if outcomes is None else four_fates().outcomes)
+    table.show()
+    table.resize(QSize(*size))
+    for _ in range(5):  # each line of buttons that is added changes the height
+        QApplication.processEvents()
+        table.resize(QSize(*size))
+    shown = [w for w in table.findChildren(QWidget) if w.isVisible() and w.parent() is table]
+    for number, one in enumerate(shown):
+        for other in shown[number + 1 :]:
+            assert not one.geometry().intersects(other.geometry())
+    for one in shown:
+        for child in one.findChildren(QWidget):
+            if child.isVisible() and child.parent() is one and not isinstance(one, QLabel):
+                assert one.rect().contains(child.geometry()) or one is table.view

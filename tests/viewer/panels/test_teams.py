@@ -1,5 +1,6 @@
 """Teams beside each other, the audit and the groups, used by real clicks and keys."""
 
+import gc
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -870,3 +871,16 @@ class TestWhenToCompute:
         assert computed == ["merger"]
         raised(desk, AuditPresenter, wait_until)
         wait_until(lambda: computed == ["merger", "confuser"] and desk.is_settled)
+
+
+@pytest.mark.long
+def test_side_by_side_leaves_the_garbage_collector_alone(desk, wait_until):
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        teams = desk.presenter(TeamsPresenter)
+        teams.set_mode(ViewMode.GRID)
+        wait_until(lambda: desk.is_settled and teams.grid.is_on)
+        assert gc.get_freeze_count() > frozen / 2  # some of them were deleted since
+    finally:
+        gc.unfreeze()

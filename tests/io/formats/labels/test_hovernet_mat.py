@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.io
+from scipy.io import savemat
 
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.formats.format import LoadedMasks
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme, MaskFiles, Source
+from tests.support.outlined_cohort import evaluated, write_cohort
 
 ONE_CLASS = ClassScheme(names=("Nucleus",), colours=((255, 0, 0),), ambiguous=None)
 MAP = np.array([[1, 1, 0, 4], [0, 0, 0, 4], [7, 7, 7, 0]], np.float64)
@@ -108,3 +110,16 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(UnreadableFileError, match=message):
         load(tmp_path, **variables)
+
+
+def test_findings_of_mat_files_say_where(tmp_path: Path) -> None:
+    labels = np.zeros((20, 20), np.int32)
+    labels[3:9, 3:9] = 1
+    predictions = 'predictions.hovernet-mat = "{team}/*/{region}.mat"'
+    cohort = write_cohort(tmp_path, labels, predictions=predictions)
+    for first in "ab":
+        (cohort / "hovernet" / first).mkdir(parents=True)
+        savemat(cohort / "hovernet" / first / "P_1.mat", {"inst_map": labels})
+    warnings = [w for kind in evaluated(cohort).warnings.values() for w in kind]
+    (extra,) = [w for w in warnings if "b/P_1.mat" in w["message"] + str(w["path"])]
+    assert (extra["region"], extra["team"]) == ("P_1", "hovernet")

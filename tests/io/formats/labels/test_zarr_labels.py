@@ -16,13 +16,20 @@ from napari_panoptic.common.findings import FindingKind
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.io.files import fingerprints
 from napari_panoptic.io.files.fingerprints import file_fingerprints
-from napari_panoptic.io.formats.format import LoadRequest
+from napari_panoptic.io.formats.format import LoadRequest, Objects
 from napari_panoptic.io.formats.labels.label_images import read_labels
+from napari_panoptic.io.formats.labels.ome_zarr import write_ome_zarr
 from napari_panoptic.io.formats.labels.windows import open_label_tiles
 from napari_panoptic.io.formats.registry import load_masks, reference_shape
 from napari_panoptic.io.pixels.label_windows import TiledPixels
 from napari_panoptic.values.cohort import ClassScheme, Source
-from tests.support.builders import label_files, write_svs
+from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.vocabulary import Side
+from tests.support.builders import (
+    label_files,
+    two_objects,
+    write_svs,
+)
 from tests.support.zarr_stores import KINDS, write_zarr
 
 SHAPE = (40, 50)
@@ -287,3 +294,39 @@ def test_links_and_very_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert fingerprint(path) == cut
     (path / "a-circle").symlink_to(path, target_is_directory=True)
     assert fingerprint(path) != cut
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_chunks_that_are_not_there_are_counted(zarr_format: int, tmp_path: Path) -> None:
+    objects = two_objects(40, 40)
+    objects[:, 20] = 3
+    objects[20] = 4  # 9 chunks of 16 x 16 px, of which the corner at the end is empty
+    one = ClassScheme(("cell",), ((255, 0, 0),), ambiguous=None)
+    path = write_zarr(tmp_path / "m.zarr", objects, kind="array", zarr_format=zarr_format)
+    chunks = [p for p in path.rglob("*") if p.is_file() and p.name not in (".zarray", ".zattrs")]
+    chunks = [p for p in chunks if p.name != "zarr.json"]
+    expected = 9 - len(chunks)
+    for lost in (0, 1):
+        findings = [
+            f
+            for found in (
+                read_labels(label_files(path), one, LoadRequest(shape=objects.shape)).findings,
+                open_label_tiles(label_files(path), one, objects.shape).findings,
+            )
+            for f in found
+            if f.kind is FindingKind.MISSING
+        ]
+        assert [f.count for f in findings] == ([expected + lost] * 2 if expected + lost else [])
+        if findings:
+            assert f"{expected + lost} of the 9 chunks" in findings[0].message
+        chunks[0].unlink(missing_ok=True)
+
+
+def test_what_is_written_here_has_all_its_chunks(tmp_path: Path) -> None:
+    index = np.zeros((1100, 1100), np.int32)
+    index[3:9, 3:9] = 1
+    scheme = ClassScheme(("a", "b"), ((255, 0, 0), (0, 255, 0)), ambiguous=None)
+    labels = LabelImage.from_array(index, "a", scheme.names)
+    path = tmp_path / "m.ome.zarr"
+    write_ome_zarr(path, Objects(labels, Side.PREDICTION, "r", "t", None, scheme, None))
+    assert read_labels(label_files(path), scheme, LoadRequest(shape=index.shape)).findings == ()

@@ -1,6 +1,9 @@
 """CSV files of points and of atypia scores."""
 
+from __future__ import annotations
+
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,3 +114,11 @@ def test_scores_of_atypia(write):
 def test_what_is_no_score_is_refused(write, wrong):
     with pytest.raises(UnreadableFileError, match="expected one score"):
         read_atypia(write(wrong))
+
+
+def test_the_mean_of_a_mitosis_far_off_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("1,1\n1e308,1,1e308,1\n")
+    read = read_points(path, is_reference=True)
+    assert read.points.ids.tolist() == [1]
+    assert [finding.object_ids for finding in read.findings] == [(2,)]

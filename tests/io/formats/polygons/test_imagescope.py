@@ -14,7 +14,11 @@ from napari_panoptic.common.progress import StoppedError
 from napari_panoptic.io.formats.polygons import imagescope
 from napari_panoptic.io.formats.polygons.imagescope import read_polygons, write_annotation
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ClassScheme
-from tests.support.builders import annotation_xml, square, write_xml
+from tests.support.builders import (
+    annotation_xml,
+    square,
+    write_xml,
+)
 from tests.support.outlines import Annotation, read_annotation, stopped
 
 
@@ -328,3 +332,37 @@ def test_a_layer_inside_a_region_is_damage(tmp_path: Path) -> None:
     text = text.replace("</Vertices>", "</Vertices><Annotation/>")
     with pytest.raises(UnreadableFileError, match="inside a Region"):
         read(tmp_path, text)
+
+
+def described(name: str, description: str) -> str:
+    """Write a layer as ImageScope itself does."""
+    text = annotation_xml(("?", [square(1, 1)]))
+    text = text.replace('Name=""', f'Name="{name}"')
+    return text.replace(
+        '<Attribute Name="?"/>', f'<Attribute Name="Description" Id="0" Value="{description}"/>'
+    )
+
+
+def test_a_layer_without_a_name_is_called_as_it_is_described(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(described("", "lymphocyte"))
+    read = read_polygons(path, MONUSAC_CLASSES)
+    assert read.polygons.class_index.tolist() == [2]
+    assert read.findings == ()
+
+
+@pytest.mark.parametrize(("description", "called"), [("Stroma", "Stroma"), ("", "Description")])
+def test_an_unknown_description_is_listed(description: str, called: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(described("", description))
+    (finding,) = read_polygons(path, MONUSAC_CLASSES).findings
+    assert finding.class_name == called
+
+
+def test_a_name_goes_before_a_description(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(described("Epithelial", "Lymphocyte"))
+    assert read_polygons(path, MONUSAC_CLASSES).polygons.class_index.tolist() == [1]
+    path.write_text(described("Tumour", "Lymphocyte"))
+    (finding,) = read_polygons(path, MONUSAC_CLASSES).findings
+    assert finding.class_name == "Tumour"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.cohorts.pair import format_of
 from napari_panoptic.io.formats.format import LoadedMasks
+from napari_panoptic.io.formats.polygons.imagescope import read_polygons
 from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
 from napari_panoptic.io.formats.registry import load_masks
 from napari_panoptic.values.cohort import (
@@ -24,6 +25,7 @@ from napari_panoptic.values.cohort import (
     Source,
     Vertices,
 )
+from tests.support.builders import annotation_xml, square
 
 DATA = Path(__file__).resolve().parents[3] / "data" / "formats"
 SHAPE = (30, 32)
@@ -541,3 +543,31 @@ def test_files_of_other_programs_are_named(
 def test_a_file_of_another_format_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError, match=r"as in predictions\.cellvit"):
         loaded(saved(tmp_path, "a.json", CELLS), Source.HOVERNET)
+
+
+HALO = """<Annotations>
+  <Annotation LineColor="65535" Name="Epithelial" Visible="True">
+    <Regions>
+      <Region Type="Polygon" HasEndcaps="0" NegativeROA="0">
+        <Vertices><V X="1" Y="1" /><V X="9" Y="1" /><V X="9" Y="9" /></Vertices>
+        <Comments />
+      </Region>
+    </Regions>
+  </Annotation>
+</Annotations>
+"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_halo_is_refused_by_its_name(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.annotations"
+    path.write_text(HALO, encoding=encoding)
+    with pytest.raises(UnreadableFileError, match="found annotations of HALO") as told:
+        read_polygons(path, MONUSAC_CLASSES)
+    assert "export GeoJSON" in str(told.value)
+
+
+def test_annotations_of_imagescope_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(annotation_xml(("Epithelial", [square(1, 1)])))
+    assert len(read_polygons(path, MONUSAC_CLASSES).polygons) == 1

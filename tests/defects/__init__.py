@@ -1,1 +1,0 @@
-"""Defects that were fixed, one module per number."""

@@ -1,0 +1,54 @@
+"""A click in the table of teams shows the team, however long its name is."""
+
+from dataclasses import replace
+
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+
+from napari_panoptic.explain.consensus import consensus
+from napari_panoptic.io.cohorts.nuclei import open_cohort
+from napari_panoptic.live.snapshots import load_region
+from napari_panoptic.values.settings import EvaluationSettings
+from napari_panoptic.viewer.panels.teams.comparison import Comparison
+from napari_panoptic.viewer.panels.teams.panel import Listed, TeamsPanel
+
+pytestmark = pytest.mark.long
+
+LONG, OTHER = "Amirreza Mahbod", "Dark Brotherhood"
+
+
+@pytest.fixture
+def panel(qtbot, sample_folder):
+    """Return the panel with two teams of long names, at the region that they were judged on."""
+    cohort = open_cohort(sample_folder)
+    teams = tuple(team for team in cohort.teams if team.name in ("careful", "merger"))
+    found = load_region(
+        replace(cohort, teams=teams), cohort.regions[0].name, EvaluationSettings(distances=False)
+    ).evaluations
+    evaluations = dict(zip((LONG, OTHER), found.values(), strict=True))
+    panel = TeamsPanel()
+    qtbot.addWidget(panel)
+    panel.show_comparison(Comparison(None, evaluations, consensus(evaluations), None, None))
+    panel.resize(700, 500)
+    panel.show()
+    return panel
+
+
+@pytest.mark.parametrize(("team", "place"), [(LONG, 0), (OTHER, 1)])
+@pytest.mark.parametrize("listed", [Listed.ALL, Listed.FP])
+def test_a_click_on_a_cell_shows_its_team(panel, team, place, listed):
+    asked = []
+    panel.object_chosen.connect(lambda _row, of: asked.append(of))
+    panel.place_chosen.connect(lambda _place, of: asked.append(of))
+    panel.choose_list(listed)
+    table = panel.table
+    first = next(k for k, title in enumerate(table.titles()) if "\n" in title)
+    if not table.rows():
+        pytest.skip("these teams invent nothing in the same place")
+    index = table.model().index(0, first + place)
+    table.scrollTo(index)
+    QTest.mouseClick(
+        table.viewport(), Qt.MouseButton.LeftButton, pos=table.visualRect(index).center()
+    )
+    assert asked == [team]
