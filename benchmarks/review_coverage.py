@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.plan.corrected import DECIDED, QUANTITIES, Sums
 from napari_panoptic.review.plan.design import draw, rows_of
-from napari_panoptic.review.plan.estimates import Answer, estimate
+from napari_panoptic.review.plan.estimates import ItemVerdict, estimate
+from napari_panoptic.review.plan.survey import share_interval, variance_factors
 from napari_panoptic.review.plan.units import Kind, Units, population
-from napari_panoptic.statistics.survey import share_interval, variance_factors
 
 STRATIFIED, RANDOM = "stratified", "random"
 DESIGNS = (STRATIFIED, RANDOM)
@@ -106,7 +106,7 @@ def review(units: Units, truth: Truth, design: str, n_items: int, seed: int) -> 
     plan = draw(units, n_items, seed)
     rows = rows_of(plan, units)
     answers = [
-        Answer(item, DECIDED[truth.verdict[row]], int(truth.count[row]))
+        ItemVerdict(item, DECIDED[truth.verdict[row]], int(truth.count[row]))
         for item, row in enumerate(rows.tolist(), start=1)
     ]
     found = estimate(plan, units, answers).rows

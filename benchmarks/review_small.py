@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.review_coverage import STRATIFIED, TRUTHS, Truth, coverage, planted, truth_of
 from napari_panoptic.review.plan.corrected import DECIDED, QUANTITIES
 from napari_panoptic.review.plan.design import draw, rows_of
-from napari_panoptic.review.plan.estimates import Answer, estimate
+from napari_panoptic.review.plan.estimates import ItemVerdict, estimate
 from napari_panoptic.review.plan.units import KINDS, Kind, Units
 
 SHARES = (0.5, 0.3, 0.15, 0.05)
@@ -103,7 +103,7 @@ def of_other_patients(
         plan = draw(units, n_items, seed)
         rows = rows_of(plan, units).tolist()
         answers = [
-            Answer(item, DECIDED[truth.verdict[row]], int(truth.count[row]))
+            ItemVerdict(item, DECIDED[truth.verdict[row]], int(truth.count[row]))
             for item, row in enumerate(rows, start=1)
         ]
         overall = [r for r in estimate(plan, units, answers).rows if r.class_name == "all"]

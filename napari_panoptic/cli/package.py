@@ -27,7 +27,7 @@ from napari_panoptic.review.package.choosing import (
     failures_of,
     numbered,
     pairs_in,
-    read_plan,
+    read_questions,
     shuffled,
     worst,
     worst_pairs,
@@ -136,7 +136,7 @@ def _groups(
     if options.plan is not None:
         if options.teams is not None:
             raise SettingsError("--teams: the plan names the teams; leave --teams out")
-        questions, digest = read_plan(options.plan, cohort)
+        questions, digest = read_questions(options.plan, cohort)
         singles: Sequence[tuple[Question, ...]] = [(question,) for question in questions]
         return list(singles if pair is None else pairs_in(questions, pair)), digest
     usual = pair or tuple(team.name for team in cohort.competing_teams)

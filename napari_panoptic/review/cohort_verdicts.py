@@ -16,7 +16,7 @@ from napari_panoptic.questions.cohort_failures import (
     FailureSet,
     RegionFailures,
 )
-from napari_panoptic.review.identity import Fingerprint, Place, Subject, matched, place_of
+from napari_panoptic.review.identity import Fingerprint, ObjectKey, Subject, matched, object_key
 from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Judgement, ReviewRecord
@@ -30,20 +30,13 @@ Details = tuple[Verdict, str, str]
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """The verdicts on one team in one region.
+    """The verdicts on one team in one region."""
 
-    Parameters
-    ----------
-    line
-        The summary of the region when they were found: with another one they are outdated.
-    records
-        The verdicts; both objects of a misclassified pair have that of the pair.
-    done, total
-        Failures with a verdict, and all failures.
-    """
-
+    #: The summary of the region when they were found: with another one they are outdated.
     line: RegionSummary | None
+    #: The verdicts; both objects of a misclassified pair have that of the pair.
     records: Records
+    #: Failures with a verdict, and all failures.
     done: int
     total: int
 
@@ -66,7 +59,7 @@ class CohortVerdicts:
         self._session, self._reviewing = session, reviewing
         self._known: dict[tuple[str, str], _Known] = {}
         self._file: tuple[object, int] | None = None
-        self._taken: Judged | None = None
+        self._kept: Judged | None = None
         self._given: dict[tuple[str, str], RegionFailures] = {}
         reviewing.touched.connect(self._forget)
 
@@ -142,20 +135,20 @@ class CohortVerdicts:
         found = self._of_team().values()
         return sum(known.done for known in found), sum(known.total for known in found)
 
-    def take(self, judged: Judged | None) -> None:
+    def keep(self, judged: Judged | None) -> None:
         """Keep the verdicts on what is shown, also for later, when another region is shown."""
         snapshot, team = self._session.snapshot, self._session.team
         if judged is None or snapshot is None or team is None:
-            self._taken = None
+            self._kept = None
             return
         if judged.evaluation is not self._session.evaluation:
             return  # the session is ahead: they come again with the next look
         region = snapshot.region.name
         line = self._session.summaries.get((region, team))
         known = self._known.get((team, region))
-        if known is None or known.line is not line or judged is not self._taken:
+        if known is None or known.line is not line or judged is not self._kept:
             self._known[team, region] = _Known(line, _by_id(judged), *judged.counts())
-            self._taken = judged
+            self._kept = judged
 
     def _of_team(self) -> dict[str, _Known]:
         team = self._session.team or ""
@@ -180,7 +173,7 @@ class CohortVerdicts:
         if self._is_shown(team, region):
             if self._session.evaluation is None:
                 return None
-            self.take(self._reviewing.judged)
+            self.keep(self._reviewing.judged)
             return self._known.get((team, region))
         line = self._session.summaries.get((region, team))
         if line is None or line.failures is None:
@@ -203,8 +196,8 @@ class CohortVerdicts:
         if not is_usable or line.region not in self._reviewing.reviewed_regions(line.team):
             return _Known(line, {}, 0, total)
         records = self._reviewing.records(line.region)
-        places: list[Place] = [place_of(subject) for subject in subjects.values()]
-        numbers = matched(places, map(place_of, records))
+        places: list[ObjectKey] = [object_key(subject) for subject in subjects.values()]
+        numbers = matched(places, map(object_key, records))
         found = {
             (name.side, name.id): records[number]
             for name, number in zip(subjects, numbers, strict=True)

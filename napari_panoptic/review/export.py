@@ -72,7 +72,7 @@ Row = Mapping[str, object]
 def outcome_row(evaluation: Evaluation, side: Side, row: int) -> dict[str, object]:
     """Return status, cause, partner and IoU of an object; its best IoU without a partner."""
     outcomes = evaluation.outcomes
-    own, other = outcomes.side(side), outcomes.side(_other(side))
+    own, other = outcomes.side(side), outcomes.other(side)
     partner, iou = int(own.partner[row]), float(own.iou[row])
     found: dict[str, object] = {
         "status": str(STATUSES[own.status[row]]),
@@ -208,7 +208,3 @@ def _agreement_row(item: AgreementItem) -> dict[str, object]:
 
 def _defined(value: float) -> float | str:
     return "" if math.isnan(value) else value
-
-
-def _other(side: Side) -> Side:
-    return Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE

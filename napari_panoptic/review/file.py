@@ -9,7 +9,7 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -150,12 +150,12 @@ def open_review_file(
     _prepare_folder(path, create=create)
     notices: tuple[Finding, ...] = ()
     for _ in range(3):
-        identity = identity_of(path)
+        identity = file_identity(path)
         try:
             connection, found = _connected(path, timeout_s, create=create)
         except _DamagedError as error:
             # Another window may have set it aside already; its new file must stay.
-            if identity_of(path) == identity:
+            if file_identity(path) == identity:
                 notices += (_set_aside(path, str(error)),)
                 create = True
             continue
@@ -174,7 +174,11 @@ def _prepare_folder(path: Path, *, create: bool) -> None:
         if create and not path.parent.is_dir():
             path.parent.mkdir(exist_ok=True)
     except OSError as error:
-        raise _not_writable(path, error.strerror or str(error)) from error
+        suggestion = suggested_path(path)
+        what = f"no review file can be made here ({error.strerror or error})"
+        raise ReviewError(
+            _choose_other(what, suggestion), path=path, suggestion=suggestion
+        ) from error
     if is_folder:
         raise ReviewError(
             f"expected the name of a review file, found a folder; choose a file in it, such as "
@@ -186,32 +190,26 @@ def _prepare_folder(path: Path, *, create: bool) -> None:
 def _connected(
     path: Path, timeout_s: float, *, create: bool
 ) -> tuple[sqlite3.Connection, tuple[Finding, ...]]:
-    connection: sqlite3.Connection | None = None
     try:
-        connection = sqlite3.connect(
-            path if create else _uri_without_creating(path),
-            timeout=timeout_s,
-            isolation_level=None,
-            check_same_thread=False,
-            uri=not create,
-        )
-        _distrust(connection)
-        notices = _prepared(connection, path)
+        with ExitStack() as on_error:
+            connection = sqlite3.connect(
+                path if create else _uri_without_creating(path),
+                timeout=timeout_s,
+                isolation_level=None,
+                check_same_thread=False,
+                uri=not create,
+            )
+            on_error.callback(connection.close)
+            _distrust(connection)
+            notices = _prepared(connection, path)
+            on_error.pop_all()
     except UnicodeDecodeError as error:
         # SQLite quotes the schema in its message, and Python decodes the message.
-        if connection is not None:
-            connection.close()
         raise _DamagedError("malformed database schema, which is no text") from error
     except sqlite3.Error as error:
-        if connection is not None:
-            connection.close()
         if _code(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             raise _DamagedError(str(error)) from error
         raise explained(error, path, "the review cannot be opened") from error
-    except (PanopticError, _DamagedError):
-        if connection is not None:
-            connection.close()
-        raise
     return connection, notices
 
 
@@ -264,7 +262,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
 def _prepared(connection: sqlite3.Connection, path: Path) -> tuple[Finding, ...]:
     """Check a file, migrate it, and check that it can be written."""
     # First of all: the files of other programs stay untouched, whatever their state.
-    _check_version(_version(connection, path), path)
+    _version(connection, path)
     _check_schema(connection, path)
     ((verdict,), *_) = connection.execute("PRAGMA quick_check(1)").fetchall()
     if verdict != "ok":
@@ -285,7 +283,13 @@ def _prepared(connection: sqlite3.Connection, path: Path) -> tuple[Finding, ...]
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int | None:
-    """Return the version of the file's layout; None for an empty file."""
+    """Return the version of the file's layout; None for an empty file.
+
+    Raises
+    ------
+    ReviewError
+        If the file is not one of this program or version.
+    """
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if not names:
         return None
@@ -304,6 +308,13 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
             f"begin another file",
             path=path,
         )
+    if version is not None and version > SCHEMA_VERSION:
+        raise ReviewError(
+            f"the review file was written by a newer version of this program (layout {version}, "
+            f"known up to {SCHEMA_VERSION}); it was left as it is: update the program, or begin "
+            f"another file",
+            path=path,
+        )
     return version or 0
 
 
@@ -314,16 +325,6 @@ def _check_bytes(connection: sqlite3.Connection, path: Path) -> None:
         raise ReviewError(
             f"expected a review file of up to {LARGEST_BYTES >> 20} MiB, found one of "
             f"{pages * page_bytes >> 20} MiB; it was left as it is: choose another file",
-            path=path,
-        )
-
-
-def _check_version(version: int | None, path: Path) -> None:
-    if version is not None and version > SCHEMA_VERSION:
-        raise ReviewError(
-            f"the review file was written by a newer version of this program (layout {version}, "
-            f"known up to {SCHEMA_VERSION}); it was left as it is: update the program, or begin "
-            f"another file",
             path=path,
         )
 
@@ -438,7 +439,7 @@ def _free_name(path: Path, why: str) -> Path:
     return candidate
 
 
-def identity_of(path: Path) -> tuple[int, int] | None:
+def file_identity(path: Path) -> tuple[int, int] | None:
     """Return device and inode of the file under a path; None if there is none."""
     try:
         status = path.stat()
@@ -493,15 +494,6 @@ def explained(
         path=path,
         region=region,
         object_id=object_id,
-        suggestion=suggestion,
-    )
-
-
-def _not_writable(path: Path, why: str) -> ReviewError:
-    suggestion = suggested_path(path)
-    return ReviewError(
-        _choose_other(f"no review file can be made here ({why})", suggestion),
-        path=path,
         suggestion=suggestion,
     )
 

@@ -27,7 +27,7 @@ _NEAR = 0.5
 _AREA_FACTOR = 100.0
 
 
-class Place(NamedTuple):
+class ObjectKey(NamedTuple):
     """Everything that distinguishes an object from others."""
 
     team: str
@@ -41,21 +41,13 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Identity of an object independent of its id and outcome.
-
-    Parameters
-    ----------
-    class_name
-        Its class.
-    centroid_y_px, centroid_x_px
-        Centroid of all its pixels, before any ambiguous area is cut away.
-    area_px
-        Number of these pixels.
-    """
+    """Identity of an object independent of its id and outcome."""
 
     class_name: str
+    #: Centroid of all its pixels, before any ambiguous area is cut away.
     centroid_y_px: float
     centroid_x_px: float
+    #: Number of these pixels.
     area_px: int
 
     def likeness(self, other: Fingerprint) -> float | None:
@@ -79,25 +71,15 @@ class Fingerprint:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """An object that can be judged, with its context.
+    """An object that can be judged, with its context."""
 
-    Parameters
-    ----------
-    team
-        The team whose prediction it is, or is compared with.
-    region
-        The region that contains it.
-    side
-        Annotation or prediction.
-    object_id
-        Its id under the current settings.
-    fingerprint
-        Its identity.
-    """
-
+    #: The team whose prediction it is, or is compared with.
     team: str
+    #: The region that contains it.
     region: str
+    #: Annotation or prediction.
     side: Side
+    #: Its id under the current settings.
     object_id: int
     fingerprint: Fingerprint
 
@@ -107,7 +89,7 @@ class Subject:
         return self.fingerprint.class_name
 
 
-def matched(subjects: Iterable[Place], others: Iterable[Place]) -> list[int | None]:
+def matched(subjects: Iterable[ObjectKey], others: Iterable[ObjectKey]) -> list[int | None]:
     """Find the same objects in another list, each at most once.
 
     Parameters
@@ -128,22 +110,24 @@ def matched(subjects: Iterable[Place], others: Iterable[Place]) -> list[int | No
     for group in own_groups.keys() & other_groups.keys():
         own, other = own_groups[group], other_groups[group]
         candidates = _alike(_measures(subjects, own), _measures(others, other))
-        taken: set[int] = set()
+        used: set[int] = set()
         # The most similar first; the order of the lists decides between equals.
         for i, j in zip(*candidates, strict=True):
-            if result[own[i]] is None and j not in taken:
+            if result[own[i]] is None and j not in used:
                 result[own[i]] = other[j]
-                taken.add(j)
+                used.add(j)
     return result
 
 
-def place_of(subject: Subject) -> Place:
+def object_key(subject: Subject) -> ObjectKey:
     """Return everything that distinguishes an object from others."""
-    own = subject.fingerprint
-    return Place(subject.team, subject.region, subject.side, own.class_name, *own._measures)
+    fingerprint = subject.fingerprint
+    return ObjectKey(
+        subject.team, subject.region, subject.side, fingerprint.class_name, *fingerprint._measures
+    )
 
 
-def _grouped(places: Sequence[Place]) -> dict[tuple[str, ...], list[int]]:
+def _grouped(places: Sequence[ObjectKey]) -> dict[tuple[str, ...], list[int]]:
     as_spelled: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, place in enumerate(places):
         as_spelled[place[:4]].append(number)
@@ -153,7 +137,7 @@ def _grouped(places: Sequence[Place]) -> dict[tuple[str, ...], list[int]]:
     return {names: sorted(numbers) for names, numbers in groups.items()}
 
 
-def _measures(places: Sequence[Place], numbers: Sequence[int]) -> NDArray[np.float64]:
+def _measures(places: Sequence[ObjectKey], numbers: Sequence[int]) -> NDArray[np.float64]:
     """Return centroid and area of some places, (n, 3)."""
     return np.array([places[number][4:] for number in numbers], np.float64)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts
 from napari_panoptic.questions.cohort_failures import whole_objects
-from napari_panoptic.review.identity import Fingerprint, Place, Subject, matched, place_of
+from napari_panoptic.review.identity import Fingerprint, Subject, matched, object_key
 from napari_panoptic.review.verdicts import ReviewRecord
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
 
@@ -65,7 +65,8 @@ class Subjects:
     def find(self, records: Sequence[ReviewRecord]) -> dict[Object, ReviewRecord]:
         """Find the objects that verdicts are about; those of other regions and teams have none."""
         objects = [(side, row) for side in Side for row in self.near(side, records)]
-        numbers = matched(self._places(objects), map(place_of, records))
+        own = [object_key(self.of(*at)) for at in objects]
+        numbers = matched(own, map(object_key, records))
         return {
             at: records[number]
             for at, number in zip(objects, numbers, strict=True)
@@ -115,14 +116,6 @@ class Subjects:
         rows: list[int] = np.flatnonzero(distances <= reach).tolist()
         return rows
 
-    def _places(self, objects: Sequence[Object]) -> Iterator[Place]:
-        for side, row in objects:
-            centroids, areas = self.measured(side)
-            own = self.evaluation.outcomes
-            name = own.class_names[int(own.side(side).class_index[row]) - 1]
-            y, x = centroids[row]
-            yield Place(self.team, self.region, side, name, y, x, areas[row])
-
 
 def _failures(evaluation: Evaluation, side: Side) -> NDArray[np.bool_]:
     return np.isin(evaluation.outcomes.side(side).status, _FAILED[side])
@@ -142,56 +135,52 @@ def judged_as_one(evaluation: Evaluation, side: Side, row: int) -> Object:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The verdicts on the objects of one evaluation.
-
-    Parameters
-    ----------
-    evaluation
-        What was judged.
-    records
-        Object -> the verdict given on it.
-    codes
-        Side -> int16 (n,): verdict of each object, by row; both objects of a
-        misclassified pair have the verdict that either has.
-    """
+    """The verdicts on the objects of one evaluation."""
 
     evaluation: Evaluation
     records: Mapping[Object, ReviewRecord]
-    codes: Mapping[Side, NDArray[np.int16]] = field(init=False)
-    _own: Mapping[Side, NDArray[np.int16]] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        """Spread the verdicts over rows and pairs."""
+    @cached_property
+    def codes(self) -> Mapping[Side, NDArray[np.int16]]:
+        """Side -> int16 (n,): verdict of each object, by row.
+
+        Both objects of a misclassified pair have the verdict that either has.
+        """
+        own = self.evaluation.outcomes.reference
+        pairs = own.status == STATUS_CODE[Status.MISCLASSIFIED]
+        rows = np.flatnonzero(pairs & (own.partner != NO_PARTNER))
+        partners = own.partner[rows]
+        codes = {side: given.copy() for side, given in self._given.items()}
+        reference, prediction = codes[Side.REFERENCE], codes[Side.PREDICTION]
+        both = np.where(reference[rows] > NO_VERDICT, reference[rows], prediction[partners])
+        reference[rows], prediction[partners] = both, both
+        return codes
+
+    @cached_property
+    def _given(self) -> Mapping[Side, NDArray[np.int16]]:
+        """The verdicts on single objects, before they are spread over pairs."""
         outcomes = self.evaluation.outcomes
-        own = {side: np.zeros(len(outcomes.side(side)), np.int16) for side in Side}
+        given = {side: np.zeros(len(outcomes.side(side)), np.int16) for side in Side}
         for (side, row), record in self.records.items():
-            own[side][row] = _CODES[record.verdict]
-        self._take(own)
+            given[side][row] = _CODES[record.verdict]
+        return given
 
     def under(self, evaluation: Evaluation) -> Judged:
         """Lay the same verdicts over the same objects, in the same rows, with other outcomes."""
-        result = copy.copy(self)
-        object.__setattr__(result, "evaluation", evaluation)
-        result._take(self._own)
-        return result
+        return replace(self, evaluation=evaluation)
 
     def with_verdict(self, place: Object, record: ReviewRecord) -> Judged:
         """Return a copy in which an object has this verdict instead of its own."""
-        side, row = place
-        own = {**self._own, side: self._own[side].copy()}
-        own[side][row] = _CODES[record.verdict]
-        result = copy.copy(self)
-        object.__setattr__(result, "records", {**self.records, place: record})
-        result._take(own)
-        return result
+        return replace(self, records={**self.records, place: record})
 
     def record(self, side: Side, row: int) -> ReviewRecord | None:
         """Return the verdict on an object or, of a misclassified pair, on the other one."""
-        own = self.evaluation.outcomes.side(side)
+        outcomes = self.evaluation.outcomes
+        own = outcomes.side(side)
         first = judged_as_one(self.evaluation, side, row)
         record = self.records.get(first) or self.records.get((side, row))
         if record is None and own.status[row] == STATUS_CODE[Status.MISCLASSIFIED]:
-            record = self.records.get((_other(side), int(own.partner[row])))
+            record = self.records.get((outcomes.other(side).side, int(own.partner[row])))
         return record
 
     def counts(self) -> tuple[int, int]:
@@ -204,26 +193,9 @@ class Judged:
     def corrected_counts(self) -> Counts:
         """Count as if the verdicts "prediction right" were the truth."""
         right = _CODES[Verdict.PREDICTION_RIGHT]
-        rows = {side: np.flatnonzero(self._own[side] == right) for side in Side}
+        rows = {side: np.flatnonzero(self._given[side] == right) for side in Side}
         return without_annotation_errors(
             self.evaluation,
             reference_rows=rows[Side.REFERENCE],
             prediction_rows=rows[Side.PREDICTION],
         )
-
-    def _take(self, given: Mapping[Side, NDArray[np.int16]]) -> None:
-        """Take the verdicts on single objects, and spread them over pairs."""
-        own = self.evaluation.outcomes.reference
-        pairs = own.status == STATUS_CODE[Status.MISCLASSIFIED]
-        rows = np.flatnonzero(pairs & (own.partner != NO_PARTNER))
-        partners = own.partner[rows]
-        codes = {side: given[side].copy() for side in Side}
-        reference, prediction = codes[Side.REFERENCE], codes[Side.PREDICTION]
-        both = np.where(reference[rows] > NO_VERDICT, reference[rows], prediction[partners])
-        reference[rows], prediction[partners] = both, both
-        object.__setattr__(self, "_own", given)
-        object.__setattr__(self, "codes", codes)
-
-
-def _other(side: Side) -> Side:
-    return Side.PREDICTION if side is Side.REFERENCE else Side.REFERENCE

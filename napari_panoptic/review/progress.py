@@ -22,21 +22,13 @@ FIGURES = ("pq", "sq", "dq", "detection_f1")
 
 @dataclass(frozen=True, eq=False)
 class RegionLine:
-    """The review of one region and team.
-
-    Parameters
-    ----------
-    region
-        Its name.
-    done, total
-        Failures with a verdict, and all failures.
-    before, after
-        What was counted, and what would be if the verdicts were right.
-    """
+    """The review of one region and team."""
 
     region: str
+    #: Failures with a verdict, and all failures.
     done: int
     total: int
+    #: What was counted, and what would be if the verdicts were right.
     before: Counts
     after: Counts
 

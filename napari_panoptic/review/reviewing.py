@@ -23,14 +23,13 @@ from napari_panoptic.review.file import (
 from napari_panoptic.review.identity import Subject
 from napari_panoptic.review.judged import Judged, Object, Subjects, judged_as_one
 from napari_panoptic.review.plan.store import PlannedReview
-from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import (
     HistoryEntry,
     Judgement,
     ReviewerAgreement,
     ReviewRecord,
 )
-from napari_panoptic.review.watch import Looked, Place, Watch, look_for_file
+from napari_panoptic.review.watch import FileChanges, Shown, Watch, check_for_file
 from napari_panoptic.values.vocabulary import Side, Verdict
 
 _Found = TypeVar("_Found")
@@ -94,7 +93,7 @@ class Reviewing:
         self._known: tuple[str, list[ReviewRecord]] | None = None
         self._reviewed: dict[str, set[str]] = {}
         self._watch: Watch | None = None
-        self._age = 0
+        self._revision = 0
         self._is_outdated = False
 
     @property
@@ -167,7 +166,7 @@ class Reviewing:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._end_watch()
+        self._stop_watching()
         store, self._store = self._store, None
         if store is not None:
             store.close()
@@ -241,7 +240,7 @@ class Reviewing:
             [Judgement(subjects.of(*at), *details) for at, details in by_place.items()]
         )
         if len(records) == 1:
-            self._take(next(iter(by_place)), records[0])
+            self._show_saved(next(iter(by_place)), records[0])
         elif records:
             self._forget()
             self.refresh()
@@ -260,14 +259,14 @@ class Reviewing:
         return records
 
     def _save(self, judgements: Sequence[Judgement]) -> list[ReviewRecord]:
-        store = self._store or self._open()
+        store = self.opened()
         if store is None:
             return []
         times_opened = store.times_opened
         try:
             records = store.give_all(judgements)
         except ReviewError as error:
-            self._tell(error)
+            self._report(error)
             return []
         self._problem = None
         if store.times_opened != times_opened:
@@ -358,51 +357,51 @@ class Reviewing:
             self._reviewed[team] = set(regions)
         return sorted(self._reviewed[team])
 
-    def question(self) -> Callable[[], Looked] | None:
-        """Return what finds out what other windows did to the file; None if that is no matter.
+    def file_check(self) -> Callable[[], FileChanges] | None:
+        """Return a function that checks the file for changes by other windows; None if needless.
 
-        To be called in another thread, one at a time; the answer is for `take`.
+        Call it in another thread, one at a time, and pass its result to `apply_changes`.
         """
         if self._problem is not None or not self._reviewer:
             return None  # reported once; "try again" continues
         if self._store is None:
-            return partial(look_for_file, self._path, self._place())
+            return partial(check_for_file, self._path, self._shown())
         if self._watch is not None and self._watch.times_opened != self._store.times_opened:
-            self._end_watch()
+            self._stop_watching()
         if self._watch is None:
             self._watch = Watch(self._store)
-        return partial(self._watch.look, self._place(), is_outdated=self._is_outdated)
+        return partial(self._watch.check, self._shown(), is_outdated=self._is_outdated)
 
-    def take(self, looked: Looked) -> tuple[str, ...]:
-        """Take the answer to a question; gives the regions where others changed verdicts."""
+    def apply_changes(self, changes: FileChanges) -> tuple[str, ...]:
+        """Show what a check of the file found; return the regions that others changed."""
         if self._problem is not None:
             return ()
-        if looked.regions:
+        if changes.regions:
             self._reviewed = {}
-            self.touched.emit(looked.regions)
-        if looked.is_there and self._store is None:
+            self.touched.emit(changes.regions)
+        if changes.file_exists and self._store is None:
             self.begin()
-        elif looked.error is not None and looked.place.age == self._age:
-            self._tell(looked.error)
-        elif looked.verdicts is not None:
-            place = self._place()
-            # What was given or chosen meanwhile makes the answer an old one.
-            self._is_outdated = looked.place != place
+        elif changes.error is not None and changes.shown.revision == self._revision:
+            self._report(changes.error)
+        elif changes.records is not None:
+            shown = self._shown()
+            # Verdicts given and regions chosen in the meantime are newer than the check.
+            self._is_outdated = changes.shown != shown
             if not self._is_outdated:
-                if place.region is not None:
-                    self._known = place.region, looked.verdicts.records
-                if place.team is not None:
-                    self._reviewed = {place.team: set(looked.verdicts.reviewed)}
+                if shown.region is not None:
+                    self._known = shown.region, changes.records
+                if shown.team is not None:
+                    self._reviewed = {shown.team: set(changes.reviewed)}
                 self._judged = None
                 self.refresh()
-        return looked.regions
+        return changes.regions
 
-    def _place(self) -> Place:
+    def _shown(self) -> Shown:
         snapshot = self._session.snapshot
         region = None if snapshot is None else snapshot.region.name
-        return Place(region, self._session.team, self._age)
+        return Shown(region, self._session.team, self._revision)
 
-    def _end_watch(self) -> None:
+    def _stop_watching(self) -> None:
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.close()
@@ -412,13 +411,13 @@ class Reviewing:
         subjects = self._current_subjects()
         if subjects is None:
             return None
-        side, found = record.side, None
-        least = float("inf")
-        for row in subjects.near(side, [record]):
-            likeness = record.fingerprint.likeness(subjects.of(side, row).fingerprint)
-            if likeness is not None and likeness < least:
-                least, found = likeness, row
-        return None if found is None else (side, found)
+        side, fingerprint = record.side, record.fingerprint
+        likenesses = (
+            (fingerprint.likeness(subjects.of(side, row).fingerprint), row)
+            for row in subjects.near(side, [record])
+        )
+        found = [(likeness, row) for likeness, row in likenesses if likeness is not None]
+        return (side, min(found)[1]) if found else None
 
     def _open(self) -> PlannedReview | None:
         try:
@@ -430,10 +429,10 @@ class Reviewing:
                 adjudicates=self._adjudicates,
             )
         except ReviewError as error:
-            self._tell(error)
+            self._report(error)
             return None
         self._problem = None
-        self._age += 1
+        self._revision += 1
         for notice in self._store.notices:
             self.noticed.emit(notice)
         return self._store
@@ -463,13 +462,13 @@ class Reviewing:
         try:
             return question(self._store)
         except ReviewError as error:
-            self._tell(error)
+            self._report(error)
             return default
 
-    def _take(self, place: Object, record: ReviewRecord) -> None:
+    def _show_saved(self, place: Object, record: ReviewRecord) -> None:
         """Show a verdict that was saved: it alone has changed what is shown."""
         subjects, judged = self._subjects, self._judged
-        self._age += 1
+        self._revision += 1
         self._reviewed.get(record.team, set()).add(record.region)
         if (
             subjects is None
@@ -504,7 +503,7 @@ class Reviewing:
 
     def _forget(self) -> None:
         """Read the file again when its verdicts are needed."""
-        self._age += 1
+        self._revision += 1
         self._known = None
         self._reviewed = {}
 
@@ -518,20 +517,7 @@ class Reviewing:
     def _is_there(self, evaluation: Evaluation, side: Side, row: int) -> bool:
         return 0 <= row < len(evaluation.outcomes.side(side))
 
-    def _tell(self, error: ReviewError) -> None:
+    def _report(self, error: ReviewError) -> None:
         self._problem = error
         self.failed.emit(error)
         self.changed.emit()
-
-
-def read_verdicts(
-    store: ReviewStore, subjects: Subjects, *, region: str
-) -> dict[Object, ReviewRecord]:
-    """Find the reviewer's verdicts on the objects of an evaluation.
-
-    Raises
-    ------
-    ReviewError
-        Where the file cannot be read.
-    """
-    return subjects.find(store.current(region=region))

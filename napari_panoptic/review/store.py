@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 from uuid import uuid4
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.review.file import (
     ReviewError,
     explained,
-    identity_of,
+    file_identity,
     now,
     open_review_file,
     stamp,
@@ -26,8 +26,8 @@ from napari_panoptic.review.identity import (
     Fingerprint,
     Subject,
     matched,
+    object_key,
     one_spelling,
-    place_of,
     reach_px,
 )
 from napari_panoptic.review.verdicts import (
@@ -56,22 +56,14 @@ _STANDING = (
     "withdrawn_at IS NULL AND NOT EXISTS (SELECT 1 FROM verdicts AS later "
     "WHERE later.replaces = verdicts.id AND later.withdrawn_at IS NULL)"
 )
-# The reviewer's own, and near enough to be worth a comparison.
-_OWN_PLACE = (
-    "reviewer = :reviewer AND role = :role AND region = :region AND team = :team AND side = :side "
+_OWN = "reviewer = :reviewer AND role = :role"
+_OWN_WINDOW = f"{_OWN} AND writer = :writer"
+# Near enough to be worth a comparison.
+_OWN_NEARBY = (
+    f"{_OWN} AND region = :region AND team = :team AND side = :side "
     "AND class_name = :class_name AND centroid_y_px BETWEEN :y - :reach AND :y + :reach "
     "AND centroid_x_px BETWEEN :x - :reach AND :x + :reach"
 )
-
-
-_OWN_WINDOW = "reviewer = :reviewer AND role = :role AND writer = :writer"
-
-
-class _Where(TypedDict, total=False):
-    """The object that an error is about."""
-
-    region: str
-    object_id: int
 
 
 class ReviewStore:
@@ -415,8 +407,8 @@ class ReviewStore:
         """
         rows = self._read(
             f"SELECT {_COLUMNS}, withdrawn_at, {_STANDING} FROM verdicts "  # noqa: S608
-            f"WHERE {_OWN_PLACE} ORDER BY id",
-            self._place(subject),
+            f"WHERE {_OWN_NEARBY} ORDER BY id",
+            self._nearby(subject),
         )
         entries = [
             HistoryEntry(
@@ -438,8 +430,8 @@ class ReviewStore:
             If the file cannot be read.
         """
         rows = self._read(
-            f"SELECT {_COLUMNS} FROM verdicts WHERE reviewer = :reviewer "  # noqa: S608
-            f"AND role = :role AND {_STANDING} ORDER BY id DESC LIMIT :count",
+            f"SELECT {_COLUMNS} FROM verdicts WHERE {_OWN} AND {_STANDING} "  # noqa: S608
+            f"ORDER BY id DESC LIMIT :count",
             self._own() | {"count": count},
         )
         return [_record(row, self._path) for row in rows]
@@ -471,8 +463,7 @@ class ReviewStore:
         """
         rows = self._read(
             f"SELECT DISTINCT region FROM verdicts WHERE {_STANDING} "  # noqa: S608
-            f"AND (:everybody OR (reviewer = :reviewer AND role = :role)) "
-            f"AND team = :team ORDER BY region",
+            f"AND (:everybody OR ({_OWN})) AND team = :team ORDER BY region",
             self._own() | {"everybody": self._adjudicates is not None, "team": one_spelling(team)},
         )
         return [name for (name,) in rows]
@@ -571,7 +562,7 @@ class ReviewStore:
         self._connection, notices = open_review_file(self._path, self._timeout_s, create=create)
         self._notices += notices
         self._times_opened += 1
-        self._identity = identity_of(self._path)
+        self._identity = file_identity(self._path)
         try:
             self._seen = self._state_of_file()
         except BaseException:
@@ -609,7 +600,7 @@ class ReviewStore:
 
     def _follow_file(self, failure: str, record: ReviewRecord | None) -> None:
         """Open the file again if another one has replaced it under the path."""
-        identity = identity_of(self._path)
+        identity = file_identity(self._path)
         if identity == self._identity:
             return
         if identity is None:
@@ -633,14 +624,15 @@ class ReviewStore:
     def _standing_on(self, record: ReviewRecord) -> int | None:
         """Find the reviewer's standing verdict on the same object."""
         rows = self._connection.execute(
-            f"SELECT id, {_COLUMNS} FROM verdicts WHERE {_OWN_PLACE} AND {_STANDING}",  # noqa: S608
-            self._place(record),
+            f"SELECT id, {_COLUMNS} FROM verdicts WHERE {_OWN_NEARBY} AND {_STANDING}",  # noqa: S608
+            self._nearby(record),
         ).fetchall()
         known = [_record(row[1:], self._path) for row in rows]
-        (number,) = matched([place_of(record)], map(place_of, known))
+        (number,) = matched([object_key(record)], map(object_key, known))
         return None if number is None else int(rows[number][0])
 
-    def _place(self, subject: Subject) -> dict[str, str | float]:
+    def _nearby(self, subject: Subject) -> dict[str, str | float]:
+        """Return the values of `_OWN_NEARBY`."""
         fingerprint = subject.fingerprint
         return {
             **self._own(),
@@ -672,10 +664,9 @@ class ReviewStore:
         return newest
 
 
-def _where(subject: Subject | None) -> _Where:
-    return (
-        _Where() if subject is None else _Where(region=subject.region, object_id=subject.object_id)
-    )
+def _where(subject: Subject | None) -> dict[str, Any]:
+    """Return the object that an error is about, if there is one."""
+    return {} if subject is None else {"region": subject.region, "object_id": subject.object_id}
 
 
 def _reviewer_name(name: str) -> str:

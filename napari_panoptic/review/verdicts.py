@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from napari_panoptic.review.identity import Subject, matched, place_of
+from napari_panoptic.review.identity import Subject, matched, object_key
 from napari_panoptic.statistics.kappa import Kappa, cohens_kappa
 from napari_panoptic.values.vocabulary import Side, Verdict
 
@@ -25,29 +25,19 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewRecord(Subject):
-    """One verdict on one object.
+    """One verdict on one object."""
 
-    Parameters
-    ----------
-    reviewer
-        The reviewer's name.
-    verdict
-        Who is right.
-    tag
-        A keyword, or empty.
-    note
-        A remark, or empty.
-    given_at
-        Time in UTC.
-    role
-        Whether it is the reviewer's own verdict or a decision between two others.
-    """
-
+    #: The reviewer's name.
     reviewer: str
+    #: Who is right.
     verdict: Verdict
+    #: A keyword, or empty.
     tag: str = ""
+    #: A remark, or empty.
     note: str = ""
+    #: Time in UTC.
     given_at: datetime
+    #: Whether it is the reviewer's own verdict or a decision between two others.
     role: Role = Role.REVIEWER
 
     def values(self) -> dict[str, str | int | float]:
@@ -82,37 +72,23 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Receipt:
-    """A file of verdicts that was received from a reviewer.
+    """A file of verdicts that was received from a reviewer."""
 
-    Parameters
-    ----------
-    digest
-        The digest of its content.
-    package
-        The id of the review package that it answers.
-    """
-
+    #: The digest of its content.
     digest: str
+    #: The id of the review package that it answers.
     package: str
 
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """A verdict from the history of an object.
-
-    Parameters
-    ----------
-    record
-        The verdict.
-    standing
-        Whether it holds.
-    withdrawn_at
-        When it was undone, in UTC, or None. A verdict that neither stands nor was
-        undone was replaced by a later one.
-    """
+    """A verdict from the history of an object."""
 
     record: ReviewRecord
+    #: Whether it holds.
     standing: bool
+    #: When it was undone, in UTC, or None. A verdict that neither stands nor was undone was
+    #: replaced by a later one.
     withdrawn_at: datetime | None
 
 
@@ -126,18 +102,11 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class AgreementItem:
-    """An object that two reviewers have judged.
-
-    Parameters
-    ----------
-    first, second
-        Their verdicts.
-    decision
-        The verdict of an adjudicator, or None.
-    """
+    """An object that two reviewers have judged."""
 
     first: ReviewRecord
     second: ReviewRecord
+    #: The verdict of an adjudicator, or None.
     decision: ReviewRecord | None = None
 
     @property
@@ -155,21 +124,14 @@ class AgreementItem:
 
 @dataclass(frozen=True, eq=False)
 class ReviewerAgreement:
-    """Two reviewers compared.
+    """Two reviewers compared."""
 
-    Parameters
-    ----------
-    first, second
-        Their names.
-    agreement
-        Kappa and its interval over the objects that both have judged.
-    items
-        These objects.
-    """
-
+    #: Names of the reviewers.
     first: str
     second: str
+    #: Kappa and its interval over the objects that both have judged.
     agreement: Kappa
+    #: The objects that both have judged.
     items: tuple[AgreementItem, ...]
 
     @property
@@ -198,7 +160,7 @@ def compared(
         Their names.
     """
     pairs = paired(first_verdicts, second_verdicts)
-    found = matched([place_of(a) for a, _ in pairs], map(place_of, decisions))
+    found = matched([object_key(a) for a, _ in pairs], map(object_key, decisions))
     items = tuple(
         AgreementItem(a, b, None if number is None else decisions[number])
         for (a, b), number in zip(pairs, found, strict=True)
@@ -218,7 +180,7 @@ def paired(
 
     Objects that only one of them judged are left out.
     """
-    found = matched(map(place_of, first), map(place_of, second))
+    found = matched(map(object_key, first), map(object_key, second))
     return [
         (record, second[number])
         for record, number in zip(first, found, strict=True)

@@ -1,4 +1,4 @@
-"""What other windows do to a review file, found out in a thread of its own. No Qt here."""
+"""Changes of a review file by other windows, found in a background thread. No Qt here."""
 
 from __future__ import annotations
 
@@ -12,128 +12,98 @@ from napari_panoptic.review.verdicts import ReviewRecord
 
 
 @dataclass(frozen=True)
-class Place:
-    """What a window shows, whose verdicts it needs.
+class Shown:
+    """The part of a review that a window shows."""
 
-    Parameters
-    ----------
-    region
-        None if nothing is evaluated.
-    team
-        None if there is none.
-    age
-        How often the window itself has changed what it knows of the file.
-    """
-
+    #: None if nothing is evaluated.
     region: str | None
+    #: None if there is none.
     team: str | None
-    age: int
+    #: Counts the changes that the window itself has made to its copy of the verdicts.
+    revision: int
 
 
 @dataclass(frozen=True, eq=False)
-class Verdicts:
-    """What stands in a review file for what a window shows.
+class FileChanges:
+    """The result of a check of a review file."""
 
-    Parameters
-    ----------
-    records
-        The reviewer's verdicts in the region, oldest first.
-    reviewed
-        The regions in which the reviewer has judged the team.
-    """
-
-    records: list[ReviewRecord]
-    reviewed: frozenset[str]
-
-
-@dataclass(frozen=True, eq=False)
-class Looked:
-    """The answer to a look at a review file.
-
-    Parameters
-    ----------
-    place
-        What it was asked for.
-    regions
-        Where others changed verdicts since the look before.
-    verdicts
-        What stands now; None if nothing has changed.
-    is_there
-        Whether there is a file, if the window has opened none.
-    error
-        Why the file could not be looked at.
-    """
-
-    place: Place
+    #: What the window showed when the check was requested.
+    shown: Shown
+    #: Regions in which others changed verdicts since the previous check.
     regions: tuple[str, ...] = ()
-    verdicts: Verdicts | None = None
-    is_there: bool = False
+    #: The verdicts in the region shown, oldest first; None if nothing has changed.
+    records: list[ReviewRecord] | None = None
+    #: Regions in which the reviewer has judged the team; only with `records`.
+    reviewed: frozenset[str] = frozenset()
+    #: Whether there is a file, if the window has opened none.
+    file_exists: bool = False
+    #: Why the file could not be checked.
     error: ReviewError | None = None
 
 
-def look_for_file(path: Path, place: Place) -> Looked:
-    """Look whether another window has started a review."""
-    return Looked(place, is_there=may_be_there(path))
+def check_for_file(path: Path, shown: Shown) -> FileChanges:
+    """Check whether another window has started a review."""
+    return FileChanges(shown, file_exists=may_be_there(path))
 
 
 class Watch:
-    """Looks at a review file that a window has open, on a connection of its own.
+    """Checks a review file that a window has open, on a connection of its own.
 
-    A look takes as long as the file system does; the window never waits for
-    it, and neither does :meth:`close`.
+    A check takes as long as the file system does; neither the window nor :meth:`close`
+    waits for it.
 
     Parameters
     ----------
     store
-        The window's own.
+        The store of the window.
     """
 
     def __init__(self, store: ReviewStore) -> None:
         self._store = store
         self.times_opened = store.times_opened
         self._twin: ReviewStore | None = None
-        self._looking = threading.Lock()
+        self._checking = threading.Lock()
         self._is_closed = False
 
-    def look(self, place: Place, *, is_outdated: bool) -> Looked:
+    def check(self, shown: Shown, *, is_outdated: bool) -> FileChanges:
         """Return what others changed since the previous call; thread-safe.
 
         Parameters
         ----------
-        place
+        shown
             What the window shows.
         is_outdated
             Whether the window needs the verdicts although none changed.
         """
-        with self._looking:
+        with self._checking:
             try:
-                looked = Looked(place) if self._is_closed else self._looked(place, is_outdated)
+                changes = FileChanges(shown) if self._is_closed else self._find(shown, is_outdated)
             except ReviewError as error:
-                looked = Looked(place, error=error)
+                changes = FileChanges(shown, error=error)
         if self._is_closed:
-            self.close()  # which could not do it meanwhile
-        return looked
+            self.close()  # while the check was running, it could not
+        return changes
 
     def close(self) -> None:
-        """Let go of the file, now or when the look that is under way has ended."""
+        """Close the file, now or at the end of the check that is running."""
         self._is_closed = True
-        if self._looking.acquire(blocking=False):
+        if self._checking.acquire(blocking=False):
             twin, self._twin = self._twin, None
             if twin is not None:
                 twin.close()
-            self._looking.release()
+            self._checking.release()
 
-    def _looked(self, place: Place, is_outdated: bool) -> Looked:
+    def _find(self, shown: Shown, is_outdated: bool) -> FileChanges:
         if self._twin is None:
             try:
                 self._twin = self._store.twin()
             except ReviewError:
                 if may_be_there(self._store.path):
                     raise
-                return Looked(place)  # the file was moved away
+                return FileChanges(shown)  # the file was moved away
         regions = self._twin.poll()
         if not regions and not is_outdated:
-            return Looked(place)
-        records = [] if place.region is None else self._twin.current(region=place.region)
-        reviewed = [] if place.team is None else self._twin.regions(team=place.team)
-        return Looked(place, regions, Verdicts(records, frozenset(reviewed)))
+            return FileChanges(shown)
+        records = [] if shown.region is None else self._twin.current(region=shown.region)
+        reviewed = [] if shown.team is None else self._twin.regions(team=shown.team)
+        return FileChanges(shown, regions, records, frozenset(reviewed))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -197,6 +198,21 @@ def test_a_report_has_a_section_on_the_review(cohort: Path, tmp_path: Path, run:
     text = report.read_text("utf-8")
     for part in ("Planned review", "review-estimates.csv", "review-strata.csv", "cannot be told"):
         assert part in text
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_strata_whose_items_were_removed_have_no_weight(
+    cohort: Path, tmp_path: Path, run: Run
+) -> None:
+    plan, verdicts, report = tmp_path / "plan.csv", tmp_path / "verdicts.csv", tmp_path / "r.html"
+    assert run("plan", cohort, "--team", "alpha", "--items", 20, "-o", plan)[0] == 0
+    head, *rows = plan.read_text().splitlines()
+    kept = [row.split(",", 1)[1] for row in rows if ",background," not in row]
+    plan.write_text("\n".join([head, *(f"{k},{row}" for k, row in enumerate(kept, 1))]) + "\n")
+    words = ("report", cohort, "--teams", "alpha", "-o", report, "--plan", plan)
+    assert run(*words, "--verdicts", review(plan, verdicts))[0] == 0
+    text = report.read_text("utf-8")
+    assert re.search(r"alpha/background</bdi></th>.*?>0</td><td[^>]*>–</td></tr>", text)
 
 
 def test_mistakes_are_named(cohort: Path, tmp_path: Path, run: Run) -> None:

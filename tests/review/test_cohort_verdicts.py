@@ -179,7 +179,7 @@ def test_another_reviewer_and_another_window(session, reviewing, verdicts, lines
     record = verdicts.record(there)
     with ReviewStore(path, reviewer="Ada") as same:
         same.withdraw(record)
-    reviewing.take(reviewing.question()())
+    reviewing.apply_changes(reviewing.file_check()())
     assert verdicts.is_open(there)
     assert verdicts.reviewed()[there.region] == 0
 

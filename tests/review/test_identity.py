@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.review.identity import Fingerprint, Subject, matched, place_of
+from napari_panoptic.review.identity import Fingerprint, Subject, matched, object_key
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.vocabulary import Side
 from tests.support.review_cases import CLASSES, subject, subjects_of
@@ -50,4 +50,4 @@ def test_matching_many_is_matching_pair_by_pair(seed: int) -> None:
         if expected[i] is None and j not in expected:
             expected[i] = j
     assert 20 < sum(number is not None for number in expected) < len(own)
-    assert matched(map(place_of, own), map(place_of, others)) == expected
+    assert matched(map(object_key, own), map(object_key, others)) == expected

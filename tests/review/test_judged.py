@@ -9,7 +9,6 @@ import pytest
 from napari_panoptic.nuclei.edits import EditedPair
 from napari_panoptic.nuclei.evaluate import evaluate
 from napari_panoptic.review.judged import Judged, Subjects, judged_as_one
-from napari_panoptic.review.reviewing import read_verdicts
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import ReviewRecord
 from napari_panoptic.values.settings import EvaluationSettings
@@ -109,7 +108,7 @@ def test_verdicts_are_found_again_in_the_file(tmp_path):
         store.give(
             replace(subjects.of(Side.REFERENCE, 0), team="another"), Verdict.PREDICTION_RIGHT
         )
-        found = read_verdicts(store, subjects, region="R")
+        found = subjects.find(store.current(region="R"))
     assert {place: r.verdict for place, r in found.items()} == {
         (Side.REFERENCE, 2): Verdict.CANNOT_TELL
     }

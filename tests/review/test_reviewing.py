@@ -70,8 +70,8 @@ def shown(reviewing):
 
 def polled(reviewing):
     """Look at the file as the window does, at once."""
-    question = reviewing.question()
-    return () if question is None else reviewing.take(question())
+    check = reviewing.file_check()
+    return () if check is None else reviewing.apply_changes(check())
 
 
 def test_a_verdict_that_was_replaced_by_one_on_an_object_around_is_not_shown(reviewing):
@@ -133,15 +133,15 @@ def test_a_file_that_answers_slowly_is_not_waited_for(tmp_path, monkeypatch):
             same.give(subjects.of(Side.REFERENCE, 1), Verdict.CANNOT_TELL)
         monkeypatch.setattr(ReviewStore, "_read", slow_read)
         with ThreadPoolExecutor(1) as pool:
-            look = pool.submit(reviewing.question())
+            look = pool.submit(reviewing.file_check())
             assert is_asked.wait(20)
             reviewing.give(Side.REFERENCE, 2, Verdict.PREDICTION_RIGHT)
             assert not look.done()
             answers.set()
             # It was asked before the verdict, which must not vanish for it.
-            assert reviewing.take(look.result()) == ("R",)
+            assert reviewing.apply_changes(look.result()) == ("R",)
             assert (Side.REFERENCE, 2) in shown(reviewing)
-            reviewing.take(pool.submit(reviewing.question()).result())
+            reviewing.apply_changes(pool.submit(reviewing.file_check()).result())
         assert shown(reviewing) == {
             RING: Verdict.BOTH_WRONG,
             (Side.REFERENCE, 1): Verdict.CANNOT_TELL,
@@ -152,14 +152,14 @@ def test_a_file_that_answers_slowly_is_not_waited_for(tmp_path, monkeypatch):
         is_asked.clear()
         answers.clear()
         with ThreadPoolExecutor(1) as pool:
-            look = pool.submit(reviewing.question())
+            look = pool.submit(reviewing.file_check())
             assert is_asked.wait(20)
             watch = reviewing._watch
             reviewing.close()
             assert not look.done()
             answers.set()
         assert watch._twin is None
-        assert reviewing.take(look.result()) == ()
+        assert reviewing.apply_changes(look.result()) == ()
 
 
 def test_a_file_that_was_moved_is_not_made_anew_by_a_look(reviewing):
@@ -206,10 +206,10 @@ def test_a_drive_that_is_away_is_told_once(tmp_path, monkeypatch, goes_away_late
         assert told == []
     monkeypatch.setattr(Path, "stat", no_answer)
     if goes_away_later:
-        reviewing.take(reviewing.question()())
+        reviewing.apply_changes(reviewing.file_check()())
     else:
         reviewing.begin()
-    assert reviewing.question() is None
+    assert reviewing.file_check() is None
     assert len(told) == 1
     assert "Host is down" in told[0]
     reviewing.close()

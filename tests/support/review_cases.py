@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.review.identity import Fingerprint, Subject, matched, place_of
+from napari_panoptic.review.identity import Fingerprint, Subject, matched, object_key
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import ReviewRecord
 from napari_panoptic.values.vocabulary import Side
@@ -59,5 +59,5 @@ def subjects_of(evaluation: Evaluation, side: Side, *, region: str, team: str) -
 def verdicts_on(store: ReviewStore, subjects: Sequence[Subject]) -> list[ReviewRecord | None]:
     """Give the reviewer's own verdict on each object, None where there is none."""
     own = store.verdicts()
-    found = matched(map(place_of, subjects), map(place_of, own))
+    found = matched(map(object_key, subjects), map(object_key, own))
     return [None if number is None else own[number] for number in found]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.report.columns import (
@@ -22,7 +24,7 @@ from napari_panoptic.report.text import counted
 from napari_panoptic.report.writing import check_replaceable, provenance, write_set
 from napari_panoptic.review.plan.conclusions import RANKED, ranking, sentences
 from napari_panoptic.review.plan.design import Plan, stratified
-from napari_panoptic.review.plan.estimates import Answer, Estimates
+from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict
 from napari_panoptic.review.plan.tables import (
     estimates_frame,
     estimates_record,
@@ -90,8 +92,8 @@ def write_estimates(
         If they cannot be written.
     """
     estimates = review.estimates
-    told = [*findings, *estimates.findings]
-    record = estimates_record(estimates, review.plan, review.units) | provenance(told, inputs)
+    warnings = [*findings, *estimates.findings]
+    record = estimates_record(estimates, review.plan, review.units) | provenance(warnings, inputs)
     tables = {**(others or {}), ESTIMATES_TABLE: estimates_frame(estimates)}
     return write_set(folder, tables, (ESTIMATES_RECORD, record))
 
@@ -99,7 +101,7 @@ def write_estimates(
 def write_reviewed_plan(
     folder: Path,
     review: ReviewedPlan,
-    answers: Sequence[Answer],
+    answers: Sequence[ItemVerdict],
     findings: Iterable[Finding],
 ) -> list[Path]:
     """Write a plan, its verdicts and its estimates, in the files of `plan` and `estimate`.
@@ -188,13 +190,10 @@ def _strata(review: ReviewedPlan) -> Child:
 
     strata = stratified(review.units, review.plan.level)
     drawn = review.plan.drawn(strata)
+    # A stratum can be without items: where they were removed from the plan's table.
+    weight = strata.sizes / np.where(drawn > 0, drawn, np.nan)
     frame = pd.DataFrame(
-        {
-            "stratum": list(strata.names),
-            "all": strata.sizes,
-            "drawn": drawn,
-            "weight": strata.sizes / drawn,
-        }
+        {"stratum": strata.names, "all": strata.sizes, "drawn": drawn, "weight": weight}
     )
     columns = [name_column("stratum"), whole("all"), whole("drawn"), number("weight")]
     caption = "Strata: number of items, number drawn, and items that each drawn one represents."
@@ -205,15 +204,7 @@ def _ranks(estimates: Estimates, teams: Sequence[str]) -> list[Child]:
     import pandas as pd
 
     rows = [
-        {
-            "quantity": str(quantity),
-            "team": own.team,
-            "estimate": own.estimate,
-            "rank": own.rank,
-            "certainty": own.certainty,
-            "best": own.best,
-            "worst": own.worst,
-        }
+        {"quantity": str(quantity), **asdict(own)}
         for quantity in RANKED
         for own in ranking(estimates, quantity)
     ]

@@ -26,54 +26,35 @@ _AGAIN = "ask the reviewer to save the verdicts again from the page, and send th
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The answer to one item.
-
-    Parameters
-    ----------
-    item
-        The item.
-    verdict
-        Who is right; None for a counted background tile.
-    count
-        Number of nuclei without an outline in a background tile; None for objects and for
-        tiles that cannot be judged.
-    note
-        A remark, or empty.
-    given_at
-        Time by the reviewer's clock, in UTC.
-    """
+class AnsweredItem:
+    """The answer to one item."""
 
     item: Item
+    #: Who is right; None for a counted background tile.
     verdict: Verdict | None
+    #: Number of nuclei without an outline in a background tile; None for objects and for tiles that
+    #: cannot be judged.
     count: int | None
+    #: A remark, or empty.
     note: str
+    #: Time by the reviewer's clock, in UTC.
     given_at: datetime
 
 
 @dataclass(frozen=True)
 class Answers:
-    """A file of verdicts whose digest is right.
+    """A file of verdicts whose digest is right."""
 
-    Parameters
-    ----------
-    contents
-        The package that was answered.
-    package
-        Its id.
-    reviewer
-        The reviewer's name as entered in the page; may be empty.
-    digest
-        The digest of the file, which tells it from other files.
-    answers
-        One per answered item, in the order of the package.
-    """
-
+    #: The package that was answered.
     contents: Contents
+    #: The id of that package.
     package: str
+    #: The reviewer's name as entered in the page; may be empty.
     reviewer: str
+    #: The digest of the file, which tells it from other files.
     digest: str
-    answers: tuple[Answer, ...]
+    #: One per answered item, in the order of the package.
+    answers: tuple[AnsweredItem, ...]
 
 
 @dataclass(frozen=True)
@@ -162,7 +143,7 @@ def _read(path: Path) -> _File:
     return file
 
 
-def _answers(file: _File, contents: Contents, path: Path) -> tuple[Answer, ...]:
+def _answers(file: _File, contents: Contents, path: Path) -> tuple[AnsweredItem, ...]:
     items = {item.item: item for item in contents.items}
     counts = Counter(line.item for line in file.verdicts)
     if unknown := [item for item in counts if item not in items]:
@@ -173,7 +154,7 @@ def _answers(file: _File, contents: Contents, path: Path) -> tuple[Answer, ...]:
     return tuple(given[item] for item in items if item in given)
 
 
-def _answer(line: _Line, item: Item, path: Path) -> Answer:
+def _answer(line: _Line, item: Item, path: Path) -> AnsweredItem:
     try:
         verdict = Verdict(line.verdict) if line.verdict else None
         given_at = datetime.fromisoformat(line.given_at)
@@ -191,7 +172,7 @@ def _answer(line: _Line, item: Item, path: Path) -> Answer:
         is_right = verdict is not None and line.count is None
     if not is_right:
         raise _altered(f"item {item.item} has an answer that the page does not offer", path)
-    return Answer(item, verdict, line.count, line.note, given_at)
+    return AnsweredItem(item, verdict, line.count, line.note, given_at)
 
 
 def _altered(what: str, path: Path) -> UnreadableFileError:

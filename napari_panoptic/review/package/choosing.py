@@ -35,30 +35,22 @@ _NEEDED = ("item", "team", "region", "side", "id", "y_px", "x_px")
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, before the objects are looked up.
+    """What is asked, before the objects are looked up."""
 
-    Parameters
-    ----------
-    item
-        Number of the item.
-    team, region
-        Where it is.
-    side, object_id
-        The object; None for a background tile.
-    y_px, x_px
-        A point in a background tile; not used for objects.
-    """
-
+    #: Number of the item.
     item: str
+    #: Where it is.
     team: str
     region: str
+    #: The object; None for a background tile.
     side: Side | None
     object_id: int | None
+    #: A point in a background tile; not used for objects.
     y_px: float = 0.0
     x_px: float = 0.0
 
 
-def read_plan(path: Path, cohort: Cohort) -> tuple[list[Question], str]:
+def read_questions(path: Path, cohort: Cohort) -> tuple[list[Question], str]:
     """Read the items of a plan.
 
     Parameters
@@ -126,17 +118,10 @@ def _doubled(items: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the objects of a cohort are read and matched.
-
-    Parameters
-    ----------
-    settings
-        The settings.
-    source
-        The form of the predictions; None for the usual one.
-    """
+    """How the objects of a cohort are read and matched."""
 
     settings: EvaluationSettings
+    #: The form of the predictions; None for the usual one.
     source: Source | None
 
 

@@ -19,41 +19,26 @@ _LARGEST = 2**62
 
 @dataclass(frozen=True)
 class Target:
-    """The object that an item is about.
+    """The object that an item is about."""
 
-    Parameters
-    ----------
-    side
-        Annotation or prediction.
-    object_id
-        Its id when the package was made.
-    fingerprint
-        Its identity.
-    """
-
+    #: Annotation or prediction.
     side: Side
+    #: Its id when the package was made.
     object_id: int
     fingerprint: Fingerprint
 
 
 @dataclass(frozen=True)
 class Item:
-    """One question to the reviewer.
+    """One question to the reviewer."""
 
-    Parameters
-    ----------
-    item
-        Its number in the plan or, without a plan, in the package.
-    team, region
-        Where it is.
-    target
-        The object to judge; None for a background tile, in which the reviewer counts the
-        nuclei without an outline.
-    """
-
+    #: Its number in the plan or, without a plan, in the package.
     item: str
+    #: Where it is.
     team: str
     region: str
+    #: The object to judge; None for a background tile, in which the reviewer counts the nuclei
+    #: without an outline.
     target: Target | None
 
     @property
@@ -72,26 +57,17 @@ class Item:
 
 @dataclass(frozen=True)
 class Contents:
-    """Everything that an import has to know about a package.
+    """Everything that an import has to know about a package."""
 
-    Parameters
-    ----------
-    cohort
-        The name of the cohort.
-    source
-        The form of the predictions; None for the usual one.
-    plan
-        SHA-256 of the plan's file; None without a plan.
-    images
-        Region -> fingerprint of its image; empty if it has none, or one whose copies differ.
-    items
-        The items, in the order of the package.
-    """
-
+    #: The name of the cohort.
     cohort: str
+    #: The form of the predictions; None for the usual one.
     source: str | None
+    #: SHA-256 of the plan's file; None without a plan.
     plan: str | None
+    #: Region -> fingerprint of its image; empty if it has none, or one whose copies differ.
     images: Mapping[str, str]
+    #: The items, in the order of the package.
     items: tuple[Item, ...]
 
 
@@ -123,9 +99,9 @@ def unseal(sealed: str) -> Contents:
 
 
 def _is_possible(target: Target) -> bool:
-    own = target.fingerprint
-    whole_numbers = abs(target.object_id) < _LARGEST and 0 <= own.area_px < _LARGEST
-    return whole_numbers and math.isfinite(own.centroid_y_px + own.centroid_x_px)
+    fingerprint = target.fingerprint
+    whole_numbers = abs(target.object_id) < _LARGEST and 0 <= fingerprint.area_px < _LARGEST
+    return whole_numbers and math.isfinite(fingerprint.centroid_y_px + fingerprint.centroid_x_px)
 
 
 def package_id(sealed: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import english_list
@@ -14,16 +13,16 @@ from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.export import Row, write_csv
-from napari_panoptic.review.identity import Place, Subject, matched, place_of
+from napari_panoptic.review.identity import ObjectKey, Subject, matched, object_key
 from napari_panoptic.review.judged import Subjects
-from napari_panoptic.review.package.answers import Answers
+from napari_panoptic.review.package.answers import AnsweredItem, Answers
 from napari_panoptic.review.package.contents import Contents
-from napari_panoptic.review.plan.tables import VERDICT_COLUMNS
+from napari_panoptic.review.plan.tables import ITEM_VERDICT_COLUMNS
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Judgement, Receipt
 from napari_panoptic.values.cohort import Cohort, Region, Source
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import Side, Verdict
+from napari_panoptic.values.vocabulary import Side
 
 SETTINGS = EvaluationSettings().replaced(distances=False)
 """The settings under which objects are looked up; their identity does not depend on them."""
@@ -33,27 +32,18 @@ MOST_MISSING = 0.5
 
 @dataclass(frozen=True)
 class Imported:
-    """The result of an import.
+    """The result of an import."""
 
-    Parameters
-    ----------
-    saved
-        Number of verdicts that were written into the review file.
-    known
-        Number of verdicts that the review file had from an earlier import.
-    older
-        Items for which the review file has a newer verdict of the same reviewer, which stays.
-    missing
-        Items whose objects are not in the cohort any more; their verdicts are saved with the
-        places of the objects.
-    reviewer
-        The name in the review file.
-    """
-
+    #: Number of verdicts that were written into the review file.
     saved: int
+    #: Number of verdicts that the review file had from an earlier import.
     known: int
+    #: Items for which the review file has a newer verdict of the same reviewer, which stays.
     older: tuple[str, ...]
+    #: Items whose objects are not in the cohort any more; their verdicts are saved with the places
+    #: of the objects.
     missing: tuple[str, ...]
+    #: The name in the review file.
     reviewer: str
 
 
@@ -81,7 +71,9 @@ def import_answers(cohort: Cohort, answers: Answers, place: Path, reviewer: str)
     check_cohort(cohort, answers.contents)
     judged = _judged(answers)
     found = _found_in(cohort, answers.contents, [judgement.subject for _, judgement in judged])
-    missing = [item for (item, _), at in zip(judged, found, strict=True) if at is None]
+    missing = [
+        answer.item.item for (answer, _), at in zip(judged, found, strict=True) if at is None
+    ]
     if len(missing) > MOST_MISSING * len(judged):
         raise _foreign(
             f"{len(missing)} of the {len(judged)} judged objects are not in it", answers.contents
@@ -90,18 +82,19 @@ def import_answers(cohort: Cohort, answers: Answers, place: Path, reviewer: str)
     new, older, known = [], [], 0
     with ReviewStore(place, reviewer=reviewer) as store:
         store.check_not_received(receipt)
-        for (item, judgement), subject in zip(judged, found, strict=True):
-            own = judgement._replace(subject=subject or judgement.subject)
-            history = store.history(own.subject)
-            if any(entry.record.given_at == own.given_at for entry in history):
+        for (answer, judgement), subject in zip(judged, found, strict=True):
+            wanted = judgement._replace(subject=subject or judgement.subject)
+            given_at = answer.given_at
+            history = store.history(wanted.subject)
+            if any(entry.record.given_at == given_at for entry in history):
                 known += 1
-            elif any(entry.standing and entry.record.given_at > own.given_at for entry in history):
-                older.append(item)
+            elif any(entry.standing and entry.record.given_at > given_at for entry in history):
+                older.append(answer.item.item)
             else:
-                new.append(own)
+                new.append((given_at, wanted))
         # Of two items about one object, the verdict that was given last stands.
-        new.sort(key=lambda judgement: judgement.given_at)
-        store.give_all([Judgement(*dated) for dated in new], receipt=receipt)
+        new.sort(key=itemgetter(0))
+        store.give_all([judgement for _, judgement in new], receipt=receipt)
         return Imported(len(new), known, tuple(older), tuple(missing), store.reviewer)
 
 
@@ -138,28 +131,16 @@ def write_verdicts(path: Path, answers: Answers) -> int:
         }
         for answer in answers.answers
     ]
-    return write_csv(path, VERDICT_COLUMNS, rows)
+    return write_csv(path, ITEM_VERDICT_COLUMNS, rows)
 
 
-class _Dated(NamedTuple):
-    """A verdict with its time."""
-
-    subject: Subject
-    verdict: Verdict
-    tag: str
-    note: str
-    given_at: datetime
-
-
-def _judged(answers: Answers) -> list[tuple[str, _Dated]]:
+def _judged(answers: Answers) -> list[tuple[AnsweredItem, Judgement]]:
     """Return the items about objects, with their verdicts."""
-    result = []
-    for answer in answers.answers:
-        subject = answer.item.subject
-        if subject is not None and answer.verdict is not None:
-            dated = _Dated(subject, answer.verdict, "", answer.note, answer.given_at)
-            result.append((answer.item.item, dated))
-    return result
+    return [
+        (answer, Judgement(subject, answer.verdict, note=answer.note, given_at=answer.given_at))
+        for answer in answers.answers
+        if (subject := answer.item.subject) is not None and answer.verdict is not None
+    ]
 
 
 def _found_in(
@@ -167,27 +148,21 @@ def _found_in(
 ) -> list[Subject | None]:
     """Find objects in a cohort by their identity; None for those that are not there any more."""
     source = None if contents.source is None else Source(contents.source)
-    result: list[Subject | None] = [None] * len(subjects)
-    for name in dict.fromkeys(subject.region for subject in subjects):
-        held = HeldRegion(cohort, cohort.region(name), SETTINGS, held_up_to_px=HELD_UP_TO_PX)
-        of_region = [n for n, subject in enumerate(subjects) if subject.region == name]
-        for team in dict.fromkeys(subjects[n].team for n in of_region):
+    keys = dict.fromkeys(map(object_key, subjects))
+    found: dict[ObjectKey, Subject] = {}
+    for region in dict.fromkeys(key.region for key in keys):
+        held = HeldRegion(cohort, cohort.region(region), SETTINGS, held_up_to_px=HELD_UP_TO_PX)
+        for team in dict.fromkeys(key.team for key in keys if key.region == region):
             evaluation = held.evaluate(team, SETTINGS, source).evaluation
             if evaluation is None:
                 continue
-            there = _all_of(Subjects(evaluation, region=name, team=team))
-            own = [n for n in of_region if subjects[n].team == team]
-            wanted = [place_of(subjects[n]) for n in own]
-            for n, place in zip(own, _nearest(wanted, list(map(place_of, there))), strict=True):
-                result[n] = None if place is None else there[place]
-    return result
-
-
-def _nearest(wanted: Sequence[Place], there: Sequence[Place]) -> list[int | None]:
-    """Find objects, which may be asked for more than once."""
-    once = list(dict.fromkeys(wanted))
-    found = dict(zip(once, matched(once, there), strict=True))
-    return [found[place] for place in wanted]
+            there = _all_of(Subjects(evaluation, region=region, team=team))
+            wanted = [key for key in keys if (key.region, key.team) == (region, team)]
+            numbers = matched(wanted, map(object_key, there))
+            for key, number in zip(wanted, numbers, strict=True):
+                if number is not None:
+                    found[key] = there[number]
+    return [found.get(object_key(subject)) for subject in subjects]
 
 
 def _all_of(subjects: Subjects) -> list[Subject]:

@@ -17,49 +17,32 @@ SEED = 0
 
 @dataclass(frozen=True)
 class RankedTeam:
-    """A team in the ranking by an estimated figure.
-
-    Parameters
-    ----------
-    team
-        Its name.
-    estimate
-        Its figure.
-    rank
-        1 + the number of teams with a higher estimate.
-    certainty
-        Share of draws in which it has this rank, between 0 and 1.
-    best, worst
-        The ranks between which it lies in 95 % of the draws.
-    """
+    """A team in the ranking by an estimated figure."""
 
     team: str
+    #: The figure by which it is ranked.
     estimate: float
+    #: 1 + the number of teams with a higher estimate.
     rank: int
+    #: Share of draws in which it has this rank, between 0 and 1.
     certainty: float
+    #: The ranks between which it lies in 95 % of the draws.
     best: int
     worst: int
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Two teams compared.
+    """Two teams compared."""
 
-    Parameters
-    ----------
-    first, second
-        Their names.
-    estimate, low, high
-        The first team's figure minus the second's, with its 95 % interval.
-    as_annotated
-        The same of the cohort as it is annotated.
-    """
-
+    #: Names of the teams.
     first: str
     second: str
+    #: The first team's figure minus the second's, with its 95 % interval.
     estimate: float
     low: float
     high: float
+    #: The difference in the cohort as it is annotated.
     as_annotated: float
 
 
@@ -89,12 +72,12 @@ def ranking(estimates: Estimates, quantity: Quantity) -> tuple[RankedTeam, ...]:
     spread = np.array([row.standard_error for row in rows])
     drawn = np.random.default_rng(SEED).normal(middle, spread, (DRAWS, len(rows)))
     ranks = 1 + (drawn[:, None, :] > drawn[:, :, None]).sum(axis=2)
-    own = 1 + (middle[None, :] > middle[:, None]).sum(axis=1)
+    rank = 1 + (middle[None, :] > middle[:, None]).sum(axis=1)
     tail = (1 - LEVEL) / 2
     ends = np.quantile(ranks, [tail, 1 - tail], axis=0, method="nearest").astype(int)
     return tuple(
         RankedTeam(
-            row.team, row.estimate, int(own[k]), float((ranks[:, k] == own[k]).mean()), *pair
+            row.team, row.estimate, int(rank[k]), float((ranks[:, k] == rank[k]).mean()), *pair
         )
         for k, (row, pair) in enumerate(zip(rows, ends.T.tolist(), strict=True))
     )
@@ -164,16 +147,16 @@ def ranking_sentences(estimates: Estimates, quantity: Quantity) -> list[str]:
     if len(ranked) < 2:
         return []
     return [
-        f"{own.team} has rank {own.rank} of {len(ranked)} by {_name(quantity)}, with a certainty "
-        f"of {own.certainty:.0%}{_range(own)}."
-        for own in ranked
+        f"{row.team} has rank {row.rank} of {len(ranked)} by {_name(quantity)}, with a certainty "
+        f"of {row.certainty:.0%}{_range(row)}."
+        for row in ranked
     ]
 
 
-def _range(own: RankedTeam) -> str:
-    if own.best == own.worst:
+def _range(row: RankedTeam) -> str:
+    if row.best == row.worst:
         return ""
-    return f" (between {own.best} and {own.worst} in 95 % of draws)"
+    return f" (between {row.best} and {row.worst} in 95 % of draws)"
 
 
 def _name(quantity: Quantity) -> str:

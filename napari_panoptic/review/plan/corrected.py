@@ -57,13 +57,9 @@ class Sums:
     Per class: reference objects, erroneous ones, and TP, FP, FN and summed IoU as panoptic
     quality counts them; over all classes: matched pairs, unmatched predictions, unmatched
     reference objects, and nuclei that neither side has.
-
-    Parameters
-    ----------
-    n_classes
-        Number of classes C.
     """
 
+    #: Number of classes C.
     n_classes: int
 
     @cached_property
@@ -73,13 +69,13 @@ class Sums:
         return tuple(slice(k * c, (k + 1) * c) for k in range(6))
 
     @property
-    def blind(self) -> int:
+    def overall(self) -> int:
         """First of the four sums over all classes."""
         return 6 * self.n_classes
 
     def __len__(self) -> int:
         """Count the sums."""
-        return self.blind + 4
+        return self.overall + 4
 
     def of(self, units: Units) -> FloatArray:
         """Return what each item adds under each of `DECIDED`, (n, 3, K).
@@ -87,18 +83,18 @@ class Sums:
         Tiles of background add nothing here: their verdict is a count.
         """
         result = np.zeros((len(units), len(DECIDED), len(self)))
-        own, predicted = (
+        annotated, predicted = (
             units.reference_class.astype(np.intp),
             units.prediction_class.astype(np.intp),
         )
-        nothing, is_matched = np.zeros_like(own), (own > 0) & (predicted > 0)
+        nothing, is_matched = np.zeros_like(annotated), (annotated > 0) & (predicted > 0)
         # The class of the reference object if a verdict is right, in the order of `DECIDED`.
-        for number, reference in enumerate((own, predicted, nothing)):
+        for number, reference in enumerate((annotated, predicted, nothing)):
             iou = np.where(is_matched, units.iou, 1.0)
             self._add_outcomes(result[:, number], reference, predicted, iou)
-            self._add(result[:, number], 0, own)
+            self._add(result[:, number], 0, annotated)
             if DECIDED[number] is not Verdict.ANNOTATION_RIGHT:
-                self._add(result[:, number], 1, own)
+                self._add(result[:, number], 1, annotated)
         return result
 
     def _add_outcomes(
@@ -110,9 +106,9 @@ class Sums:
         self._add(sums, 3, np.where(is_tp, 0, predicted))
         self._add(sums, 4, np.where(is_tp, 0, reference))
         self._add(sums, 5, np.where(is_tp, reference, 0), iou)
-        sums[:, self.blind] += (reference > 0) & (predicted > 0)
-        sums[:, self.blind + 1] += (reference == 0) & (predicted > 0)
-        sums[:, self.blind + 2] += (reference > 0) & (predicted == 0)
+        sums[:, self.overall] += (reference > 0) & (predicted > 0)
+        sums[:, self.overall + 1] += (reference == 0) & (predicted > 0)
+        sums[:, self.overall + 2] += (reference > 0) & (predicted == 0)
 
     def _add(
         self, sums: FloatArray, column: int, classes: IntArray, values: FloatArray | None = None
@@ -125,7 +121,7 @@ class Sums:
     @property
     def lacked(self) -> int:
         """Position of the number of nuclei that neither side has."""
-        return self.blind + 3
+        return self.overall + 3
 
     def possible(self, sums: FloatArray) -> FloatArray:
         """Return estimated sums (..., K), at least 0; a summed IoU is at most the number of TPs."""
@@ -153,7 +149,7 @@ class Sums:
             precision, recall and f1 are class-blind, and pq is the mean over the classes.
         """
         references, errors, tp, fp, fn, iou = (sums[..., part] for part in self.columns)
-        matched, spurious, missed, lacked = np.moveaxis(sums[..., self.blind :], -1, 0)
+        matched, spurious, missed, lacked = np.moveaxis(sums[..., self.overall :], -1, 0)
         everything = (tp + fn).sum(-1)
         fn = fn + (tp + fn) * _ratio(lacked, everything)[..., None] if lacked.any() else fn
         missed = missed + lacked

@@ -7,6 +7,7 @@ larger sample contains (permanent random numbers; Ohlsson, in Business Survey Me
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.review.plan.survey import allocation
 from napari_panoptic.review.plan.units import KINDS, SUSPECT, IntArray, Kind, StrArray, Units
-from napari_panoptic.statistics.survey import allocation
 
 RARE = 20
 """Causes with fewer objects of a team, status and class share a stratum."""
@@ -54,26 +55,17 @@ LEVELS = tuple(Level)
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """A population cut into strata.
+    """A population cut into strata."""
 
-    Parameters
-    ----------
-    level
-        How finely.
-    names
-        H names, sorted.
-    of_unit
-        int64 (n,): position of each item's stratum in the names.
-    kinds
-        The outcome that all items of a stratum share (H,).
-    suspect
-        Whether its items are suspect (H,).
-    """
-
+    #: How finely.
     level: Level
+    #: H names, sorted.
     names: tuple[str, ...]
+    #: int64 (n,): position of each item's stratum in the names.
     of_unit: IntArray
+    #: The outcome that all items of a stratum share (H,).
     kinds: tuple[Kind, ...]
+    #: Whether its items are suspect (H,).
     suspect: tuple[bool, ...]
 
     @cached_property
@@ -81,29 +73,24 @@ class Strata:
         """Items in each stratum (H,)."""
         return np.bincount(self.of_unit, minlength=len(self.names))
 
+    def count(self, rows: IntArray) -> IntArray:
+        """Count some items of the population in each stratum (H,)."""
+        return np.bincount(self.of_unit[rows], minlength=len(self.names))
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The items of a review, in the order in which they are reviewed.
+    """The items of a review, in the order in which they are reviewed."""
 
-    Parameters
-    ----------
-    units
-        The drawn items; item k of the plan is row k - 1.
-    stratum
-        Name of each item's stratum (n,).
-    probability
-        float64 (n,): inclusion probability: drawn items over all items of the stratum.
-    level
-        How finely the population was stratified.
-    seed
-        The seed; None if unknown, as in a plan read from a table.
-    """
-
+    #: The drawn items; item k of the plan is row k - 1.
     units: Units
+    #: Name of each item's stratum (n,).
     stratum: tuple[str, ...]
+    #: float64 (n,): inclusion probability: drawn items over all items of the stratum.
     probability: NDArray[np.float64]
+    #: How finely the population was stratified.
     level: Level
+    #: The seed; None if unknown, as in a plan read from a table.
     seed: int | None = None
 
     def __len__(self) -> int:
@@ -118,8 +105,8 @@ class Plan:
     def drawn(self, strata: Strata) -> IntArray:
         """Return the number of items drawn from each stratum (H,)."""
         number = {name: position for position, name in enumerate(strata.names)}
-        own = np.array([number[name] for name in self.stratum], np.int64)
-        return np.bincount(own, minlength=len(strata.names))
+        numbers = np.array([number[name] for name in self.stratum], np.int64)
+        return np.bincount(numbers, minlength=len(strata.names))
 
 
 def stratified(units: Units, level: Level) -> Strata:
@@ -160,12 +147,12 @@ def _finer(units: Units, level: Level) -> list[StrArray]:
     if level is Level.STATUS:
         return [mark]
     classes = np.array(["", *units.class_names], object)
-    own = np.where(units.reference_class > 0, units.reference_class, units.prediction_class)
+    class_index = np.where(units.reference_class > 0, units.reference_class, units.prediction_class)
     if level is Level.CLASS:
-        return [mark, np.where(is_suspect, "", classes[own])]
-    details = _details(units, own)
+        return [mark, np.where(is_suspect, "", classes[class_index])]
+    details = _details(units, class_index)
     is_joined = is_suspect & (details == OTHER)
-    return [mark, details, np.where(is_joined, "", classes[own])]
+    return [mark, details, np.where(is_joined, "", classes[class_index])]
 
 
 def _details(units: Units, own_class: NDArray[np.int16]) -> StrArray:
@@ -175,9 +162,7 @@ def _details(units: Units, own_class: NDArray[np.int16]) -> StrArray:
     """
     details = np.where(units.is_suspect, np.array(SUSPECT, object), units.detail)
     groups = list(zip(units.team, units.kind.tolist(), own_class.tolist(), details, strict=True))
-    counts: dict[tuple[object, ...], int] = {}
-    for group in groups:
-        counts[group] = counts.get(group, 0) + 1
+    counts = Counter(groups)
     is_unmatched = (units.is_kind(Kind.FN) | units.is_kind(Kind.FP)).tolist()
     joined = [
         OTHER if (may_join or is_suspect) and counts[group] < RARE else _cause(group[-1])
@@ -185,7 +170,7 @@ def _details(units: Units, own_class: NDArray[np.int16]) -> StrArray:
             groups, is_unmatched, units.is_suspect.tolist(), strict=True
         )
     ]
-    return np.array([*joined, None], object)[:-1]
+    return np.array(joined, object)
 
 
 def _cause(detail: str) -> str:
@@ -230,7 +215,7 @@ def draw(units: Units, n_items: int, seed: int) -> Plan:
             )
     drawn = allocation(strata.sizes, _spreads(strata), n_items, least)
     rows = _sample(units, strata, drawn, seed)
-    return _plan(units, strata, drawn, _shuffled(units, rows, seed), seed)
+    return plan_of(units, strata, _shuffled(units, rows, seed), seed)
 
 
 def extend(plan: Plan, units: Units, n_items: int) -> Plan:
@@ -259,11 +244,10 @@ def extend(plan: Plan, units: Units, n_items: int) -> Plan:
         raise SettingsError("a plan can only be extended with its seed; give --seed")
     strata = stratified(units, plan.level)
     before = rows_of(plan, units)
-    least = np.bincount(strata.of_unit[before], minlength=len(strata.names))
-    drawn = allocation(strata.sizes, _spreads(strata), n_items, least)
+    drawn = allocation(strata.sizes, _spreads(strata), n_items, strata.count(before))
     rows = _sample(units, strata, drawn, plan.seed)
     added = _shuffled(units, rows[~np.isin(rows, before)], plan.seed)
-    return _plan(units, strata, drawn, np.concatenate([before, added]), plan.seed)
+    return plan_of(units, strata, np.concatenate([before, added]), plan.seed)
 
 
 def with_seed(plan: Plan, units: Units, seed: int) -> Plan:
@@ -284,8 +268,7 @@ def with_seed(plan: Plan, units: Units, seed: int) -> Plan:
         If the plan was drawn with another seed, or from another population.
     """
     strata, rows = stratified(units, plan.level), rows_of(plan, units)
-    drawn = np.bincount(strata.of_unit[rows], minlength=len(strata.names))
-    if not np.array_equal(np.sort(rows), _sample(units, strata, drawn, seed)):
+    if not np.array_equal(np.sort(rows), _sample(units, strata, strata.count(rows), seed)):
         raise SettingsError(
             f"the plan was not drawn with the seed {seed} from this cohort; give the seed, cohort "
             f"and options with which it was drawn"
@@ -311,12 +294,13 @@ def rows_of(plan: Plan, units: Units) -> IntArray:
     return np.array([row[key] for key in plan.units.keys], np.int64)
 
 
-def _plan(units: Units, strata: Strata, drawn: IntArray, rows: IntArray, seed: int | None) -> Plan:
-    own = strata.of_unit[rows]
+def plan_of(units: Units, strata: Strata, rows: IntArray, seed: int | None = None) -> Plan:
+    """Return the plan of some rows of a population, in their order."""
+    stratum = strata.of_unit[rows]
     return Plan(
         units[rows],
-        tuple(strata.names[number] for number in own.tolist()),
-        drawn[own] / strata.sizes[own],
+        tuple(strata.names[number] for number in stratum.tolist()),
+        strata.count(rows)[stratum] / strata.sizes[stratum],
         strata.level,
         seed,
     )

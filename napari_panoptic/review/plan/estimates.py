@@ -29,8 +29,8 @@ from napari_panoptic.review.plan.design import (
     rows_of,
     stratified,
 )
+from napari_panoptic.review.plan.survey import effective_df, share_interval, variance_factors
 from napari_panoptic.review.plan.units import KINDS, BoolArray, IntArray, Kind, Units
-from napari_panoptic.statistics.survey import effective_df, share_interval, variance_factors
 from napari_panoptic.values.vocabulary import Verdict
 
 FloatArray = NDArray[np.float64]
@@ -47,58 +47,40 @@ _GROUPS = tuple((kind, is_suspect) for is_suspect in (False, True) for kind in K
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The verdict on an item of a plan.
+class ItemVerdict:
+    """The verdict on an item of a plan."""
 
-    Parameters
-    ----------
-    item
-        Number of the item, from 1.
-    verdict
-        Who is right; of a tile only whether it can be told.
-    count
-        For a tile, the nuclei in it that have no outline.
-    """
-
+    #: Number of the item, from 1.
     item: int
+    #: Who is right; of a tile only whether it can be told.
     verdict: Verdict
+    #: For a tile, the nuclei in it that have no outline.
     count: int | None = None
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """One figure of a team, estimated.
+    """One figure of a team, estimated."""
 
-    Parameters
-    ----------
-    quantity, team, class_name
-        What; the class is `ALL` for the row over all classes.
-    estimate, low, high
-        The estimate and its 95 % interval for this cohort; NaN if undefined.
-    items
-        Reviewed items of this class, or of all.
-    standard_error
-        Of the estimate; NaN if undefined.
-    patients_low, patients_high
-        The interval for patients like these, of which these are a sample; NaN for fewer than two.
-    if_unclear
-        Least and largest estimate if all items that could not be told were decided one way; both
-        are the estimate if there are none.
-    as_annotated
-        The figure of the cohort as it is annotated, on the same scale: without any review.
-    """
-
+    #: The figure; the class is `ALL` in the row over all classes.
     quantity: Quantity
     team: str
     class_name: str
+    #: The estimate and its 95 % interval for this cohort; NaN if undefined.
     estimate: float
     low: float
     high: float
+    #: Reviewed items of this class, or of all.
     items: int
+    #: Of the estimate; NaN if undefined.
     standard_error: float
+    #: The interval for patients like these, of which these are a sample; NaN for fewer than two.
     patients_low: float
     patients_high: float
+    #: Least and largest estimate if all items that could not be told were decided one way; both are
+    #: the estimate if there are none.
     if_unclear: tuple[float, float]
+    #: The figure of the cohort as it is annotated, on the same scale: without any review.
     as_annotated: float
 
     @property
@@ -109,41 +91,27 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """The figures of all teams of a plan.
+    """The figures of all teams of a plan."""
 
-    Parameters
-    ----------
-    rows
-        One per team, quantity and class; the row over all classes last.
-    by_cause
-        Annotation error rate of the FNs of each team and cause.
-    given, unclear
-        Items with a verdict, and those among them that could not be told.
-    findings
-        What the reader of the figures must know.
-    """
-
+    #: One per team, quantity and class; the row over all classes last.
     rows: tuple[Estimate, ...]
+    #: Annotation error rate of the FNs of each team and cause.
     by_cause: tuple[CauseEstimate, ...]
+    #: Items with a verdict, and those among them that could not be told.
     given: int
     unclear: int
+    #: What the reader of the figures must know.
     findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)
 class CauseEstimate:
-    """The share of FNs of one cause whose annotation is wrong.
+    """The share of FNs of one cause whose annotation is wrong."""
 
-    Parameters
-    ----------
-    team, cause
-        What; strata of rare causes are one.
-    estimate, low, high, items
-        As in `Estimate`.
-    """
-
+    #: Rare causes are one.
     team: str
     cause: str
+    #: The share and its 95 % interval, and the reviewed items of the cause.
     estimate: float
     low: float
     high: float
@@ -155,44 +123,28 @@ class CauseEstimate:
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """The reviewed items of one team.
-
-    Parameters
-    ----------
-    sums
-        What is summed.
-    units
-        The items (n,).
-    stratum
-        int64 (n,): stratum of each.
-    sizes
-        int64 (H,): all items of each stratum.
-    before
-        float64 (P, K): the sums over all items of each patient as annotated.
-    added
-        float64 (n, 3, K): what each verdict on it adds to these sums, with what it stands for.
-    verdict
-        int64 (n,): position in `DECIDED`.
-    count
-        float64 (n,): nuclei without an outline; 0 for objects.
-    alike
-        All items of the team.
-    patient
-        int64 (n,): position of each item's patient.
-    patient_sizes
-        int64 (P,): all items of each patient.
-    """
+    """The reviewed items of one team."""
 
     sums: Sums
+    #: The items (n,).
     units: Units
+    #: int64 (n,): stratum of each.
     stratum: IntArray
+    #: int64 (H,): all items of each stratum.
     sizes: IntArray
+    #: float64 (P, K): the sums over all items of each patient as annotated.
     before: FloatArray
+    #: float64 (n, 3, K): what each verdict on it adds to these sums, with what it stands for.
     added: FloatArray
+    #: int64 (n,): position in `DECIDED`.
     verdict: IntArray
+    #: float64 (n,): nuclei without an outline; 0 for objects.
     count: FloatArray
+    #: All items of the team.
     alike: _Alike
+    #: int64 (n,): position of each item's patient.
     patient: IntArray
+    #: int64 (P,): all items of each patient.
     patient_sizes: IntArray
 
     @cached_property
@@ -223,10 +175,10 @@ class _Sample:
     @cached_property
     def values(self) -> FloatArray:
         """What each item adds under its verdict to the sums as annotated (n, K)."""
-        own: FloatArray = self.added[np.arange(len(self.units)), self.verdict].copy()
+        result: FloatArray = self.added[np.arange(len(self.units)), self.verdict].copy()
         is_tile = self.units.is_kind(Kind.BACKGROUND)
-        own[is_tile, self.sums.lacked] *= self.count[is_tile]
-        return own
+        result[is_tile, self.sums.lacked] *= self.count[is_tile]
+        return result
 
     @cached_property
     def totals(self) -> FloatArray:
@@ -239,30 +191,24 @@ class _Alike:
     """All items of a team; those of one stratum, patient and pair of classes as one.
 
     What they add is linear in the IoU, so that one item with their mean IoU stands for them.
-
-    Parameters
-    ----------
-    units
-        The items (R,).
-    stratum, patient, number
-        int64 (R,): stratum and patient of each, and how many items it stands for.
-    added
-        float64 (R, 3, K): as in `_Sample`.
     """
 
+    #: The items (R,).
     units: Units
+    #: int64 (R,): stratum and patient of each, and how many items it stands for.
     stratum: IntArray
     patient: IntArray
     number: IntArray
+    #: float64 (R, 3, K): as in `_Sample`.
     added: FloatArray
 
 
 def _alike(units: Units, strata: Strata, patient: IntArray) -> _Alike:
     keys = _classes(units, strata.of_unit) * (patient.max(initial=0) + 1) + patient
-    _, first, own, number = np.unique(
+    _, first, group, number = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
-    one = replace(units[first], iou=np.bincount(own, units.iou) / number)
+    one = replace(units[first], iou=np.bincount(group, units.iou) / number)
     return _Alike(one, strata.of_unit[first], patient[first], number, _added(one))
 
 
@@ -281,7 +227,7 @@ def _sample(
         *(sums, drawn, strata.of_unit[rows], strata.sizes, before, added, verdict, count, alike),
         *(patient[rows], np.bincount(patient)),
     )
-    own, there = _classes(drawn, sample.stratum), _classes(alike.units, alike.stratum)
+    classes, alike_classes = _classes(drawn, sample.stratum), _classes(alike.units, alike.stratum)
     changed = alike.number[:, None, None] * alike.added
     for number in np.flatnonzero((sample.drawn == 0) & (strata.sizes > 0)).tolist():
         absent = alike.stratum == number
@@ -290,7 +236,7 @@ def _sample(
             # Weights of donors sum to the items that they stand for, whatever is drawn.
             each = changed[absent].sum(axis=0) / sample.weight[donors].sum()
             added[donors] += each
-            alike.added[np.isin(there, own[donors])] += each
+            alike.added[np.isin(alike_classes, classes[donors])] += each
     return sample
 
 
@@ -317,8 +263,8 @@ def _donors(absent: Units, drawn: Units) -> BoolArray:
     same: BoolArray = drawn.kind == absent.kind[0]
     as_suspect = same & (drawn.is_suspect == absent.is_suspect[0])
     same = as_suspect if as_suspect.any() else same
-    own = (absent.reference_class[0], absent.prediction_class[0])
-    alike = same & (drawn.reference_class == own[0]) & (drawn.prediction_class == own[1])
+    classes = (absent.reference_class[0], absent.prediction_class[0])
+    alike = same & (drawn.reference_class == classes[0]) & (drawn.prediction_class == classes[1])
     return alike if alike.any() else same
 
 
@@ -327,17 +273,11 @@ def _donors(absent: Units, drawn: Units) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class _Shares:
-    """How often each verdict is given, by outcome; apart for suspects, see `_Sample.group`.
+    """How often each verdict is given, by outcome; apart for suspects, see `_Sample.group`."""
 
-    Parameters
-    ----------
-    verdicts
-        float64 (groups, 3).
-    lacked
-        Nuclei without an outline per tile (groups,).
-    """
-
+    #: float64 (groups, 3).
     verdicts: FloatArray
+    #: Nuclei without an outline per tile (groups,).
     lacked: FloatArray
 
 
@@ -361,14 +301,24 @@ def _observed_shares(sample: _Sample) -> _Shares:
     return _Shares(verdicts, lacked)
 
 
-def _stratum_variances(
-    sample: _Sample, directions: FloatArray, shares: _Shares, *, is_observed: bool
+def _variance_parts(
+    sample: _Sample, totals: FloatArray, shares: _Shares, *, is_observed: bool
 ) -> FloatArray:
-    """Return the variance s² of each linearised figure within each stratum, (H, Q).
+    """Return what each stratum adds to the variance of each linearised figure, (H, Q).
 
-    The observed variance, moderated by the one that the shares of verdicts imply: few verdicts can
-    be equal by chance.
+    Parameters
+    ----------
+    sample
+        The items.
+    totals
+        The sums at which the figures are linearised (K,).
+    shares
+        The shares of verdicts, which imply a variance.
+    is_observed
+        Whether to use the variance that was observed, moderated by the implied one: few verdicts
+        can be equal by chance. Else the implied one is used.
     """
+    directions = _directions(sample, totals)
     alike = sample.alike
     per_verdict = alike.added @ directions
     values = sample.values @ directions
@@ -383,15 +333,15 @@ def _stratum_variances(
         rows = order[starts[stratum] : starts[stratum + 1]]
         group = int(sample.group[rows[0]])
         is_background = _GROUPS[group][0] is Kind.BACKGROUND
-        own = np.flatnonzero(alike.stratum == stratum)
-        is_mixed = np.ptp(classes[own]) > 0
-        part = alike.number[own] / alike.number[own].sum()
+        members = np.flatnonzero(alike.stratum == stratum)
+        is_mixed = np.ptp(classes[members]) > 0
+        part = alike.number[members] / alike.number[members].sum()
         if is_background:
-            expected = part @ per_verdict[own, 0] ** 2 * shares.lacked[group]
+            expected = part @ per_verdict[members, 0] ** 2 * shares.lacked[group]
         else:
             share = shares.verdicts[group]
-            middle = np.einsum("v,i,ivq->q", share, part, per_verdict[own])
-            apart = (per_verdict[own] - middle) ** 2
+            middle = np.einsum("v,i,ivq->q", share, part, per_verdict[members])
+            apart = (per_verdict[members] - middle) ** 2
             expected = np.einsum("v,i,ivq->q", share, part, apart)
         if not is_observed:
             result[stratum] = expected
@@ -402,20 +352,14 @@ def _stratum_variances(
         # Rare counts, and rare classes, that happen not to be drawn have too small a variance.
         floored = np.full(len(expected), is_background) | is_mixed & by_class
         result[stratum] = np.where(floored, np.maximum(result[stratum], expected), result[stratum])
-    return result
+    parts: FloatArray = variance_factors(sample.sizes, sample.drawn)[:, None] * result
+    return parts
 
 
 def _directions(sample: _Sample, totals: FloatArray) -> FloatArray:
     """Return the derivatives of all figures by the sums, (K, Q); 0 for undefined figures."""
     gradient = np.nan_to_num(sample.sums.gradient(totals))
     result: FloatArray = gradient.reshape(-1, gradient.shape[-1]).T
-    return result
-
-
-def _stratum_parts(sample: _Sample, spread: FloatArray) -> FloatArray:
-    """Return what each stratum adds to the variance of a total, (H, Q)."""
-    factor = variance_factors(sample.sizes, sample.drawn)
-    result: FloatArray = factor[:, None] * spread
     return result
 
 
@@ -473,7 +417,7 @@ def _patient_intervals(
 # --- all teams --------------------------------------------------------------------------------
 
 
-def estimate(plan: Plan, units: Units, answers: Sequence[Answer]) -> Estimates:
+def estimate(plan: Plan, units: Units, answers: Sequence[ItemVerdict]) -> Estimates:
     """Estimate the annotation error rate, and each team's figures if the annotation were right.
 
     Items without a verdict, or whose verdict is "cannot tell", are left out, and the others of
@@ -513,8 +457,8 @@ def estimate(plan: Plan, units: Units, answers: Sequence[Answer]) -> Estimates:
             teams.sample(team, decided | _all_as(verdict, unclear, plan))[0]
             for verdict in (DECIDED if unclear else ())
         ]
-        own, found = _rows(team, units.class_names, sample, absent, others)
-        result += own
+        rows, found = _rows(team, units.class_names, sample, absent, others)
+        result += rows
         findings += found
         causes += _by_cause(team, sample)
     return Estimates(
@@ -530,11 +474,13 @@ class _Teams:
         self._strata = stratified(units, plan.level)
         self.plan = replace(plan, units=units[self._rows])  # names as the cohort spells them
 
-    def sample(self, team: str, answers: Mapping[int, Answer]) -> tuple[_Sample, tuple[Kind, ...]]:
+    def sample(
+        self, team: str, answers: Mapping[int, ItemVerdict]
+    ) -> tuple[_Sample, tuple[Kind, ...]]:
         """Return a team's reviewed items, and the outcomes of which none was reviewed."""
-        own = self._units.team == team
-        position = np.cumsum(own) - 1
-        units, of_unit = self._units[own], self._strata.of_unit[own]
+        of_team = self._units.team == team
+        position = np.cumsum(of_team) - 1
+        units, of_unit = self._units[of_team], self._strata.of_unit[of_team]
         strata = replace(self._strata, of_unit=of_unit)
         items = [k for k in sorted(answers) if self.plan.units.team[k - 1] == team]
         rows = position[self._rows[np.array(items, np.int64) - 1]]
@@ -548,15 +494,17 @@ class _Teams:
         return sample, tuple(KINDS[kind] for kind in sorted(there - reviewed))
 
 
-def _all_as(verdict: Verdict, items: Sequence[int], plan: Plan) -> dict[int, Answer]:
+def _all_as(verdict: Verdict, items: Sequence[int], plan: Plan) -> dict[int, ItemVerdict]:
     """Return answers as if every unclear object had a verdict; tiles stay unclear."""
     return {
-        item: Answer(item, verdict) for item in items if plan.units.kind[item - 1] != _BACKGROUND
+        item: ItemVerdict(item, verdict)
+        for item in items
+        if plan.units.kind[item - 1] != _BACKGROUND
     }
 
 
 def _missing(
-    plan: Plan, given: Mapping[int, Answer], decided: Mapping[int, Answer]
+    plan: Plan, given: Mapping[int, ItemVerdict], decided: Mapping[int, ItemVerdict]
 ) -> list[Finding]:
     """Report the items without a verdict, and those that could not be told."""
     findings = []
@@ -598,9 +546,8 @@ def _rows(
     """Return the estimates of a team, and why some are undefined."""
     shape = len(QUANTITIES), len(class_names) + 1
     figures = sample.sums.figures(sample.totals).reshape(-1)
-    directions = _directions(sample, sample.totals)
-    spread = _stratum_variances(sample, directions, _observed_shares(sample), is_observed=True)
-    parts = _stratum_parts(sample, spread)
+    shares = _observed_shares(sample)
+    parts = _variance_parts(sample, sample.totals, shares, is_observed=True)
     items = _items(sample).reshape(-1)
     low, high = _intervals(figures, parts, sample.informing, items)
     error = np.sqrt(parts.sum(axis=0))
@@ -611,15 +558,15 @@ def _rows(
         [figures, low, high, error, *of_patients, unclear.min(axis=0), unclear.max(axis=0)]
     )
     columns[:, undefined] = np.nan
-    names = _figure_names(class_names)
-    annotated = sample.sums.figures(sample.before.sum(axis=0))
+    annotated = sample.sums.figures(sample.before.sum(axis=0)).reshape(-1)
     rows = [
-        Estimate(
-            *(q, team, name, own[0], own[1], own[2], n),
-            *(own[3], own[4], own[5], (own[6], own[7]), before),
-        )
-        for (q, name), own, n, before in zip(
-            names, columns.T.tolist(), items.tolist(), annotated.reshape(-1).tolist(), strict=True
+        Estimate(q, team, name, middle, low, high, n, error, p_low, p_high, (least, most), before)
+        for (q, name), (middle, low, high, error, p_low, p_high, least, most), n, before in zip(
+            _figure_names(class_names),
+            columns.T.tolist(),
+            items.tolist(),
+            annotated.tolist(),
+            strict=True,
         )
     ]
     if not absent:
@@ -651,9 +598,9 @@ def _by_cause(team: str, sample: _Sample) -> list[CauseEstimate]:
     is_fn = sample.units.is_kind(Kind.FN)
     result = []
     for cause in sorted(set(sample.units.cause[is_fn])):
-        own = is_fn & (sample.units.cause == cause)
-        weight, n = sample.weight[own], int(own.sum())
-        share = float(weight @ (sample.verdict[own] > 0) / weight.sum())
+        of_cause = is_fn & (sample.units.cause == cause)
+        weight, n = sample.weight[of_cause], int(of_cause.sum())
+        share = float(weight @ (sample.verdict[of_cause] > 0) / weight.sum())
         inner = (n * share + 0.5) / (n + 1)
         parts = (weight * (weight - 1) * inner * (1 - inner) / weight.sum() ** 2)[:, None]
         low, high = _intervals(np.array([share]), parts, np.ones(n, np.int64), np.array([n]))
@@ -666,23 +613,17 @@ def _by_cause(team: str, sample: _Sample) -> list[CauseEstimate]:
 
 @dataclass(frozen=True)
 class Expected:
-    """The interval that a figure is expected to have when all items are reviewed.
+    """The interval that a figure is expected to have when all items are reviewed."""
 
-    Parameters
-    ----------
-    quantity, team, class_name
-        What.
-    half_width
-        Half of the expected width of the interval; NaN if undefined.
-    """
-
+    #: The figure; the class is `ALL` in the row over all classes.
     quantity: Quantity
     team: str
     class_name: str
+    #: Half of the expected width of the interval; NaN if undefined.
     half_width: float
 
 
-def expected(plan: Plan, units: Units, answers: Sequence[Answer] = ()) -> tuple[Expected, ...]:
+def expected(plan: Plan, units: Units, answers: Sequence[ItemVerdict] = ()) -> tuple[Expected, ...]:
     """Return how wide the intervals are expected to be when the whole plan is reviewed.
 
     Parameters
@@ -695,7 +636,7 @@ def expected(plan: Plan, units: Units, answers: Sequence[Answer] = ()) -> tuple[
         The verdicts so far. They replace `ASSUMED_ERRORS` the more, the more there are.
     """
     teams = _Teams(plan, units)
-    blank = {item: Answer(item, DECIDED[0]) for item in range(1, len(plan) + 1)}
+    blank = {item: ItemVerdict(item, DECIDED[0]) for item in range(1, len(plan) + 1)}
     decided = {a.item: a for a in answers if a.verdict is not Verdict.CANNOT_TELL}
     result: list[Expected] = []
     for team in teams.plan.teams:
@@ -705,8 +646,7 @@ def expected(plan: Plan, units: Units, answers: Sequence[Answer] = ()) -> tuple[
             sample.before.sum(axis=0) + sample.weight @ _expected_values(sample, shares)
         )
         figures = sample.sums.figures(totals).reshape(-1)
-        spread = _stratum_variances(sample, _directions(sample, totals), shares, is_observed=False)
-        parts = _stratum_parts(sample, spread)
+        parts = _variance_parts(sample, totals, shares, is_observed=False)
         low, high = _intervals(figures, parts, sample.drawn, _items(sample).reshape(-1))
         names = _figure_names(units.class_names)
         result += [

@@ -20,26 +20,17 @@ from napari_panoptic.values.settings import EvaluationSettings
 
 @dataclass(frozen=True)
 class Goal:
-    """What a planned review is to find out.
+    """What a planned review is to find out."""
 
-    Parameters
-    ----------
-    quantity
-        The figure of interest, over all classes.
-    teams
-        The team; two teams for the difference of their figures.
-    half_width
-        Half of the width that the 95 % interval is to have, above 0.
-    minutes
-        The time available, above 0.
-    seconds_per_item
-        How long a verdict takes, above 0.
-    """
-
+    #: The figure of interest, over all classes.
     quantity: Quantity
+    #: The team; two teams for the difference of their figures.
     teams: tuple[str, ...]
+    #: Half of the width that the 95 % interval is to have, above 0.
     half_width: float
+    #: The time available, above 0.
     minutes: float
+    #: How long a verdict takes, above 0.
     seconds_per_item: float
 
     def __post_init__(self) -> None:
@@ -72,23 +63,15 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """The plan that a goal leads to.
+    """The plan that a goal leads to."""
 
-    Parameters
-    ----------
-    plan
-        The smallest plan that is precise enough, or as many items as the time allows.
-    needed
-        Items that are needed for the precision.
-    least
-        Items that any plan needs: some for each outcome of each team.
-    half_width
-        Half of the expected width of the interval with this plan; NaN if undefined.
-    """
-
+    #: The smallest plan that is precise enough, or as many items as the time allows.
     plan: Plan
+    #: Items that are needed for the precision.
     needed: int
+    #: Items that any plan needs: some for each outcome of each team.
     least: int
+    #: Half of the expected width of the interval with this plan; NaN if undefined.
     half_width: float
 
 
@@ -156,24 +139,16 @@ def reached(goal: Goal, estimates: Estimates) -> Interval:
 
 @dataclass(frozen=True)
 class PlanSetup:
-    """How the population of a plan was evaluated, and how it is reviewed.
+    """How the population of a plan was evaluated, and how it is reviewed."""
 
-    Parameters
-    ----------
-    goal
-        What to find out; None if unknown.
-    settings, source
-        How to evaluate, and which format of the predictions; None for the default.
-    is_shared
-        Whether one verdict per item is enough, by any reviewer.
-    is_blind
-        Whether team and status are hidden from the reviewer.
-    """
-
+    #: What to find out; None if unknown.
     goal: Goal | None = None
+    #: How to evaluate, and which format of the predictions; None for the default.
     settings: EvaluationSettings = field(default_factory=EvaluationSettings)
     source: Source | None = None
+    #: Whether one verdict per item is enough, by any reviewer.
     is_shared: bool = False
+    #: Whether team and status are hidden from the reviewer.
     is_blind: bool = False
 
     def as_record(self) -> dict[str, Any]:

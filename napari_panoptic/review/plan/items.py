@@ -11,31 +11,21 @@ from napari_panoptic.values.vocabulary import Side
 
 @dataclass(frozen=True)
 class PlanItem:
-    """An item of a plan.
+    """An item of a plan."""
 
-    Parameters
-    ----------
-    number
-        Its number in the plan, from 1.
-    team, region
-        Where it is.
-    kind
-        Its outcome before the review.
-    side, object_id
-        The object; None for a tile.
-    tile_yx_px
-        First pixel of the tile (y, x); None for an object.
-    reference_class, prediction_class, detail
-        Names of its classes, and the cause of an FN or FP; empty for none.
-    """
-
+    #: Its number in the plan, from 1.
     number: int
+    #: Where it is.
     team: str
     region: str
+    #: Its outcome before the review.
     kind: Kind
+    #: The object; None for a tile.
     side: Side | None
     object_id: int | None
+    #: First pixel of the tile (y, x); None for an object.
     tile_yx_px: tuple[int, int] | None
+    #: Names of its classes, and the cause of an FN or FP; empty for none.
     reference_class: str
     prediction_class: str
     detail: str

@@ -7,9 +7,10 @@ read and write all other verdicts, so that the version of the file's layout is t
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from napari_panoptic.review.file import ReviewError, now, stamp
 from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.design import Level, Plan
-from napari_panoptic.review.plan.estimates import Answer
+from napari_panoptic.review.plan.estimates import ItemVerdict
 from napari_panoptic.review.plan.units import KINDS, NO_ID, SIDES, ItemSide, Kind, Units
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
@@ -77,20 +78,13 @@ _STANDING = (
 
 @dataclass(frozen=True, eq=False)
 class StoredPlan:
-    """A plan as it is in a review file.
+    """A plan as it is in a review file."""
 
-    Parameters
-    ----------
-    number
-        Its number in the file; the largest is the current one.
-    plan
-        The plan, with its seed.
-    settings
-        How the population was evaluated.
-    """
-
+    #: Its number in the file; the largest is the current one.
     number: int
+    #: The plan, with its seed.
     plan: Plan
+    #: How the population was evaluated.
     settings: Mapping[str, Any]
 
 
@@ -201,7 +195,7 @@ class PlannedReview(ReviewStore):
 
     def answer(
         self, item: int, verdict: Verdict, *, count: int | None = None, note: str = ""
-    ) -> Answer:
+    ) -> ItemVerdict:
         """Save the verdict on an item; an earlier one by the same reviewer is replaced.
 
         Parameters
@@ -222,7 +216,7 @@ class PlannedReview(ReviewStore):
             not saved.
         """
         stored = self._required()
-        given = Answer(item, verdict, self._checked_count(stored.plan, item, verdict, count))
+        given = ItemVerdict(item, verdict, self._checked_count(stored.plan, item, verdict, count))
         with self._writing("the verdict was NOT saved") as connection:
             replaced = connection.execute(
                 f"SELECT max(id) FROM plan_verdicts WHERE plan = ? AND item = ? "  # noqa: S608
@@ -277,7 +271,7 @@ class PlannedReview(ReviewStore):
             )
         return int(found[1])
 
-    def answers(self, reviewer: str | None = None) -> list[Answer]:
+    def answers(self, reviewer: str | None = None) -> list[ItemVerdict]:
         """Return a reviewer's verdicts on the items of the current plan, by item.
 
         Parameters
@@ -292,22 +286,22 @@ class PlannedReview(ReviewStore):
         """
         return self._answers().get(reviewer or self.reviewer, [])
 
-    def pooled_answers(self) -> list[Answer]:
+    def pooled_answers(self) -> list[ItemVerdict]:
         """Return the verdicts of all reviewers who share the plan, by item.
 
-        An item on which they differ cannot be told, until one of them gives another verdict.
+        An object on which they differ cannot be told, until one of them gives another verdict. Of a
+        tile that all have counted, the mean of their counts is used, rounded to a whole number.
 
         Raises
         ------
         ReviewError
             If the file cannot be read.
         """
-        pooled: dict[int, Answer] = {}
-        for own in self._answers().values():
-            for answer in own:
-                if pooled.setdefault(answer.item, answer) != answer:
-                    pooled[answer.item] = Answer(answer.item, Verdict.CANNOT_TELL)
-        return [pooled[item] for item in sorted(pooled)]
+        by_item: dict[int, list[ItemVerdict]] = {}
+        for answers in self._answers().values():
+            for answer in answers:
+                by_item.setdefault(answer.item, []).append(answer)
+        return [_pooled(by_item[item]) for item in sorted(by_item)]
 
     def next_item(self, *, is_shared: bool = False) -> int | None:
         """Return the first item that still needs a verdict; None if there is none.
@@ -356,11 +350,7 @@ class PlannedReview(ReviewStore):
             If the file cannot be read.
         """
         own, other = (
-            {
-                answer.item: str(answer.verdict)
-                for answer in self.answers(name)
-                if answer.count is None
-            }
+            {answer.item: str(answer.verdict) for answer in self.answers(name)}
             for name in (first, second)
         )
         stored = self.stored_plan()
@@ -379,10 +369,10 @@ class PlannedReview(ReviewStore):
         """
         return sorted(self._answers())
 
-    def _done(self, *, is_shared: bool) -> list[Answer]:
+    def _done(self, *, is_shared: bool) -> list[ItemVerdict]:
         return self.pooled_answers() if is_shared else self.answers()
 
-    def _answers(self) -> dict[str, list[Answer]]:
+    def _answers(self) -> dict[str, list[ItemVerdict]]:
         """Return the verdicts on the items of the current plan, by reviewer."""
         if not self._has_tables():
             return {}
@@ -391,10 +381,12 @@ class PlannedReview(ReviewStore):
             f"WHERE plan = (SELECT max(id) FROM plans) AND {_STANDING} ORDER BY item, id",
             {},
         )
-        result: dict[str, list[Answer]] = {}
+        result: dict[str, list[ItemVerdict]] = {}
         try:
             for reviewer, item, verdict, count in rows:
-                given = Answer(int(item), Verdict(verdict), None if count is None else int(count))
+                given = ItemVerdict(
+                    int(item), Verdict(verdict), None if count is None else int(count)
+                )
                 result.setdefault(str(reviewer), []).append(given)
         except (ValueError, TypeError) as error:
             raise self._not_understood("verdict", error) from error
@@ -440,6 +432,17 @@ class PlannedReview(ReviewStore):
             f"by another program: restore a copy, or begin another file",
             path=self.path,
         )
+
+
+def _pooled(answers: Sequence[ItemVerdict]) -> ItemVerdict:
+    """Return the verdict that several reviewers have given on one item together."""
+    first = answers[0]
+    if all(answer == first for answer in answers):
+        return first
+    counts = [answer.count for answer in answers if answer.count is not None]
+    if len(counts) == len(answers):
+        return replace(first, count=math.floor(sum(counts) / len(counts) + 0.5))
+    return ItemVerdict(first.item, Verdict.CANNOT_TELL)
 
 
 def _tiles(plan: Plan) -> set[int]:
@@ -489,15 +492,18 @@ def _plan(
         If the rows are none of a plan.
     """
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(_ITEM_COLUMNS.split(","))
-    item, team, patient, region, side, ids, y, x, kind, detail, own, predicted, iou, *rest = columns
+    item, team, patient, region, side, ids, y, x, kind, detail, reference, predicted, *rest = (
+        columns
+    )
+    iou, stratum, probability = rest
     if list(item) != list(range(1, len(rows) + 1)):
         raise ValueError("items are missing")
-    classes = [int(code) for code in (*own, *predicted)]
+    classes = [int(code) for code in (*reference, *predicted)]
     if not all(0 <= code <= len(class_names) for code in classes):
         raise ValueError("unknown classes")
 
     def names(values: Sequence[Any]) -> Any:
-        return np.array([*map(str, values), None], object)[:-1]
+        return np.array(list(map(str, values)), object)
 
     units = Units(
         class_names=class_names,
@@ -514,5 +520,4 @@ def _plan(
         iou=np.array(iou, np.float64),
         detail=names(detail),
     )
-    stratum, probability = rest
     return Plan(units, tuple(map(str, stratum)), np.array(probability, np.float64), level, seed)

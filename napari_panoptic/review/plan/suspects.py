@@ -10,19 +10,9 @@ import numpy as np
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.questions.cohort_suspects import SUSPECT_SETTINGS, cohort_suspects
 from napari_panoptic.questions.suspects import LIKELY_SCORE, Suspect
-from napari_panoptic.review.plan.units import (
-    NO_ID,
-    SIDES,
-    SUSPECT,
-    ItemSide,
-    Units,
-    tile_name,
-)
+from napari_panoptic.review.plan.units import SUSPECT, ItemSide, KeyParts, Units, tile_name
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.vocabulary import Side
-
-_Place = tuple[str, str, str, str]
-"""Team, region, side, and id or name of the tile."""
 
 
 def with_suspects(units: Units, suspects: Iterable[Suspect]) -> Units:
@@ -45,27 +35,13 @@ def with_suspects(units: Units, suspects: Iterable[Suspect]) -> Units:
         The same items, with `SUSPECT` in the detail of some.
     """
     teams = set(units.team)
-    marked = {
-        place for own in suspects if own.score >= LIKELY_SCORE for place in _items(own, teams)
-    }
-    places = zip(
-        units.team.tolist(),
-        units.region.tolist(),
-        units.side.tolist(),
-        units.id.tolist(),
-        units.y_px.tolist(),
-        units.x_px.tolist(),
-        strict=True,
-    )
-    is_suspect = [
-        (team, region, str(SIDES[side]), tile_name(y, x) if id_ == NO_ID else str(id_)) in marked
-        for team, region, side, id_, y, x in places
-    ]
+    likely = [suspect for suspect in suspects if suspect.score >= LIKELY_SCORE]
+    marked = {parts for suspect in likely for parts in _items(suspect, teams)}
     details = [
-        f"{SUSPECT} {cause}".rstrip(" ") if own else cause
-        for own, cause in zip(is_suspect, units.cause.tolist(), strict=True)
+        f"{SUSPECT} {cause}".rstrip(" ") if parts in marked else cause
+        for parts, cause in zip(units.key_parts(), units.cause.tolist(), strict=True)
     ]
-    return replace(units, detail=np.array([*details, None], object)[:-1])
+    return replace(units, detail=np.array(details, object))
 
 
 def with_cohort_suspects(units: Units, cohort: Cohort, source: Source | None = None) -> Units:
@@ -92,7 +68,7 @@ def with_cohort_suspects(units: Units, cohort: Cohort, source: Source | None = N
     return with_suspects(units, cohort_suspects(cohort, teams, SUSPECT_SETTINGS, source).suspects)
 
 
-def _items(suspect: Suspect, teams: set[str]) -> list[_Place]:
+def _items(suspect: Suspect, teams: set[str]) -> list[KeyParts]:
     """Return what identifies the items of a suspect."""
     region = suspect.region
     if suspect.side is Side.REFERENCE:

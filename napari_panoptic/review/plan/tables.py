@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,8 @@ from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.common.text import english_list, no_such
 from napari_panoptic.io.tables.small_tables import table_rows
 from napari_panoptic.review.plan.conclusions import RANKED, difference, ranking
-from napari_panoptic.review.plan.design import LEVELS, Plan, Strata, stratified
-from napari_panoptic.review.plan.estimates import Answer, Estimates
+from napari_panoptic.review.plan.design import LEVELS, Plan, Strata, plan_of, stratified
+from napari_panoptic.review.plan.estimates import Estimate, Estimates, ItemVerdict
 from napari_panoptic.review.plan.units import (
     KINDS,
     NO_ID,
@@ -48,7 +48,7 @@ PLAN_COLUMNS = (
     "stratum",
     "probability",
 )
-VERDICT_COLUMNS = ("item", "verdict", "count")
+ITEM_VERDICT_COLUMNS = ("item", "verdict", "count")
 ESTIMATE_COLUMNS = (
     *("quantity", "team", "class", "estimate", "low", "high", "items"),
     "as_annotated",
@@ -81,8 +81,8 @@ def plan_frame(plan: Plan) -> pd.DataFrame:
     )
 
 
-def verdicts_frame(answers: Sequence[Answer]) -> pd.DataFrame:
-    """Return verdicts with the columns `VERDICT_COLUMNS`; only tiles have a count."""
+def verdicts_frame(answers: Sequence[ItemVerdict]) -> pd.DataFrame:
+    """Return verdicts with the columns `ITEM_VERDICT_COLUMNS`; only tiles have a count."""
     import pandas as pd
 
     counts = np.array([-1 if a.count is None else a.count for a in answers], np.int64)
@@ -92,7 +92,7 @@ def verdicts_frame(answers: Sequence[Answer]) -> pd.DataFrame:
             "verdict": [str(answer.verdict) for answer in answers],
             "count": pd.arrays.IntegerArray(counts, counts < 0),
         },
-        columns=list(VERDICT_COLUMNS),
+        columns=list(ITEM_VERDICT_COLUMNS),
     )
 
 
@@ -100,11 +100,7 @@ def estimates_frame(estimates: Estimates) -> pd.DataFrame:
     """Return estimates with the columns `ESTIMATE_COLUMNS`; NaN where undefined."""
     import pandas as pd
 
-    rows = [
-        (str(r.quantity), r.team, r.class_name, r.estimate, r.low, r.high, r.items, r.as_annotated)
-        for r in estimates.rows
-    ]
-    return pd.DataFrame(rows, columns=list(ESTIMATE_COLUMNS))
+    return pd.DataFrame(map(_estimate_record, estimates.rows), columns=list(ESTIMATE_COLUMNS))
 
 
 def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str, Any]:
@@ -123,36 +119,20 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
             "strata": [
                 {"stratum": name, "all": int(size), "drawn": int(n)}
                 for name, size, n in zip(strata.names, strata.sizes, drawn, strict=True)
-                if size
             ],
         },
-        "estimates": [
-            {
-                "quantity": str(row.quantity),
-                "team": row.team,
-                "class": row.class_name,
-                "estimate": row.estimate,
-                "low": row.low,
-                "high": row.high,
-                "items": row.items,
-                "standard_error": row.standard_error,
-                "for_patients_like_these": [row.patients_low, row.patients_high],
-                "if_unclear_items_were_decided_one_way": list(row.if_unclear),
-                "as_annotated": row.as_annotated,
-            }
-            for row in estimates.rows
-        ],
+        "estimates": list(map(_estimate_record, estimates.rows)),
         "ranking": [
             {
                 "quantity": str(quantity),
-                "team": own.team,
-                "estimate": own.estimate,
-                "rank": own.rank,
-                "certainty": own.certainty,
-                "best_and_worst": [own.best, own.worst],
+                "team": ranked.team,
+                "estimate": ranked.estimate,
+                "rank": ranked.rank,
+                "certainty": ranked.certainty,
+                "best_and_worst": [ranked.best, ranked.worst],
             }
             for quantity in RANKED
-            for own in ranking(estimates, quantity)
+            for ranked in ranking(estimates, quantity)
         ],
         "differences": [
             {
@@ -167,17 +147,24 @@ def estimates_record(estimates: Estimates, plan: Plan, units: Units) -> dict[str
             for one, other in combinations(plan.teams, 2)
             for found in [difference(estimates, quantity, one, other)]
         ],
-        "annotation_error_rate_by_cause": [
-            {
-                "team": row.team,
-                "cause": row.cause,
-                "estimate": row.estimate,
-                "low": row.low,
-                "high": row.high,
-                "items": row.items,
-            }
-            for row in estimates.by_cause
-        ],
+        "annotation_error_rate_by_cause": list(map(asdict, estimates.by_cause)),
+    }
+
+
+def _estimate_record(row: Estimate) -> dict[str, Any]:
+    """Return an estimate as it is in the record; `ESTIMATE_COLUMNS` are some of its keys."""
+    return {
+        "quantity": str(row.quantity),
+        "team": row.team,
+        "class": row.class_name,
+        "estimate": row.estimate,
+        "low": row.low,
+        "high": row.high,
+        "items": row.items,
+        "standard_error": row.standard_error,
+        "for_patients_like_these": [row.patients_low, row.patients_high],
+        "if_unclear_items_were_decided_one_way": list(row.if_unclear),
+        "as_annotated": row.as_annotated,
     }
 
 
@@ -209,17 +196,10 @@ def plan_cells(
 
 @dataclass(frozen=True)
 class PlanTable:
-    """The table of a plan, before its items are found in a population.
-
-    Parameters
-    ----------
-    path
-        The file.
-    rows
-        The number of the line and the cells of each item.
-    """
+    """The table of a plan, before its items are found in a population."""
 
     path: Path
+    #: The number of the line and the cells of each item.
     rows: Sequence[_Row]
 
     def teams(self, known: Sequence[str]) -> tuple[str, ...]:
@@ -269,16 +249,13 @@ class PlanTable:
         """
         ordered = _ordered(self.rows, self.path)
         found = _places(ordered, units, self.path)
-        drawn = units[found]
-        if len(set(drawn.keys)) < len(drawn):
+        if len(set(found.tolist())) < len(found):
             raise UnreadableFileError(
                 "two items are the same object; draw the plan again", path=self.path
             )
         names = [row["stratum"] for _, row in ordered]
         strata = _strata(names, units, found, self.path)
-        own = strata.of_unit[found]
-        probability = np.bincount(own, minlength=len(strata.names))[own] / strata.sizes[own]
-        plan = Plan(drawn, tuple(strata.names[k] for k in own.tolist()), probability, strata.level)
+        plan = plan_of(units, strata, found)
         return plan, _unlike(plan, ordered, self.path)
 
 
@@ -330,8 +307,8 @@ def _strata(names: Sequence[str], units: Units, rows: IntArray, path: Path) -> S
     """Return the strata of the level at which a plan was drawn."""
     for level in LEVELS:
         strata = stratified(units, level)
-        own = [_cell(strata.names[number]) for number in strata.of_unit[rows].tolist()]
-        if own == list(names):
+        written = [_cell(strata.names[number]) for number in strata.of_unit[rows].tolist()]
+        if written == list(names):
             return strata
     raise UnreadableFileError(
         "the strata are not those of this cohort: its objects have other outcomes than when the "
@@ -344,8 +321,10 @@ def _unlike(plan: Plan, rows: Sequence[_Row], path: Path) -> tuple[Finding, ...]
     """Report items whose probability is not that of the table."""
     differ = [
         k
-        for k, ((line, row), own) in enumerate(zip(rows, plan.probability.tolist(), strict=True), 1)
-        if not math.isclose(_number(row, "probability", line, path), own, rel_tol=1e-9)
+        for k, ((line, row), probability) in enumerate(
+            zip(rows, plan.probability.tolist(), strict=True), 1
+        )
+        if not math.isclose(_number(row, "probability", line, path), probability, rel_tol=1e-9)
     ]
     if not differ:
         return ()
@@ -360,20 +339,20 @@ def _unlike(plan: Plan, rows: Sequence[_Row], path: Path) -> tuple[Finding, ...]
     )
 
 
-def read_verdicts(path: Path, plan: Plan) -> tuple[list[Answer], tuple[Finding, ...]]:
+def read_verdicts(path: Path, plan: Plan) -> tuple[list[ItemVerdict], tuple[Finding, ...]]:
     """Read the verdicts on the items of a plan.
 
     Parameters
     ----------
     path
-        A table with the columns `VERDICT_COLUMNS`; ``count`` may be missing if the plan has no
+        A table with the columns `ITEM_VERDICT_COLUMNS`; ``count`` may be missing if the plan has no
         background items. A row without verdict and count is an item that was not reviewed.
     plan
         The plan.
 
     Returns
     -------
-    list of Answer
+    list of ItemVerdict
         One per reviewed item, by item.
     tuple of Finding
         Rows that are left out: items that the plan does not have, and repeated rows.
@@ -384,11 +363,11 @@ def read_verdicts(path: Path, plan: Plan) -> tuple[list[Answer], tuple[Finding, 
         If the file is no such table, for unknown verdicts, for a tile without a count or with one
         that is no whole number, and for two different verdicts on an item.
     """
-    answers: dict[int, Answer] = {}
+    answers: dict[int, ItemVerdict] = {}
     lines: dict[int, int] = {}
     outside, repeated, problems = [], [], []
     has_tiles = bool((plan.units.kind == KINDS.index(Kind.BACKGROUND)).any())
-    columns = VERDICT_COLUMNS if has_tiles else VERDICT_COLUMNS[:2]
+    columns = ITEM_VERDICT_COLUMNS if has_tiles else ITEM_VERDICT_COLUMNS[:2]
     for line, row in _rows(path, columns, "verdicts"):
         item = _item(row, line, path)
         if not row["verdict"] and not row.get("count"):
@@ -428,7 +407,7 @@ def _left_out(what: str, items: Sequence[int], path: Path) -> list[Finding]:
     return [Finding(FindingKind.EXTRA, message, path=path, count=len(items))]
 
 
-def _answer(item: int, row: Mapping[str, str], kind: Kind) -> Answer:
+def _answer(item: int, row: Mapping[str, str], kind: Kind) -> ItemVerdict:
     """Return the answer of a row; raise a ValueError with what is wrong in it."""
     count = _count(row.get("count", ""))
     word = row["verdict"].casefold()
@@ -438,18 +417,18 @@ def _answer(item: int, row: Mapping[str, str], kind: Kind) -> Answer:
             raise ValueError(f"expected {english_list(known)}, found '{row['verdict']}'")
         if count:
             raise ValueError("only background items have a count; leave it empty")
-        return Answer(item, Verdict(word))
+        return ItemVerdict(item, Verdict(word))
     if word and word not in known:
         raise ValueError(f"expected {english_list(known)} or nothing, found '{row['verdict']}'")
     if word == Verdict.CANNOT_TELL:
-        return Answer(item, Verdict.CANNOT_TELL)
+        return ItemVerdict(item, Verdict.CANNOT_TELL)
     if count is None and word == Verdict.ANNOTATION_RIGHT:
         count = 0
     if count is None:
         raise ValueError(
             "a background item needs the number of nuclei without an outline, found none"
         )
-    return Answer(item, Verdict.ANNOTATION_RIGHT, count)
+    return ItemVerdict(item, Verdict.ANNOTATION_RIGHT, count)
 
 
 def _count(text: str) -> int | None:
@@ -508,15 +487,15 @@ def _number(row: Mapping[str, str], column: str, line: int, path: Path) -> float
 def _key(row: Mapping[str, str], line: int, path: Path) -> str:
     """Return what identifies the item of a row."""
     if row["side"] == ItemSide.BACKGROUND:
-        own = tile_name(_number(row, "y_px", line, path), _number(row, "x_px", line, path))
+        id_or_tile = tile_name(_number(row, "y_px", line, path), _number(row, "x_px", line, path))
     else:
-        own = str(int(_number(row, "id", line, path)))
-    return key_of(row["team"], row["region"], row["side"], own)
+        id_or_tile = str(int(_number(row, "id", line, path)))
+    return key_of(row["team"], row["region"], row["side"], id_or_tile)
 
 
-def _as_written(team: str, region: str, side: str, own: str) -> str:
+def _as_written(team: str, region: str, side: str, id_or_tile: str) -> str:
     """Return what identifies an item by its cells in a table."""
-    return key_of(_cell(team), _cell(region), side, own)
+    return key_of(_cell(team), _cell(region), side, id_or_tile)
 
 
 def _cell(name: str) -> str:

@@ -38,6 +38,8 @@ _SEPARATOR = "\x1f"  # in no name that a file system or a table can show
 StrArray = NDArray[np.object_]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+KeyParts = tuple[str, str, str, str]
+"""What identifies an item: team, region, side, and its id or the name of the tile."""
 
 
 class ItemSide(StrEnum):
@@ -70,41 +72,29 @@ SUSPECT = "suspect"
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """All items of some teams that can be drawn, one row each.
+    """All items of some teams that can be drawn, one row each."""
 
-    Parameters
-    ----------
-    class_names
-        The scored classes, in order.
-    team, patient, region
-        Names (n,).
-    side, kind
-        int8 (n,): positions in `SIDES` and `KINDS`.
-    id
-        int64 (n,): ids of objects, `NO_ID` for tiles.
-    y_px, x_px
-        float64 (n,): centroid of an object; of a tile the background pixel nearest to its middle.
-    reference_class, prediction_class
-        int16 (n,): 1-based index into the classes, 0 for none.
-    iou
-        float64 (n,): IoU of a matched pair, else 0.
-    detail
-        Cause of an FN or FP, `EMPTY` or `PARTLY` for background; else empty. With `SUSPECT` and a
-        space before it, or `SUSPECT` alone, where the annotation is suspect.
-    """
-
+    #: The scored classes, in order.
     class_names: tuple[str, ...]
+    #: Names (n,).
     team: StrArray
     patient: StrArray
     region: StrArray
+    #: int8 (n,): positions in `SIDES` and `KINDS`.
     side: NDArray[np.int8]
     kind: NDArray[np.int8]
+    #: int64 (n,): ids of objects, `NO_ID` for tiles.
     id: IntArray
+    #: float64 (n,): centroid of an object; of a tile the background pixel nearest to its middle.
     y_px: NDArray[np.float64]
     x_px: NDArray[np.float64]
+    #: int16 (n,): 1-based index into the classes, 0 for none.
     reference_class: NDArray[np.int16]
     prediction_class: NDArray[np.int16]
+    #: float64 (n,): IoU of a matched pair, else 0.
     iou: NDArray[np.float64]
+    #: Cause of an FN or FP, `EMPTY` or `PARTLY` for background; else empty. With `SUSPECT` and a
+    #: space before it, or `SUSPECT` alone, where the annotation is suspect.
     detail: StrArray
 
     def __len__(self) -> int:
@@ -123,20 +113,20 @@ class Units:
     @cached_property
     def is_suspect(self) -> BoolArray:
         """Whether the annotation of each item is suspect (n,)."""
-        return np.array([own.split(" ")[0] == SUSPECT for own in self.detail], bool)
+        return np.array([detail.split(" ")[0] == SUSPECT for detail in self.detail], bool)
 
     @cached_property
     def cause(self) -> StrArray:
         """The detail without `SUSPECT` (n,)."""
-        causes = [own.removeprefix(SUSPECT).lstrip(" ") for own in self.detail]
-        return np.array([*causes, None], object)[:-1]
+        causes = [detail.removeprefix(SUSPECT).lstrip(" ") for detail in self.detail]
+        return np.array(causes, object)
 
-    def key_parts(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yield team, region, side, and id or tile, which together identify an item."""
+    def key_parts(self) -> Iterator[KeyParts]:
+        """Yield what identifies each item."""
         sides = [str(SIDES[code]) for code in self.side.tolist()]
         places = zip(self.y_px.tolist(), self.x_px.tolist(), self.id.tolist(), strict=True)
-        own = (tile_name(y, x) if id_ == NO_ID else str(id_) for y, x, id_ in places)
-        yield from zip(self.team, self.region, sides, own, strict=True)
+        ids = (tile_name(y, x) if id_ == NO_ID else str(id_) for y, x, id_ in places)
+        yield from zip(self.team, self.region, sides, ids, strict=True)
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -152,24 +142,18 @@ def tile_name(y_px: float, x_px: float) -> str:
     return f"{int(y_px // TILE_PX)},{int(x_px // TILE_PX)}"
 
 
-def key_of(team: str, region: str, side: str, own: str) -> str:
-    """Return what identifies an item as one text; `own` is the id or the name of the tile."""
-    return _SEPARATOR.join((one_spelling(team), one_spelling(region), side, own))
+def key_of(team: str, region: str, side: str, id_or_tile: str) -> str:
+    """Return what identifies an item, as `Units.key_parts` yields it, as one text."""
+    return _SEPARATOR.join((one_spelling(team), one_spelling(region), side, id_or_tile))
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The items of a cohort, and what could not be read.
+    """The items of a cohort, and what could not be read."""
 
-    Parameters
-    ----------
-    units
-        All items that can be drawn.
-    findings
-        What was odd, and the regions that are left out.
-    """
-
+    #: All items that can be drawn.
     units: Units
+    #: What was odd, and the regions that are left out.
     findings: tuple[Finding, ...] = ()
 
 
@@ -210,8 +194,8 @@ def population(
     found = []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
-            for region, own in zip(cohort.regions, pool.map(work, cohort.regions), strict=True):
-                found.append(own)
+            for region, part in zip(cohort.regions, pool.map(work, cohort.regions), strict=True):
+                found.append(part)
                 progress.tell(len(found) / len(cohort.regions), region.name)
                 progress.check()
         except StoppedError:
@@ -265,8 +249,8 @@ def units_of(evaluation: Evaluation, team: str, patient: str, region: str) -> Un
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     n = len(joined["id"])
     names = {"team": team, "patient": patient, "region": region}
-    own = {name: np.full(n, value, object) for name, value in names.items()}
-    return Units(class_names=classes, **own, **joined)
+    columns = {name: np.full(n, value, object) for name, value in names.items()}
+    return Units(class_names=classes, **columns, **joined)
 
 
 def _pairs(
@@ -286,18 +270,18 @@ def _pairs(
     )
 
 
-def _unmatched(own: SideOutcomes, status: Status) -> dict[str, NDArray[Any]]:
-    rows = np.flatnonzero(own.status == STATUS_CODE[status])
+def _unmatched(objects: SideOutcomes, status: Status) -> dict[str, NDArray[Any]]:
+    rows = np.flatnonzero(objects.status == STATUS_CODE[status])
     is_fn = status is Status.FN
     causes = np.array([str(cause) for cause in CAUSES], object)
     return _columns(
         ItemSide.REFERENCE if is_fn else ItemSide.PREDICTION,
         Kind.FN if is_fn else Kind.FP,
-        own.ids[rows],
-        own.centroid_yx_px[rows],
-        reference_class=own.class_index[rows] if is_fn else None,
-        prediction_class=None if is_fn else own.class_index[rows],
-        detail=causes[own.cause[rows]],
+        objects.ids[rows],
+        objects.centroid_yx_px[rows],
+        reference_class=objects.class_index[rows] if is_fn else None,
+        prediction_class=None if is_fn else objects.class_index[rows],
+        detail=causes[objects.cause[rows]],
     )
 
 

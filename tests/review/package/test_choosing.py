@@ -10,7 +10,7 @@ from napari_panoptic.review.package.choosing import (
     failures_of,
     numbered,
     pairs_in,
-    read_plan,
+    read_questions,
     shuffled,
     worst,
     worst_pairs,
@@ -45,7 +45,7 @@ def test_a_plan_is_read_in_its_order(cohort, tmp_path):
         f"2,alpha,P,{NAME},reference,7,1.5,2.5,FN,0.5",
         f"1,beta,P,{NAME},background,,70.0,10.0,background,0.1",
     )
-    questions, digest = read_plan(path, cohort)
+    questions, digest = read_questions(path, cohort)
     assert questions == [
         Question("2", "alpha", NAME, Side.REFERENCE, 7),
         Question("1", "beta", NAME, None, None, 70.0, 10.0),
@@ -68,14 +68,14 @@ def test_a_plan_is_read_in_its_order(cohort, tmp_path):
 )
 def test_other_tables_are_refused(cohort, tmp_path, lines, message):
     with pytest.raises(UnreadableFileError, match=message):
-        read_plan(plan_of(tmp_path, *lines), cohort)
+        read_questions(plan_of(tmp_path, *lines), cohort)
 
 
 def test_a_table_without_the_columns_is_refused(cohort, tmp_path):
     path = tmp_path / "plan.csv"
     path.write_text("item,team\n1,alpha\n")
     with pytest.raises(UnreadableFileError, match="no column region, side, id, y_px and x_px"):
-        read_plan(path, cohort)
+        read_questions(path, cohort)
 
 
 def outcomes(cohort, team):

@@ -18,7 +18,7 @@ from napari_panoptic.nuclei.metrics import Counts, unit_metrics
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw, stratified
-from napari_panoptic.review.plan.estimates import Answer, estimate, expected, items_needed
+from napari_panoptic.review.plan.estimates import ItemVerdict, estimate, expected, items_needed
 from napari_panoptic.review.plan.tables import plan_frame
 from napari_panoptic.review.plan.units import SUSPECT, Kind
 from napari_panoptic.values.settings import EvaluationSettings
@@ -35,9 +35,9 @@ def answers(plan, seed=0, shares=(0.7, 0.2, 0.1), lacked=0.3):
     counts = rng.poisson(lacked, len(plan))
     tiles = plan.units.is_kind(Kind.BACKGROUND)
     return [
-        Answer(k, DECIDED[0], int(counts[k - 1]))
+        ItemVerdict(k, DECIDED[0], int(counts[k - 1]))
         if tiles[k - 1]
-        else Answer(k, DECIDED[verdicts[k - 1]])
+        else ItemVerdict(k, DECIDED[verdicts[k - 1]])
         for k in range(1, len(plan) + 1)
     ]
 
@@ -141,7 +141,7 @@ def test_verdicts_on_a_pair_worked_out_by_hand():
     def review(verdict, count):
         tiles = plan.units.is_kind(Kind.BACKGROUND)
         given = [
-            Answer(k, DECIDED[0], count) if tiles[k - 1] else Answer(k, verdict)
+            ItemVerdict(k, DECIDED[0], count) if tiles[k - 1] else ItemVerdict(k, verdict)
             for k in range(1, len(plan) + 1)
         ]
         rows = by_figure(estimate(plan, units, given))
@@ -293,7 +293,7 @@ def test_items_that_cannot_be_told_are_left_out_and_bounded(many_units):
 def test_verdicts_that_decide_nothing_are_an_error(many_units):
     plan = draw(many_units, 100, 1)
     with pytest.raises(PanopticError, match="none of which decides"):
-        estimate(plan, many_units, [Answer(1, Verdict.CANNOT_TELL)])
+        estimate(plan, many_units, [ItemVerdict(1, Verdict.CANNOT_TELL)])
 
 
 def test_teams_are_estimated_on_their_own(small_units):
@@ -341,11 +341,11 @@ def test_expected_widths_are_about_those_of_a_review_as_assumed(many_units):
         given = []
         for k in range(1, len(own) + 1):
             if own.units.is_kind(Kind.BACKGROUND)[k - 1]:
-                given.append(Answer(k, DECIDED[0], int(rng.poisson(0.1))))
+                given.append(ItemVerdict(k, DECIDED[0], int(rng.poisson(0.1))))
                 continue
             wrong = 0.05 if own.units.is_kind(Kind.TP)[k - 1] else 0.3
             verdict = rng.choice(3, p=[1 - wrong, wrong / 2, wrong / 2])
-            given.append(Answer(k, DECIDED[verdict]))
+            given.append(ItemVerdict(k, DECIDED[verdict]))
         for row in estimate(own, many_units, given).rows:
             if row.class_name == ALL:
                 widths[row.quantity].append(row.half_width)

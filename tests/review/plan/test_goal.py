@@ -16,7 +16,7 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.plan.conclusions import difference, difference_sentence
 from napari_panoptic.review.plan.corrected import ALL, Quantity
 from napari_panoptic.review.plan.design import draw
-from napari_panoptic.review.plan.estimates import Answer, estimate, expected
+from napari_panoptic.review.plan.estimates import ItemVerdict, estimate, expected
 from napari_panoptic.review.plan.goal import Goal, PlanSetup, offer, reached
 from napari_panoptic.review.plan.items import item_at
 from napari_panoptic.review.plan.tables import plan_frame, read_verdicts, verdicts_frame
@@ -70,9 +70,9 @@ class TestOffer:
 def answers_to(plan):
     """Find every third annotation wrong, and a nucleus in every second tile."""
     return [
-        Answer(k, Verdict.ANNOTATION_RIGHT, k % 2)
+        ItemVerdict(k, Verdict.ANNOTATION_RIGHT, k % 2)
         if item_at(plan, k).kind is Kind.BACKGROUND
-        else Answer(k, Verdict.PREDICTION_RIGHT if k % 3 == 0 else Verdict.ANNOTATION_RIGHT)
+        else ItemVerdict(k, Verdict.PREDICTION_RIGHT if k % 3 == 0 else Verdict.ANNOTATION_RIGHT)
         for k in range(1, len(plan) + 1)
     ]
 
@@ -114,7 +114,7 @@ def test_items_are_those_of_the_plans_table(small_units):
 
 def test_verdicts_are_read_as_they_were_written(small_units, tmp_path):
     plan = draw(small_units, 40, seed=2)
-    answers = [*answers_to(plan)[:-1], Answer(len(plan), Verdict.CANNOT_TELL)]
+    answers = [*answers_to(plan)[:-1], ItemVerdict(len(plan), Verdict.CANNOT_TELL)]
     inert_cells(verdicts_frame(answers)).to_csv(tmp_path / "verdicts.csv", index=False)
     assert read_verdicts(tmp_path / "verdicts.csv", plan) == (answers, ())
 

@@ -10,7 +10,7 @@ import pytest
 
 from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.plan.design import draw, extend
-from napari_panoptic.review.plan.estimates import Answer, estimate
+from napari_panoptic.review.plan.estimates import ItemVerdict, estimate
 from napari_panoptic.review.plan.store import PlannedReview
 from napari_panoptic.review.plan.units import Kind
 from napari_panoptic.review.store import ReviewStore
@@ -118,9 +118,9 @@ def test_a_later_verdict_replaces_an_earlier_one_until_it_is_undone(path, plan):
         review.save_plan(plan)
         review.answer(item, Verdict.BOTH_WRONG)
         review.answer(item, Verdict.PREDICTION_RIGHT, note="pale")
-        assert review.answers() == [Answer(item, Verdict.PREDICTION_RIGHT)]
+        assert review.answers() == [ItemVerdict(item, Verdict.PREDICTION_RIGHT)]
         assert review.undo_answer() == item
-        assert review.answers() == [Answer(item, Verdict.BOTH_WRONG)]
+        assert review.answers() == [ItemVerdict(item, Verdict.BOTH_WRONG)]
 
 
 @pytest.mark.parametrize(
@@ -207,6 +207,23 @@ def test_two_reviewers_share_a_plan_or_both_complete_it(path, plan):
         assert next(a for a in ada.pooled_answers() if a.item == two).verdict is (
             Verdict.ANNOTATION_RIGHT
         )
+
+
+def test_counts_of_one_tile_by_several_reviewers_are_averaged(path, plan):
+    tile = tiles(plan)[0]
+    with (
+        PlannedReview(path, reviewer="Ada") as ada,
+        PlannedReview(path, reviewer="Bo") as bo,
+        PlannedReview(path, reviewer="Cy") as cy,
+    ):
+        ada.save_plan(plan)
+        ada.answer(tile, Verdict.ANNOTATION_RIGHT, count=3)
+        bo.answer(tile, Verdict.ANNOTATION_RIGHT, count=4)
+        assert ada.pooled_answers() == [ItemVerdict(tile, Verdict.ANNOTATION_RIGHT, 4)]
+        cy.answer(tile, Verdict.ANNOTATION_RIGHT, count=3)
+        assert ada.pooled_answers() == [ItemVerdict(tile, Verdict.ANNOTATION_RIGHT, 3)]
+        cy.answer(tile, Verdict.CANNOT_TELL)
+        assert ada.pooled_answers() == [ItemVerdict(tile, Verdict.CANNOT_TELL)]
 
 
 def test_verdicts_outside_of_the_plan_are_in_no_estimate(path, plan, small_units):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.spreadsheets import inert_cells
 from napari_panoptic.review.plan.design import draw
-from napari_panoptic.review.plan.estimates import Answer
+from napari_panoptic.review.plan.estimates import ItemVerdict
 from napari_panoptic.review.plan.tables import (
     PLAN_COLUMNS,
     plan_frame,
@@ -125,7 +125,10 @@ def test_verdicts_are_read(plan, tmp_path):
         f"{first(plan, Kind.TP)},,,not reviewed\n"
     )
     found, findings = read_verdicts(verdicts(tmp_path, text), plan)
-    wanted = [Answer(fp, Verdict.PREDICTION_RIGHT), Answer(tile, Verdict.ANNOTATION_RIGHT, 2)]
+    wanted = [
+        ItemVerdict(fp, Verdict.PREDICTION_RIGHT),
+        ItemVerdict(tile, Verdict.ANNOTATION_RIGHT, 2),
+    ]
     assert found == sorted(wanted, key=lambda answer: answer.item)
     assert findings == ()
 
@@ -133,11 +136,11 @@ def test_verdicts_are_read(plan, tmp_path):
 @pytest.mark.parametrize(
     ("cells", "answer"),
     [
-        ("annotation-right,", Answer(0, Verdict.ANNOTATION_RIGHT, 0)),
-        (",0", Answer(0, Verdict.ANNOTATION_RIGHT, 0)),
-        ("both-wrong,3", Answer(0, Verdict.ANNOTATION_RIGHT, 3)),
-        ("cannot-tell,", Answer(0, Verdict.CANNOT_TELL)),
-        (",4.0", Answer(0, Verdict.ANNOTATION_RIGHT, 4)),
+        ("annotation-right,", ItemVerdict(0, Verdict.ANNOTATION_RIGHT, 0)),
+        (",0", ItemVerdict(0, Verdict.ANNOTATION_RIGHT, 0)),
+        ("both-wrong,3", ItemVerdict(0, Verdict.ANNOTATION_RIGHT, 3)),
+        ("cannot-tell,", ItemVerdict(0, Verdict.CANNOT_TELL)),
+        (",4.0", ItemVerdict(0, Verdict.ANNOTATION_RIGHT, 4)),
     ],
 )
 def test_the_count_of_a_tile_decides(plan, tmp_path, cells, answer):
@@ -159,14 +162,14 @@ def test_a_plan_of_objects_alone_needs_no_counts(plan, tmp_path):
         probability=plan.probability[objects],
     )
     found, _ = read_verdicts(verdicts(tmp_path, "item,verdict\n2,both-wrong\n1,\n"), own)
-    assert found == [Answer(2, Verdict.BOTH_WRONG)]
+    assert found == [ItemVerdict(2, Verdict.BOTH_WRONG)]
 
 
 def test_rows_outside_of_the_plan_are_left_out(plan, tmp_path):
     fp = first(plan, Kind.FP)
     text = f"item,verdict,count\n{fp},both-wrong,\n{fp},both-wrong,\n61,both-wrong,\n999,,1\n"
     found, (outside, repeated) = read_verdicts(verdicts(tmp_path, text), plan)
-    assert found == [Answer(fp, Verdict.BOTH_WRONG)]
+    assert found == [ItemVerdict(fp, Verdict.BOTH_WRONG)]
     assert "2 rows (61 and 999) are not in the plan" in outside.message
     assert "are there twice with the same verdict" in repeated.message
 

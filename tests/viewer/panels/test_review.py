@@ -21,7 +21,6 @@ from napari_panoptic.display.styles import UNDEFINED
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.file import REVIEW_FILE
 from napari_panoptic.review.judged import Judged, Subjects
-from napari_panoptic.review.reviewing import read_verdicts
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.watch import Watch
 from napari_panoptic.values.vocabulary import (
@@ -884,15 +883,15 @@ class TestTheFile:
         desk.session.select_row(Side.REFERENCE, 0)
         press(canvas, Qt.Key.Key_1, ALT)
         threads, answers = [], threading.Event()
-        looked = Watch._looked
+        check = Watch.check
 
-        def slow(*arguments):
+        def slow(*arguments, **options):
             threads.append(threading.get_ident())
             assert answers.wait(20)
-            return looked(*arguments)
+            return check(*arguments, **options)
 
         wait_until(lambda: not part.watch.is_busy)
-        monkeypatch.setattr(Watch, "_looked", slow)
+        monkeypatch.setattr(Watch, "check", slow)
         part.watch.ask()
         wait_until(lambda: threads)
         part.watch.ask()  # no second look while the first one has not come back
@@ -1035,11 +1034,9 @@ class TestOnlyWhatIsNeeded:
                 part.reviewing.undo()
             else:
                 part.reviewing.give(side, row, list(Verdict)[rng.integers(4)])
-            in_file = read_verdicts(
-                part.reviewing.store,
-                Subjects(evaluation, region=desk.session.snapshot.region.name, team="merger"),
-                region=desk.session.snapshot.region.name,
-            )
+            region = desk.session.snapshot.region.name
+            subjects = Subjects(evaluation, region=region, team="merger")
+            in_file = subjects.find(part.reviewing.store.current(region=region))
             assert part.reviewing.judged.records == in_file
             codes = Judged(evaluation, in_file).codes
             table = desk.panels.objects.model.rows.values["verdict"]

@@ -16,7 +16,6 @@ from napari_panoptic.review.progress import (
     line_of,
     line_without_verdicts,
 )
-from napari_panoptic.review.reviewing import read_verdicts
 from napari_panoptic.review.store import ReviewStore
 from napari_panoptic.review.verdicts import Share
 from napari_panoptic.values.cohort import Cohort, Source
@@ -130,7 +129,7 @@ def _line(cohort: Cohort, task: Task, store: ReviewStore, name: str) -> RegionLi
     if evaluation is None:
         return None
     subjects = Subjects(evaluation, region=name, team=task.team)
-    return line_of(Judged(evaluation, read_verdicts(store, subjects, region=name)), name)
+    return line_of(Judged(evaluation, subjects.find(store.current(region=name))), name)
 
 
 class ReviewCounting:
@@ -178,7 +177,7 @@ class ReviewCounting:
 
     def take(self, judged: Judged | None) -> None:
         """Take the verdicts on what is shown; out of sight, figures are computed later."""
-        self._verdicts.take(judged)
+        self._verdicts.keep(judged)
         self.show_reviewed()
         if not self._sight.is_seen:
             self.is_stale = True

@@ -25,7 +25,7 @@ from napari_panoptic.review.export import (
 from napari_panoptic.review.progress import evaluated_region
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import ReviewerAgreement, ReviewRecord
-from napari_panoptic.review.watch import Looked
+from napari_panoptic.review.watch import FileChanges
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
@@ -93,7 +93,7 @@ class FileWatch:
 
     def __init__(self, reviewing: Reviewing, took: Callable[[tuple[str, ...]], None]) -> None:
         self._reviewing, self._took = reviewing, took
-        self._look: Latest[Looked] = Latest(self._on_looked)
+        self._check: Latest[FileChanges] = Latest(self._on_checked)
         self._tick = QTimer()
         self._tick.setInterval(POLL_MS)
         self._tick.timeout.connect(self.ask)
@@ -101,7 +101,7 @@ class FileWatch:
     @property
     def is_busy(self) -> bool:
         """Whether an answer is still to come."""
-        return self._look.is_busy
+        return self._check.is_busy
 
     def start(self) -> None:
         """Ask from now on."""
@@ -109,17 +109,17 @@ class FileWatch:
 
     def ask(self) -> None:
         """Look at the file in another thread: a network drive may take its time."""
-        question = None if self.is_busy else self._reviewing.question()
-        if question is not None:
-            self._look.start(question)
+        check = None if self.is_busy else self._reviewing.file_check()
+        if check is not None:
+            self._check.start(check)
 
     def close(self) -> None:
         """Stop asking, and ignore the answer that is still to come."""
         stop_timers(self._tick)
-        self._look.drop()
+        self._check.drop()
 
-    def _on_looked(self, looked: Looked) -> None:
-        self._took(self._reviewing.take(looked))
+    def _on_checked(self, changes: FileChanges) -> None:
+        self._took(self._reviewing.apply_changes(changes))
 
 
 class _Say(Protocol):

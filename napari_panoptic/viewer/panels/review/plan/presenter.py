@@ -15,7 +15,7 @@ from napari_panoptic.review.file import ReviewError
 from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.corrected import ALL
 from napari_panoptic.review.plan.design import Plan, extend
-from napari_panoptic.review.plan.estimates import Answer
+from napari_panoptic.review.plan.estimates import ItemVerdict
 from napari_panoptic.review.plan.goal import Offer, PlanSetup, offer, reached
 from napari_panoptic.review.plan.items import PlanItem, item_at
 from napari_panoptic.review.plan.store import PlannedReview
@@ -298,7 +298,7 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
                 )
         return lines
 
-    def _answers(self) -> list[Answer] | None:
+    def _answers(self) -> list[ItemVerdict] | None:
         """Return the verdicts that the estimates use."""
         shared = self._current is not None and self._current.setup.is_shared
         return self._ask_store(lambda at: at.pooled_answers() if shared else at.answers())

@@ -11,7 +11,7 @@ import numpy as np
 from napari_panoptic.review.identity import one_spelling
 from napari_panoptic.review.plan.corrected import Quantity
 from napari_panoptic.review.plan.design import Plan
-from napari_panoptic.review.plan.estimates import Answer, Estimates, estimate, expected
+from napari_panoptic.review.plan.estimates import Estimates, ItemVerdict, estimate, expected
 from napari_panoptic.review.plan.goal import Goal, PlanSetup, expected_half_width
 from napari_panoptic.review.plan.store import StoredPlan
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
@@ -101,7 +101,7 @@ def counted(
     yield found
 
 
-def estimated(plan: Plan, units: Units, answers: Sequence[Answer], goal: Goal) -> Found:
+def estimated(plan: Plan, units: Units, answers: Sequence[ItemVerdict], goal: Goal) -> Found:
     """Estimate the figures and their expected precision at the end; for workers."""
     decides = any(answer.verdict is not Verdict.CANNOT_TELL for answer in answers)
     estimates = estimate(plan, units, answers) if decides else None
@@ -113,7 +113,7 @@ def written(
     plan: Plan,
     found: Population,
     estimates: Estimates,
-    answers: Sequence[Answer],
+    answers: Sequence[ItemVerdict],
 ) -> list[Path]:
     """Write the files of a reviewed plan."""
     from napari_panoptic.report.nuclei.review import ReviewedPlan, write_reviewed_plan

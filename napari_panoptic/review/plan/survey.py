@@ -46,27 +46,27 @@ def allocation(
     ValueError
         If the least numbers exceed the total or a size.
     """
-    size, taken = np.asarray(sizes, np.int64), np.array(least, np.int64)
-    if (taken > size).any() or taken.sum() > max(total, 0):
+    size, drawn = np.asarray(sizes, np.int64), np.array(least, np.int64)
+    if (drawn > size).any() or drawn.sum() > max(total, 0):
         raise ValueError(
             f"expected least numbers up to the sizes, and up to {total} together, found "
-            f"{taken.tolist()} of {size.tolist()}"
+            f"{drawn.tolist()} of {size.tolist()}"
         )
     weight = size * np.asarray(spreads, np.float64)
 
     def entry(stratum: int) -> tuple[float, int]:
-        n = int(taken[stratum])
+        n = int(drawn[stratum])
         if n == size[stratum]:
             return math.inf, stratum
         return -float(weight[stratum]) / math.sqrt(n * (n + 1)), stratum
 
     queue = [entry(stratum) for stratum in range(len(size))]
     heapify(queue)
-    for _ in range(min(total, int(size.sum())) - int(taken.sum())):
+    for _ in range(min(total, int(size.sum())) - int(drawn.sum())):
         stratum = queue[0][1]
-        taken[stratum] += 1
+        drawn[stratum] += 1
         heapreplace(queue, entry(stratum))
-    return taken
+    return drawn
 
 
 def variance_factors(sizes: IntArray, drawn: IntArray) -> FloatArray:

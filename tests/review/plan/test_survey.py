@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_panoptic.statistics.survey import (
+from napari_panoptic.review.plan.survey import (
     allocation,
     effective_df,
     share_interval,
