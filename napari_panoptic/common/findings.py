@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.common.errors import LONGEST_MESSAGE, PanopticError
+from napari_panoptic.common.errors import LONGEST_MESSAGE, PanopticError, UnreadableFileError
 from napari_panoptic.common.text import shortened
 
 
@@ -88,8 +89,21 @@ class Finding:
     object_ids: tuple[int, ...] = ()
 
     @classmethod
-    def unreadable(cls, error: PanopticError, *, region: str, team: str | None = None) -> Finding:
-        """Return the finding for a file that could not be read."""
+    def unreadable(
+        cls, error: PanopticError | OSError, *, region: str | None = None, team: str | None = None
+    ) -> Finding:
+        """Return the finding for an error that prevented the evaluation of a region or team.
+
+        An ``OSError`` comes from a file that changes while it is being read.
+        """
+        if isinstance(error, OSError):
+            path = None if error.filename is None else Path(os.fsdecode(error.filename))
+            reason = error.strerror or str(error)
+            error = UnreadableFileError(
+                f"the file disappeared while it was being read ({reason}). Restore it and "
+                f"evaluate again",
+                path=path,
+            )
         return cls(FindingKind.UNREADABLE, str(error), error.path, region, team)
 
     def __post_init__(self) -> None:

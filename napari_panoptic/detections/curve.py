@@ -96,7 +96,7 @@ def _augment(
 
 
 @dataclass(frozen=True, eq=False)
-class PrecisionRecall:
+class DetectionCurve:
     """Precision and recall at every threshold of confidence, the highest first.
 
     Parameters
@@ -164,7 +164,7 @@ class PrecisionRecall:
 
 def precision_recall(
     confidence: NDArray[np.float64], adds: NDArray[np.bool_], n_reference: int
-) -> PrecisionRecall:
+) -> DetectionCurve:
     """Return precision and recall over frames at every threshold.
 
     Parameters
@@ -180,7 +180,7 @@ def precision_recall(
     # The last of equal confidences: a threshold takes all of them or none.
     last = np.flatnonzero(np.append(falling[1:] != falling[:-1], True)) if len(falling) else order
     tp = np.cumsum(adds[order])[last].astype(np.int64)
-    return PrecisionRecall(falling[last], tp, last + 1 - tp, n_reference)
+    return DetectionCurve(falling[last], tp, last + 1 - tp, n_reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +262,7 @@ class StackedCounts:
         return [DetectionCounts(*row) for row in rows.tolist()]
 
     @property
-    def curve(self) -> PrecisionRecall | None:
+    def curve(self) -> DetectionCurve | None:
         """Precision and recall over all frames; None if a detection has no confidence."""
         if np.isnan(self.confidence).any():
             return None

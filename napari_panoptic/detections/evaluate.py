@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 
 from napari_panoptic.common.errors import PanopticError, UnreadableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.detections.atypia import AtypiaEvaluation, evaluate_atypia
 from napari_panoptic.detections.curve import (
     ConfidenceCounts,
-    PrecisionRecall,
+    DetectionCurve,
     StackedCounts,
     confidence_counts,
 )
@@ -81,39 +82,30 @@ def load_frame(
     """
     findings: list[Finding] = []
     shape, mpp_xy = _size(frame, findings)
-    reference = None
-    if frame.reference is not None:
-        try:
-            read = read_points(
-                frame.reference,
-                shape=shape,
-                is_reference=True,
-                region=frame.name,
-                in_file=frame.in_file,
-                mpp_xy=mpp_xy,
-            )
-            reference = read.points
-            findings += read.findings
-        except PanopticError as error:
-            findings.append(Finding.unreadable(error, region=frame.name))
-    predictions = {}
-    for team in cohort.team_names if teams is None else teams:
-        path = cohort.predictions.get((team, frame.name))
+
+    def points_in(path: Path | None, team: str | None) -> Points | None:
         if path is None:
-            continue
+            return None
         try:
             read = read_points(
                 path,
                 shape=shape,
+                is_reference=team is None,
                 region=frame.name,
                 team=team,
                 in_file=frame.in_file,
                 mpp_xy=mpp_xy,
             )
-            predictions[team] = read.points
-            findings += read.findings
         except PanopticError as error:
             findings.append(Finding.unreadable(error, region=frame.name, team=team))
+            return None
+        findings.extend(read.findings)
+        return read.points
+
+    reference = points_in(frame.reference, None)
+    names = cohort.team_names if teams is None else teams
+    found = {team: points_in(cohort.predictions.get((team, frame.name)), team) for team in names}
+    predictions = {team: points for team, points in found.items() if points is not None}
     return LoadedFrame(frame, shape, mpp_xy, reference, predictions, tuple(findings))
 
 
@@ -240,7 +232,7 @@ class DetectionEvaluation:
     results: tuple[FrameResult, ...]
     atypia: AtypiaEvaluation = field(default_factory=AtypiaEvaluation)
     findings: tuple[Finding, ...] = ()
-    _curves: dict[str, PrecisionRecall | None] = field(default_factory=dict)
+    _curves: dict[str, DetectionCurve | None] = field(default_factory=dict)
 
     @cached_property
     def by_team(self) -> Mapping[str, tuple[FrameResult, ...]]:
@@ -275,7 +267,7 @@ class DetectionEvaluation:
             [c.f_measure for c in counts], weights=[float(c.weight) for c in counts]
         )
 
-    def curve(self, team: str) -> PrecisionRecall | None:
+    def curve(self, team: str) -> DetectionCurve | None:
         """Return precision and recall at every threshold, over all frames of a team.
 
         None if one of its detections has no confidence.
@@ -332,14 +324,14 @@ def evaluate_detections(
             findings.append(Finding.unreadable(error, region=frame.name))
         else:
             findings += loaded.findings
-            results += judged_frame(loaded, settings)
+            results += _judged(loaded, settings)
         on_frame()
     atypia = evaluate_atypia(cohort, names)
     findings += [finding for loaded in atypia.frames for finding in loaded.findings]
     return DetectionEvaluation(cohort, settings, names, tuple(results), atypia, tuple(findings))
 
 
-def judged_frame(loaded: LoadedFrame, settings: DetectionSettings) -> list[FrameResult]:
+def _judged(loaded: LoadedFrame, settings: DetectionSettings) -> list[FrameResult]:
     """Judge all teams in one frame; empty without an annotation."""
     reference = loaded.reference
     if reference is None:

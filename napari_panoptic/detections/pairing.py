@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.statistics.graphs import pairs_by_component
 from napari_panoptic.statistics.means import quotient
 from napari_panoptic.values.detections import Points
 from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status
@@ -23,8 +24,6 @@ DISTANCE_UM = 8.0
 NO_PARTNER = -1
 _ROUNDING = 1e-9
 """Relative excess of the limit that is allowed, since decimals are not exact in binary."""
-_DENSE_UP_TO = 1 << 22
-"""Entries of a cost matrix; larger components use the sparse solver."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ def pair_points(
         Largest distance of a pair, inclusive.
     """
     near = near_pairs(reference_um, prediction_um, distance_um)
-    own, other = _assigned(near, len(reference_um), len(prediction_um))
+    own, other = _assigned(near)
     reference_partner = np.full(len(reference_um), NO_PARTNER)
     prediction_partner = np.full(len(prediction_um), NO_PARTNER)
     reference_partner[own], prediction_partner[other] = other, own
@@ -216,87 +215,41 @@ def _nearest(from_um: NDArray[np.float64], to_um: NDArray[np.float64]) -> NDArra
     return distances
 
 
-def _assigned(
-    near: NearPairs, n_reference: int, n_prediction: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _assigned(near: NearPairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows of both sides of the chosen pairs."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    if not len(near.distance):
-        return near.reference, near.prediction
-    n = n_reference + n_prediction
-    ends = near.reference, near.prediction + n_reference
-    graph = coo_array((np.ones(len(near.distance), np.int8), ends), shape=(n, n))
-    component = connected_components(graph, directed=False)[1][near.reference]
-    order = np.argsort(component, kind="stable")
-    starts = np.flatnonzero(np.diff(component[order], prepend=-1))
-    groups = np.split(order, starts[1:])
+    groups = pairs_by_component(near.reference, near.prediction)
     # Most points have one counterpart and need no solver.
-    alone = [group[0] for group in groups if len(group) == 1]
-    chosen = [np.array(alone, np.int64)]
-    chosen += [group[_best(near, group)] for group in groups if len(group) > 1]
-    edges = np.concatenate(chosen)
-    return near.reference[edges], near.prediction[edges]
+    alone = np.array([group[0] for group in groups if len(group) == 1], np.int64)
+    chosen = [(near.reference[alone], near.prediction[alone])]
+    chosen += [_best(near, group) for group in groups if len(group) > 1]
+    own, other = zip(*chosen, strict=True)
+    return np.concatenate(own), np.concatenate(other)
 
 
-def _best(near: NearPairs, group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Solve one component; return positions in the group.
+def _best(near: NearPairs, group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Solve one component; return the rows of both sides of its pairs.
 
-    A point without a partner costs more than all distances together, so that the
-    number of pairs comes first.
+    Each annotated point can be paired with a dummy, which costs more than all distances
+    together, so that the number of pairs comes first.
     """
-    rows, row_of = np.unique(near.reference[group], return_inverse=True)
-    columns, column_of = np.unique(near.prediction[group], return_inverse=True)
-    distance = near.distance[group]
-    unpaired_cost = float(distance.max()) * (min(len(rows), len(columns)) + 1) + 1.0
-    solve = _dense if len(rows) * len(columns) <= _DENSE_UP_TO else _sparse
-    return solve(row_of, column_of, distance, (len(rows), len(columns)), unpaired_cost)
-
-
-def _dense(
-    row_of: NDArray[np.int64],
-    column_of: NDArray[np.int64],
-    distance: NDArray[np.float64],
-    shape: tuple[int, int],
-    unpaired_cost: float,
-) -> NDArray[np.int64]:
-    from scipy.optimize import linear_sum_assignment
-
-    costs = np.full(shape, unpaired_cost)
-    costs[row_of, column_of] = distance
-    edge = np.full(shape, NO_PARTNER)
-    edge[row_of, column_of] = np.arange(len(distance))
-    chosen: NDArray[np.int64] = edge[linear_sum_assignment(costs)]
-    return chosen[chosen >= 0]
-
-
-def _sparse(
-    row_of: NDArray[np.int64],
-    column_of: NDArray[np.int64],
-    distance: NDArray[np.float64],
-    shape: tuple[int, int],
-    unpaired_cost: float,
-) -> NDArray[np.int64]:
-    """Solve as `_dense` does; each row can be paired with a dummy column at a high cost."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-    n_rows, n_columns = shape
-    every = np.arange(n_rows)
+    rows, row_of = np.unique(near.reference[group], return_inverse=True)
+    columns, column_of = np.unique(near.prediction[group], return_inverse=True)
+    distance, every = near.distance[group], np.arange(len(rows))
+    dummy_cost = float(distance.max()) * (min(len(rows), len(columns)) + 1) + 1.0
     # A cost of zero would mean no edge: add one to all.
-    costs = np.concatenate([distance, np.full(n_rows, unpaired_cost)]) + 1.0
-    rows, columns = (row_of, every), (column_of, n_columns + every)
+    costs = np.concatenate([distance, np.full(len(rows), dummy_cost)]) + 1.0
     # scipy 1.15 accepts only 32-bit indices.
-    ends = np.concatenate(rows).astype(np.int32), np.concatenate(columns).astype(np.int32)
-    graph = csr_array((costs, ends), shape=(n_rows, n_columns + n_rows))
+    ends = (
+        np.concatenate([row_of, every]).astype(np.int32),
+        np.concatenate([column_of, len(columns) + every]).astype(np.int32),
+    )
+    graph = csr_array((costs, ends), shape=(len(rows), len(columns) + len(rows)))
     own, other = min_weight_full_bipartite_matching(graph)
-    is_pair = other < n_columns
-    order = np.lexsort((column_of, row_of))
-    keys = (row_of * n_columns + column_of)[order]
-    wanted = own[is_pair].astype(np.int64) * n_columns + other[is_pair]
-    places: NDArray[np.int64] = order[np.searchsorted(keys, wanted)]
-    return places
+    is_pair = other < len(columns)
+    return rows[own[is_pair]], columns[other[is_pair]]
 
 
 # --- one frame ------------------------------------------------------------------------------------

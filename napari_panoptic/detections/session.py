@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from psygnal import Signal
 
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.detections.atypia import AtypiaEvaluation
-from napari_panoptic.detections.curve import (
-    ConfidenceCounts,
-    PrecisionRecall,
-    StackedCounts,
-)
+from napari_panoptic.detections.curve import ConfidenceCounts, DetectionCurve, StackedCounts
 from napari_panoptic.detections.evaluate import (
     JUDGING_ERRORS,
     FrameCounts,
@@ -52,11 +49,10 @@ class _History:
     future: list[tuple[int, Points]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, eq=False)
-class _TeamFigures:
-    """Cached counts of a team."""
+class _TeamFigures(NamedTuple):
+    """The counts of a team, by frame and at any threshold."""
 
-    names: tuple[str, ...]
+    counts: Mapping[str, DetectionCounts]
     stacked: StackedCounts
 
 
@@ -94,7 +90,6 @@ class DetectionSession:
         self.scores: AtypiaEvaluation | None = None
         self._by_confidence: dict[str, Mapping[str, ConfidenceCounts]] = {}
         self._figures: dict[str, _TeamFigures] = {}
-        self._counts: dict[str, dict[str, DetectionCounts]] = {}
         self._histories: dict[Place, _History] = {}
         self._n_steps = 0
 
@@ -128,9 +123,7 @@ class DetectionSession:
             return
         self.team = self.cohort.checked_team(team)
         self.selection = None
-        self.judged = self._judge()
-        self.judged_changed.emit()
-        self.figures_changed.emit()
+        self._judge_again()
 
     def set_settings(self, settings: DetectionSettings) -> None:
         """Set how to match; another distance makes all frames but the shown one outdated."""
@@ -138,17 +131,14 @@ class DetectionSession:
             return
         is_further = settings.distance_um != self.settings.distance_um
         self.settings = settings
-        self._counts.clear()
+        self._figures.clear()
         if is_further:
             self._by_confidence.clear()
-            self._figures.clear()
             self.unjudged.clear()
             self._has_told = False
             if self.shown is not None:
                 self._count(self.shown.frame.name)
-        self.judged = self._judge()
-        self.judged_changed.emit()
-        self.figures_changed.emit()
+        self._judge_again()
 
     def select(self, selection: tuple[Side, int] | None) -> None:
         """Select a point of the frame shown, or none."""
@@ -160,11 +150,7 @@ class DetectionSession:
 
     def points(self, side: Side) -> Points | None:
         """Return the current points of a side of the shown frame."""
-        if self.shown is None:
-            return None
-        if side is Side.REFERENCE:
-            return self.shown.reference
-        return self.shown.predictions.get(self.team or "")
+        return None if self.shown is None else self._points_at(self._place(side))
 
     def edit(self, side: Side, points: Points, *, goes_on: bool = False) -> None:
         """Replace the points of a side after the user moved, added or deleted some.
@@ -223,7 +209,7 @@ class DetectionSession:
 
     def _place(self, side: Side) -> Place:
         name = "" if self.shown is None else self.shown.frame.name
-        return name, None if side is Side.REFERENCE else self.team
+        return name, None if side is Side.REFERENCE else self.team or ""
 
     def _next_step(self) -> int:
         self._n_steps += 1
@@ -269,11 +255,15 @@ class DetectionSession:
         name = self.shown.frame.name
         self._frames[name] = self.shown
         self._count(name, None if side is Side.REFERENCE else self.team)
+        self._judge_again()
+
+    # Figures.
+
+    def _judge_again(self) -> None:
+        """Judge the shown points after a change of team, settings or points."""
         self.judged = self._judge()
         self.judged_changed.emit()
         self.figures_changed.emit()
-
-    # Figures.
 
     def _judge(self) -> JudgedPoints | None:
         """Judge the shown points; a side without a file is unknown, not empty."""
@@ -305,14 +295,12 @@ class DetectionSession:
         self._by_confidence[name] = {**self._by_confidence.get(name, {}), **found.by_team}
         for team in found.by_team:
             self._figures.pop(team, None)
-            self._counts.pop(team, None)
 
     def _refuse(self, name: str, why: str) -> None:
         """Mark a frame as unjudgeable and drop its figures."""
         self.unjudged[name] = why
         self._by_confidence[name] = {}  # not outdated: it would fail again
         self._figures.clear()
-        self._counts.clear()
         if not self._has_told:  # not again with every step of a drag
             self._has_told = True
             self.judging_failed.emit(why)
@@ -338,26 +326,19 @@ class DetectionSession:
 
     def _figures_of(self, team: str) -> _TeamFigures:
         if team not in self._figures:
-            names = tuple(
+            names = [
                 frame.name
                 for frame in self.cohort.frames
                 if team in self._by_confidence.get(frame.name, {})
-            )
+            ]
             stacked = StackedCounts.of([self._by_confidence[name][team] for name in names])
-            self._figures[team] = _TeamFigures(names, stacked)
+            counts = dict(zip(names, stacked.counts(self.settings), strict=True))
+            self._figures[team] = _TeamFigures(counts, stacked)
         return self._figures[team]
-
-    def _counts_of(self, team: str) -> Mapping[str, DetectionCounts]:
-        """Return the known counts of a team by frame."""
-        if team not in self._counts:
-            own = self._figures_of(team)
-            counts = own.stacked.counts(self.settings)
-            self._counts[team] = dict(zip(own.names, counts, strict=True))
-        return self._counts[team]
 
     def counts(self, frame: str, team: str | None) -> DetectionCounts | None:
         """Return TP, FP and FN of a team in a frame; None if unknown."""
-        return None if team is None else self._counts_of(team).get(frame)
+        return None if team is None else self._figures_of(team).counts.get(frame)
 
     def lacking(self, frame: str, team: str) -> str:
         """Return why a team has no counts in a loaded frame."""
@@ -398,21 +379,18 @@ class DetectionSession:
 
     def pooled(self, team: str | None) -> DetectionCounts:
         """Return the sum over all frames counted so far."""
-        return (
-            DetectionCounts()
-            if team is None
-            else sum(self._counts_of(team).values(), DetectionCounts())
-        )
+        counts = {} if team is None else self._figures_of(team).counts
+        return sum(counts.values(), DetectionCounts())
 
     @property
     def n_counted(self) -> int:
         """Number of frames in which the shown team is counted so far."""
-        return 0 if self.team is None else len(self._counts_of(self.team))
+        return 0 if self.team is None else len(self._figures_of(self.team).counts)
 
-    def curve(self) -> PrecisionRecall | None:
+    def curve(self) -> DetectionCurve | None:
         """Return precision and recall of the shown team, over all frames counted so far."""
         own = None if self.team is None else self._figures_of(self.team)
-        return own.stacked.curve if own is not None and own.names else None
+        return own.stacked.curve if own is not None and own.counts else None
 
     def is_known(self, name: str) -> bool:
         """Return whether a frame is counted, or known to be unreadable."""
@@ -427,7 +405,7 @@ class DetectionSession:
         """Return whether a loaded frame has a readable annotation."""
         return name in self._frames and self._frames[name].reference is not None
 
-    def is_told(self, name: str) -> bool:
+    def is_loaded_or_failed(self, name: str) -> bool:
         """Return whether loading a frame has finished, successfully or not."""
         return name in self._frames or name in self.failed
 

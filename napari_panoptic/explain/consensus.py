@@ -192,60 +192,61 @@ def _same_reference(first: Evaluation, other: Evaluation) -> bool:
         and len(ours.reference.sheets) == len(theirs.reference.sheets)
         and all(map(np.array_equal, ours.reference.sheets, theirs.reference.sheets))
     )
-    if ours.ambiguous is None or theirs.ambiguous is None:
-        return same_objects and ours.ambiguous is theirs.ambiguous
     same_area = ours.ambiguous is theirs.ambiguous
-    return same_objects and (same_area or np.array_equal(ours.ambiguous, theirs.ambiguous))
+    if ours.ambiguous is not None and theirs.ambiguous is not None:
+        same_area = same_area or np.array_equal(ours.ambiguous, theirs.ambiguous)
+    return same_objects and same_area
 
 
 # --- FPs of several teams at the same place ---------------------------------------------------
 
 
 def _fp_places(evaluations: Mapping[str, Evaluation]) -> tuple[FpPlace, ...]:
-    # FPs of all teams have consecutive numbers, team by team.
-    fps = [
-        np.flatnonzero(evaluation.outcomes.prediction.status == STATUS_CODE[Status.FP])
-        for evaluation in evaluations.values()
-    ]
-    offsets = np.cumsum([0, *(len(rows) for rows in fps)])
-    ends: list[tuple[IntArray, IntArray]] = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
     several = list(evaluations.values())
+    sides = [evaluation.outcomes.prediction for evaluation in several]
+    fps = [np.flatnonzero(side.status == STATUS_CODE[Status.FP]) for side in sides]
+    # FPs of all teams have consecutive numbers, team by team; other objects have -1.
+    numbers, count = [np.full(len(side), -1, np.int64) for side in sides], 0
+    for number, rows in zip(numbers, fps, strict=True):
+        number[rows] = count + np.arange(len(rows))
+        count += len(rows)
+    ends: list[tuple[IntArray, IntArray]] = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
     for a, b in combinations(range(len(several)), 2):
-        i, j = _same_place(several[a], fps[a], several[b], fps[b])
-        ends.append((offsets[a] + i, offsets[b] + j))
+        rows, columns, iou = team_overlap(several[a], several[b])
+        i, j = numbers[a][rows], numbers[b][columns]
+        near = (i >= 0) & (j >= 0) & (iou >= SAME_PLACE_IOU)
+        ends.append((i[near], j[near]))
     i, j = (np.concatenate(parts) for parts in zip(*ends, strict=True))
-    places = _places(evaluations, fps, connected_components(i, j, int(offsets[-1])))
+    places = _places(list(evaluations), sides, fps, connected_components(i, j, count))
     return tuple(sorted(places, key=lambda p: (-len(p.rows), p.bbox)))
 
 
 def _places(
-    evaluations: Mapping[str, Evaluation], fps: list[IntArray], place: NDArray[np.integer]
+    names: list[str], sides: list[SideOutcomes], fps: list[IntArray], place: IntArray
 ) -> list[FpPlace]:
-    sides = [evaluation.outcomes.prediction for evaluation in evaluations.values()]
+    if not len(place):
+        return []
     order = np.argsort(place, kind="stable")
     starts = np.flatnonzero(np.diff(place[order], prepend=-1))
-    if not len(starts):
-        return []
     team = np.repeat(np.arange(len(fps)), [len(rows) for rows in fps])[order]
     row = np.concatenate(fps)[order]
-    bbox = np.concatenate([s.bbox[rows] for s, rows in zip(sides, fps, strict=True)])[order]
-    area = np.concatenate([s.area_px[rows] for s, rows in zip(sides, fps, strict=True)])[order]
-    yx = np.concatenate([s.centroid_yx_px[rows] for s, rows in zip(sides, fps, strict=True)])[order]
+    own = list(zip(sides, fps, strict=True))
+    bbox = np.concatenate([side.bbox[rows] for side, rows in own])[order]
+    area = np.concatenate([side.area_px[rows] for side, rows in own])[order]
+    yx = np.concatenate([side.centroid_yx_px[rows] for side, rows in own])[order]
     low = np.minimum.reduceat(bbox[:, :2], starts, axis=0)
     high = np.maximum.reduceat(bbox[:, 2:], starts, axis=0)
-    boxes = np.concatenate([low, high], axis=1).tolist()
     weight = np.add.reduceat(area, starts)
     centroids = np.add.reduceat(yx * area[:, None], starts, axis=0) / weight[:, None]
-    names = list(evaluations)
-    ends = [*starts[1:].tolist(), len(order)]
     return [
-        FpPlace(
-            rows=_rows_by_team(names, team[start:end], row[start:end]),
-            bbox=(box[0], box[1], box[2], box[3]),
-            centroid_yx_px=(y, x),
-        )
-        for start, end, box, (y, x) in zip(
-            starts.tolist(), ends, boxes, centroids.tolist(), strict=True
+        FpPlace(_rows_by_team(names, teams, rows), (y0, x0, y1, x1), (y, x))
+        for teams, rows, (y0, x0), (y1, x1), (y, x) in zip(
+            np.split(team, starts[1:]),
+            np.split(row, starts[1:]),
+            low.tolist(),
+            high.tolist(),
+            centroids.tolist(),
+            strict=True,
         )
     ]
 
@@ -254,20 +255,6 @@ def _rows_by_team(names: list[str], team: IntArray, row: IntArray) -> dict[str, 
     if len(team) == 1:
         return {names[team[0]]: row}
     return {names[k]: row[team == k] for k in dict.fromkeys(team.tolist())}
-
-
-def _same_place(
-    one: Evaluation, one_rows: IntArray, other: Evaluation, other_rows: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Find the pairs (positions in the two lists of rows) of FPs that share a place."""
-    own = np.full(len(one.outcomes.prediction), -1, np.int64)
-    own[one_rows] = np.arange(len(one_rows))
-    theirs = np.full(len(other.outcomes.prediction), -1, np.int64)
-    theirs[other_rows] = np.arange(len(other_rows))
-    rows, columns, iou = team_overlap(one, other)
-    i, j = own[rows], theirs[columns]
-    near = (i >= 0) & (j >= 0) & (iou >= SAME_PLACE_IOU)
-    return i[near], j[near]
 
 
 # --- predictions of two teams -----------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -19,17 +19,11 @@ from napari_panoptic.inspection.looking import (
     probed,
     regions_to_read,
     seen_region,
+    sides_of,
 )
 from napari_panoptic.inspection.names import class_doubts, name_doubts
-from napari_panoptic.inspection.places import (
-    crowd_doubt,
-    multipolygon_doubt,
-    piece_doubt,
-    place_doubts,
-    vast_doubt,
-    vertex_doubt,
-)
-from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, SideCount, Target
+from napari_panoptic.inspection.places import place_doubts, side_doubts
+from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide, SideCount
 from napari_panoptic.io.cohorts.description import cohort_listing, description_in
 from napari_panoptic.io.cohorts.description_edits import save_description, with_setting
 from napari_panoptic.io.cohorts.folder_scan import layout_text, scan_folder
@@ -37,7 +31,7 @@ from napari_panoptic.io.cohorts.layouts import Layout
 from napari_panoptic.io.cohorts.nuclei import EXPECTED, layout_of, open_cohort
 from napari_panoptic.io.cohorts.patterns import check_listing
 from napari_panoptic.io.images.slides import ImageInfo
-from napari_panoptic.values.cohort import Cohort
+from napari_panoptic.values.cohort import Cohort, Source
 
 IMAGES = "images"
 """The images, where names of sides and teams are expected."""
@@ -227,30 +221,18 @@ def _doubts(
     seen: Sequence[SeenRegion],
     findings: Sequence[Finding],
 ) -> Iterator[Doubt]:
-    reference = Target("reference", None, REFERENCE)
+    reference = InspectedSide("reference", None, REFERENCE)
     has_teams = any("team" in pattern.fields for pattern in layout.predictions.all)
     teams = [
-        Target("predictions", team.name if has_teams else None, team.name)
+        InspectedSide("predictions", team.name if has_teams else None, team.name)
         for team in cohort.competing_teams
     ]
     yield from place_doubts(seen, reference, teams)
     for target in (reference, *teams):
-        sides = _sides(seen, target.name)
-        yield from vertex_doubt(target, sides)
-        yield from multipolygon_doubt(target, sides)
-        yield from crowd_doubt(target, sides)
-        yield from piece_doubt(target, sides)
-        yield from vast_doubt(target, sides)
+        yield from side_doubts(target, sides_of(seen, target.name))
     yield from class_doubts(cohort.scheme, findings)
     yield from _mpp_doubt(infos, seen)
     yield from _empty(seen, [target.name for target in (reference, *teams)])
-
-
-def _sides(seen: Sequence[SeenRegion], name: str) -> list[SeenSide]:
-    """Return what was read of the annotation, or of a team."""
-    if name == REFERENCE:
-        return [region.reference for region in seen if region.reference is not None]
-    return [region.predictions[name] for region in seen if name in region.predictions]
 
 
 def _mpp_doubt(infos: dict[str, ImageInfo], seen: Sequence[SeenRegion]) -> Iterator[Doubt]:
@@ -308,7 +290,7 @@ def _missing(cohort: Cohort, named: set[str]) -> Iterator[Doubt]:
 
 def _empty(seen: Sequence[SeenRegion], names: Sequence[str]) -> Iterator[Doubt]:
     """Report sides without a single object where another side has some."""
-    read = {name: [s for s in _sides(seen, name) if s.is_read] for name in names}
+    read = {name: [s for s in sides_of(seen, name) if s.is_read] for name in names}
     filled = {name for name, sides in read.items() if any(side.has_objects for side in sides)}
     for name, sides in read.items():
         if sides and filled and name not in filled:
@@ -327,40 +309,37 @@ def _objects(cohort: Cohort, sides: Sequence[SeenSide]) -> dict[str, int] | None
 
 def _counts(cohort: Cohort, seen: Sequence[SeenRegion]) -> Iterator[SideCount]:
     regions = cohort.regions
-    names = {region.name for region in regions}
     images = {region.name for region in regions if region.image is not None}
     annotated = {region.name for region in regions if region.reference is not None}
     predicted = {name for _, name in cohort.predictions}
-    yield SideCount(IMAGES, (), len(images), len(images & annotated), len(names - images), 0)
-    forms = {str(r.reference.source): None for r in regions if r.reference is not None}
-    yield SideCount(
-        REFERENCE,
-        tuple(forms),
-        len(annotated),
-        len(annotated & (images | predicted)),
-        len(names - annotated),
-        0,
-        _objects(cohort, _sides(seen, REFERENCE)),
-    )
-    for team in cohort.competing_teams:
-        own = {
-            region: found
-            for (name, region), found in cohort.predictions.items()
-            if name == team.name
-        }
-        forms = {str(source): None for found in own.values() for source in found}
-        yield SideCount(
-            team.name,
-            tuple(forms),
-            len(own),
-            len(annotated & set(own)),
-            len(names - set(own)),
-            _unused(cohort, team.name),
-            _objects(cohort, _sides(seen, team.name)),
+
+    def side(
+        name: str, found: set[str], partners: set[str], forms: Iterable[Source], unused: int = 0
+    ) -> SideCount:
+        return SideCount(
+            name,
+            tuple(dict.fromkeys(map(str, forms))),
+            len(found),
+            len(found & partners),
+            len({region.name for region in regions} - found),
+            unused,
+            None if name == IMAGES else _objects(cohort, sides_of(seen, name)),
         )
 
+    yield side(IMAGES, images, annotated, ())
+    forms = [region.reference.source for region in regions if region.reference is not None]
+    yield side(REFERENCE, annotated, images | predicted, forms)
+    for team in cohort.competing_teams:
+        own = {
+            region: files
+            for (name, region), files in cohort.predictions.items()
+            if name == team.name
+        }
+        forms = [source for files in own.values() for source in files]
+        yield side(team.name, set(own), annotated, forms, _unused(cohort, team.name))
 
-def _unused(cohort: Cohort, team: str | None) -> int:
+
+def _unused(cohort: Cohort, team: str) -> int:
     """Count the regions and files that were found and belong to no region of the cohort."""
     return sum(
         finding.count

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
+from napari_panoptic.inspection.values import REFERENCE
 from napari_panoptic.io.files.guard import check_links
 from napari_panoptic.io.formats.format import LoadedMasks
-from napari_panoptic.io.formats.labels.pieces import ids_far_apart
 from napari_panoptic.io.formats.placing import (
-    in_pieces,
     in_px_of_image,
     placed_outlines,
     placed_shape,
@@ -31,7 +30,6 @@ from napari_panoptic.nuclei.regions.reading import (
     UM_PER_PX_AT_1X,
     at_bounds,
     prediction_files,
-    unreadable,
 )
 from napari_panoptic.values.cohort import Cohort, MaskFiles, Region
 
@@ -99,18 +97,9 @@ class SeenSide:
         return has_outlines or (self.masks is not None and len(self.masks.labels) > 0)
 
     @property
-    def pieces(self) -> int:
-        """The number of connected pieces of all objects of masks; 0 for outlines."""
-        if self.outlines is not None or self.masks is None:
-            return 0
-        return len(in_pieces(self.masks).labels)
-
-    @property
-    def far_apart(self) -> int:
-        """The number of objects of masks whose pieces lie far apart; 0 for outlines."""
-        if self.outlines is not None or self.masks is None:
-            return 0
-        return len(ids_far_apart(self.masks.labels))
+    def numbers(self) -> LoadedMasks | None:
+        """The masks of files that hold numbers of objects; None for outlines."""
+        return None if self.outlines is not None else self.masks
 
     @property
     def scale_by_magnification(self) -> float | None:
@@ -153,6 +142,13 @@ class SeenRegion:
         if self.reference is not None:
             yield self.reference
         yield from self.predictions.values()
+
+
+def sides_of(seen: Sequence[SeenRegion], name: str) -> list[SeenSide]:
+    """Return what was read of the annotation (`REFERENCE`), or of a team."""
+    if name == REFERENCE:
+        return [region.reference for region in seen if region.reference is not None]
+    return [region.predictions[name] for region in seen if name in region.predictions]
 
 
 def probed(regions: Sequence[Region]) -> dict[str, ImageInfo]:
@@ -204,7 +200,7 @@ def seen_region(
             placed = at_bounds(files, region)
             side = _seen(cohort, region, SeenSide(placed, team, info, shape))
         except (PanopticError, OSError) as error:
-            found = (unreadable(error, region=region.name, team=team),)
+            found = (Finding.unreadable(error, region=region.name, team=team),)
             return SeenSide(files, team, info, shape, findings=found)
         return replace(side, files=files)
 
@@ -244,7 +240,7 @@ def _seen(cohort: Cohort, region: Region, side: SeenSide) -> SeenSide:
             files, cohort.scheme, shape=side.shape, region=region.name, team=side.team
         )
     except (PanopticError, OSError) as error:
-        odd = (unreadable(error, region=region.name, team=side.team),)
+        odd = (Finding.unreadable(error, region=region.name, team=side.team),)
         return replace(side, findings=(*side.findings, *odd))
     return replace(side, masks=masks, findings=masks.findings)
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.inspection.looking import SeenRegion, SeenSide, Shape
-from napari_panoptic.inspection.values import Doubt, Fix, Target
+from napari_panoptic.inspection.looking import SeenRegion, SeenSide, Shape, sides_of
+from napari_panoptic.inspection.values import REFERENCE, Doubt, Fix, InspectedSide
 from napari_panoptic.io.cohorts.description import SLIDE_BOUNDS, forms_of_rule
-from napari_panoptic.io.formats.placing import placed_polygons
-from napari_panoptic.io.formats.polygons.model import Polygons
+from napari_panoptic.io.formats.labels.pieces import ids_far_apart
+from napari_panoptic.io.formats.placing import in_pieces, placed_polygons
+from napari_panoptic.io.formats.polygons.model import PolygonFile, Polygons
 from napari_panoptic.io.formats.polygons.outline_rules import (
     LEAST_DIAGONALS,
     LEAST_SHARE,
@@ -95,16 +96,14 @@ _AT_BOUNDS = _Move(
 
 
 def place_doubts(
-    regions: Sequence[SeenRegion], reference: Target, teams: Sequence[Target]
+    regions: Sequence[SeenRegion], reference: InspectedSide, teams: Sequence[InspectedSide]
 ) -> Iterator[Doubt]:
     """Report objects whose places differ from those of the other sides."""
-    annotated = [region.reference for region in regions if region.reference is not None]
+    annotated = sides_of(regions, REFERENCE)
     yield from _size_doubt(reference, annotated)
     found: dict[str, Doubt] = {}
     for team in teams:
-        sides = [
-            region.predictions[team.name] for region in regions if team.name in region.predictions
-        ]
+        sides = sides_of(regions, team.name)
         sized = list(_size_doubt(team, sides))
         yield from sized
         doubt = None if sized else _place_doubt(team, _pairs(regions, None, team.name), sides)
@@ -117,123 +116,132 @@ def place_doubts(
         yield from found.values()
 
 
-def vertex_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
-    """Report outlines that run through the centres of pixels and are read as edges."""
-    name = target.name
-    open_ = [
-        side.outlines.polygons
-        for side in sides
-        if side.outlines is not None
-        and side.files.rules.vertices is None
-        and side.files.source in forms_of_rule("vertices")
-        and len(side.outlines.polygons)
-    ]
+def side_doubts(target: InspectedSide, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+    """Report objects of one side that look misread, whatever the other sides have."""
+    for key, message_of, choices in _KINDS:
+        if message := message_of(target, sides):
+            fixes = tuple(target.fix(key, str(word), label) for word, label in choices)
+            yield Doubt(f"{key}:{target.name}", message, fixes)
+
+
+def _vertex_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
+    """Describe outlines that run through the centres of pixels and are read as edges."""
+    open_ = [file.polygons for file in _undecided(sides, "vertices") if len(file.polygons)]
     traced = sum(_look_traced(polygons) for polygons in open_)
     half = sum(_look_between(polygons) for polygons in open_)
     if not traced and not half:
-        return
+        return ""
     found, how = (traced, "whole numbers and steps of 45 degrees, as OpenCV traces objects")
     if half > traced:
         found, how = (half, "half numbers, as scikit-image traces objects")
     some = "" if found == len(open_) else "; the others are traced differently"
-    yield Doubt(
-        f"vertices:{name}",
+    return (
         f"Outlines of {target.in_words} run through the centres of pixels in {found} of "
         f"{len(open_)} files that were read ({how}){some}. They are read as the edges of pixels, "
-        "so that every object is shifted or lacks a rim.",
-        tuple(target.fix("vertices", str(word), label) for word, label in _VERTICES),
+        "so that every object is shifted or lacks a rim."
     )
 
 
-def multipolygon_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
-    """Report objects of several parts that lie far apart."""
-    count = sum(
-        len(objects_far_apart(side.outlines.polygons)[0])
+def _multipolygon_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
+    """Describe objects of several parts that lie far apart."""
+    files = _undecided(sides, "multipolygons")
+    count = sum(len(objects_far_apart(file.polygons)[0]) for file in files)
+    if not count:
+        return ""
+    return (
+        f"{count} object(s) of {target.in_words} have several parts that lie far apart: a "
+        "MultiPolygon is read as one object, and CellViT writes one for all nuclei of a class."
+    )
+
+
+def _crowd_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
+    """Describe crowds of COCO instances, which are excluded unless the cohort says otherwise."""
+    count = sum(file.crowds for file in _undecided(sides, "crowds"))
+    if not count:
+        return ""
+    return (
+        f"{count} object(s) of {target.in_words} are crowds (iscrowd), which are excluded from "
+        "scoring; CVAT exports every mask as one."
+    )
+
+
+def _undecided(sides: Sequence[SeenSide], rule: str) -> list[PolygonFile]:
+    """Return the outlines that a rule concerns and that the cohort does not state it for."""
+    return [
+        side.outlines
         for side in sides
         if side.outlines is not None
-        and side.files.rules.multipolygons is None
-        and side.files.source in forms_of_rule("multipolygons")
-    )
-    if count:
-        yield Doubt(
-            f"multipolygons:{target.name}",
-            f"{count} object(s) of {target.in_words} have several parts that lie far apart: a "
-            "MultiPolygon is read as one object, and CellViT writes one for all nuclei of a class.",
-            tuple(target.fix("multipolygons", str(word), label) for word, label in _PARTS),
-        )
+        and side.files.source in forms_of_rule(rule)
+        and getattr(side.files.rules, rule) is None
+    ]
 
 
-def crowd_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
-    """Report crowds of COCO instances, which are excluded unless the cohort says otherwise."""
-    count = sum(
-        side.outlines.crowds
-        for side in sides
-        if side.outlines is not None and side.files.rules.crowds is None
-    )
-    if count:
-        yield Doubt(
-            f"crowds:{target.name}",
-            f"{count} object(s) of {target.in_words} are crowds (iscrowd), which are excluded from "
-            "scoring; CVAT exports every mask as one.",
-            tuple(target.fix("crowds", str(word), label) for word, label in _CROWDS),
-        )
-
-
-def piece_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
-    """Report masks whose numbers have too many pieces for numbers of objects, or far apart."""
-    masks = [s for s in sides if s.masks is not None and s.files.rules.objects is None]
-    pieces = sum(side.pieces for side in masks)
-    numbers = sum(side.counts().total() for side in masks)
+def _piece_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
+    """Describe masks whose numbers have too many pieces for numbers of objects, or far apart."""
+    open_ = [side for side in sides if side.files.rules.objects is None]
+    numbers = sum(side.counts().total() for side in open_)
+    masks = [side.numbers for side in open_ if side.numbers is not None]
+    pieces = sum(len(in_pieces(each).labels) for each in masks)
     if pieces >= max(LEAST_PIECES, MANY_TIMES * numbers) and numbers:
-        message = (
+        return (
             f"Masks of {target.in_words} have {numbers} numbers in {pieces} separate pieces, as if "
             "all nuclei of a class had the same number. Touching nuclei in such masks remain "
             "one object."
         )
-    elif apart := sum(side.far_apart for side in masks):
-        message = (
-            f"{apart} object(s) of {target.in_words} have pieces that lie far apart, as where "
-            "numbers wrapped or were cut off at 255 (8 bits) or 65535 (16 bits). Save the masks "
-            "with more bits, or take each piece for an object."
-        )
-    else:
-        return
-    fixes = tuple(target.fix("objects", str(word), label) for word, label in _OBJECTS)
-    yield Doubt(f"objects:{target.name}", message, fixes)
+    apart = sum(len(ids_far_apart(each.labels)) for each in masks)
+    if not apart:
+        return ""
+    return (
+        f"{apart} object(s) of {target.in_words} have pieces that lie far apart, as where "
+        "numbers wrapped or were cut off at 255 (8 bits) or 65535 (16 bits). Save the masks "
+        "with more bits, or take each piece for an object."
+    )
 
 
-def vast_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
-    """Report objects that cover more of their region than a nucleus does."""
+def _vast_message(target: InspectedSide, sides: Sequence[SeenSide]) -> str:
+    """Describe objects that cover more of their region than a nucleus does."""
     shapes = [vast_objects(side.masks.labels) for side in sides if side.masks is not None]
     count = sum(len(ids) > 0 and math.prod(shape) >= LEAST_VAST_PX for ids, shape in shapes)
-    if count:
-        yield Doubt(
-            f"vast:{target.name}",
-            f"An object of {target.in_words} covers more than {VAST_SHARE:.0%} of its region in "
-            f"{count} of {len(shapes)} regions that were read: masks may be inverted (0 for "
-            f"objects; save 0 for the background), or an area is outlined (remove it).",
-        )
+    if not count:
+        return ""
+    return (
+        f"An object of {target.in_words} covers more than {VAST_SHARE:.0%} of its region in "
+        f"{count} of {len(shapes)} regions that were read: masks may be inverted (0 for "
+        f"objects; save 0 for the background), or an area is outlined (remove it)."
+    )
+
+
+_Message = Callable[[InspectedSide, Sequence[SeenSide]], str]
+_KINDS: tuple[tuple[str, _Message, tuple[tuple[str, str], ...]], ...] = (
+    ("vertices", _vertex_message, _VERTICES),
+    ("multipolygons", _multipolygon_message, _PARTS),
+    ("crowds", _crowd_message, _CROWDS),
+    ("objects", _piece_message, _OBJECTS),
+    ("vast", _vast_message, ()),
+)
+"""Kinds of doubts about one side: the name, which is that of the rule that removes it, the message
+(empty without a doubt), and the values of the rule with their labels, the best first."""
 
 
 def _doubt_of_reference(
     regions: Sequence[SeenRegion],
-    reference: Target,
-    teams: Sequence[Target],
+    reference: InspectedSide,
+    teams: Sequence[InspectedSide],
     annotated: Sequence[SeenSide],
     found: dict[str, Doubt],
 ) -> Doubt | None:
     """Return a doubt about the annotation if the teams agree without it, or it lies outside."""
     names = [team.name for team in teams]
     if found and len(names) > 1 and set(names) == set(found):
-        is_wrong = _agreement(_pairs(regions, names[0], names[1]), _as_drawn) >= GOOD
+        is_wrong = _agreement(_pairs(regions, names[0], names[1])) >= GOOD
     else:
         is_wrong = _outside_share(annotated) > MOSTLY
     if not names:
         return None
     pairs = [(prediction, own) for own, prediction in _pairs(regions, None, names[0])]
     if not is_wrong and _have_bounds(pairs):
-        least = max(GOOD, _agreement(pairs, _as_drawn) + GAIN)
-        is_wrong = _agreement(pairs, _drawer(_AT_BOUNDS)) >= least
+        least = max(GOOD, _agreement(pairs) + GAIN)
+        is_wrong = _agreement(pairs, _AT_BOUNDS) >= least
     if not is_wrong:
         return None
     return _place_doubt(reference, pairs, annotated)
@@ -250,10 +258,12 @@ def _pairs(regions: Sequence[SeenRegion], first: str | None, second: str) -> lis
     return pairs
 
 
-def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSide]) -> Doubt | None:
+def _place_doubt(
+    target: InspectedSide, pairs: Sequence[_Pair], sides: Sequence[SeenSide]
+) -> Doubt | None:
     """Report that the second side of pairs lies elsewhere than the first."""
     usable = [pair for pair in pairs if pair[1].masks is not None or pair[1].outlines is not None]
-    present = _agreement(usable, _as_drawn)
+    present = _agreement(usable)
     outside = _outside_share(sides)
     stated = Counter(side.scale_by_magnification for side in sides)
     scale = next((s for s in stated if s not in (None, 1.0)), None)
@@ -269,7 +279,7 @@ def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSid
     objects = sum(len(side.polygons) for side in sides if side.polygons is not None)
     if present < CERTAIN and (objects >= LEAST_OBJECTS or not objects):
         best, move = max(
-            ((_agreement(usable, _drawer(move)), move) for move in _moves(usable, objects > 0)),
+            ((_agreement(usable, move), move) for move in _moves(usable, objects > 0)),
             key=lambda found: found[0],
             default=(0.0, None),
         )
@@ -295,7 +305,7 @@ def _place_doubt(target: Target, pairs: Sequence[_Pair], sides: Sequence[SeenSid
     return None
 
 
-def _fix(target: Target, key: str, value: Any) -> Fix:
+def _fix(target: InspectedSide, key: str, value: Any) -> Fix:
     if key == "axes":
         return target.fix(key, value, "Swap x and y")
     if key == "scale":
@@ -343,38 +353,30 @@ def _have_bounds(pairs: Sequence[_Pair]) -> bool:
     return are_open and any(side.image and side.image.bounds_xy != (0, 0) for side in own)
 
 
-def _agreement(pairs: Sequence[_Pair], draw_second: Callable[[SeenSide], _Filled | None]) -> float:
-    """Return the Dice coefficient of the areas of both sides, over all pairs."""
+def _agreement(pairs: Sequence[_Pair], move: _Move | None = None) -> float:
+    """Return the Dice coefficient of the areas of both sides, the second one moved."""
     shared = total = 0
     for first, second in pairs:
         one = first.filled
-        other = None if one is None else draw_second(second)
+        other = None if one is None else _moved(second, move)
         if one is not None and other is not None and one.shape == other.shape:
             shared += int(np.count_nonzero(one & other))
             total += int(np.count_nonzero(one)) + int(np.count_nonzero(other))
     return 2 * shared / total if total else 0.0
 
 
-def _as_drawn(side: SeenSide) -> _Filled | None:
-    return side.filled
-
-
-def _drawer(move: _Move) -> Callable[[SeenSide], _Filled | None]:
-    def drawn(side: SeenSide) -> _Filled | None:
-        if side.polygons is not None and side.shape is not None:
-            bounds = (0, 0) if side.image is None else side.image.bounds_xy
-            rules = move.rules.at_bounds(bounds)
-            return _filled(placed_polygons(_polygons(side), rules), side.shape)
+def _moved(side: SeenSide, move: _Move | None) -> _Filled | None:
+    """Return the pixels of a side at another place; masks can only be transposed."""
+    if move is None:
+        return side.filled
+    if side.polygons is None or side.shape is None:
         return None if side.filled is None else side.filled.T
+    rules = move.rules.at_bounds((0, 0) if side.image is None else side.image.bounds_xy)
+    return _filled(placed_polygons(_by_centres(side.polygons, side), rules), side.shape)
 
-    return drawn
 
-
-def _polygons(side: SeenSide) -> Polygons:
-    """Return outlines in the convention that they seem to have."""
-    if side.polygons is None:
-        raise ValueError("the side has no outlines")
-    polygons = side.polygons
+def _by_centres(polygons: Polygons, side: SeenSide) -> Polygons:
+    """Return outlines of a side as contours of pixels if they look like these."""
     is_open = side.files.source in forms_of_rule("vertices") and not side.files.rules.vertices
     return as_contours(polygons) if is_open and _look_traced(polygons) else polygons
 
@@ -393,7 +395,7 @@ def _offset(first: SeenSide, second: SeenSide) -> tuple[int, int] | None:
     fixed = first.filled
     if fixed is None or second.polygons is None or not len(second.polygons):
         return None
-    polygons = _polygons(second)
+    polygons = _by_centres(second.polygons, second)
     boxes = bounds(polygons.flat)
     y0, x0 = boxes[:, :2].min(axis=0).tolist()
     height, width = (boxes[:, 2:].max(axis=0) - (y0, x0) + 1).tolist()
@@ -426,7 +428,7 @@ def _outside_share(sides: Sequence[SeenSide]) -> float:
     return outside / total if total else 0.0
 
 
-def _size_doubt(target: Target, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
+def _size_doubt(target: InspectedSide, sides: Sequence[SeenSide]) -> Iterator[Doubt]:
     """Report masks, and outlines that state one, of another size than the image."""
     known = [
         (side.own_shape, side.image.shape)

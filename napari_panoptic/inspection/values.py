@@ -110,7 +110,7 @@ class SideCount:
 
 
 @dataclass(frozen=True)
-class Target:
+class InspectedSide:
     """The files whose reading a setting changes.
 
     Parameters

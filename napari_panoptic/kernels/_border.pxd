@@ -11,6 +11,22 @@ cdef inline int expect(bint holds, str otherwise) except -1:
     return 0
 
 
+cdef inline int expect_shape(
+    const Py_ssize_t* shape, Py_ssize_t height, Py_ssize_t width
+) except -1:
+    """Check the shape of an image."""
+    return expect(shape[0] == height and shape[1] == width, "the images differ in shape")
+
+
+cdef inline int expect_void(
+    const Py_ssize_t* shape, Py_ssize_t height, Py_ssize_t width
+) except -1:
+    """Check the shape of an ambiguous area, (0, 0) if there is none."""
+    return expect(
+        shape[0] == 0 or (shape[0] == height and shape[1] == width), "the void has another shape"
+    )
+
+
 cdef inline int expect_boxes(
     const int64_t[:, ::1] boxes, Py_ssize_t n, Py_ssize_t height, Py_ssize_t width
 ) except -1:

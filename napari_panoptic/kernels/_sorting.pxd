@@ -7,37 +7,19 @@ ctypedef fused number:
     int64_t
 
 
-cdef inline int sort_column(
-    number[:, ::1] values, Py_ssize_t column, Py_ssize_t begin, Py_ssize_t end
+cdef inline int sort(
+    number[::1] values, Py_ssize_t begin, Py_ssize_t end
 ) except -1 nogil:
-    """Sort the rows from begin to end of one column in place, by themselves."""
+    """Sort the values from begin to end in place."""
     cdef Py_ssize_t gap = 1, i, k
     cdef number value
     while 3 * gap < end - begin:
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(begin + gap, end):
-            value = values[i, column]
-            k = i
-            while k >= begin + gap and values[k - gap, column] > value:
-                values[k, column] = values[k - gap, column]
-                k -= gap
-            values[k, column] = value
-        gap //= 3
-    return 0
-
-
-cdef inline int sort(number[::1] values, Py_ssize_t n) except -1 nogil:
-    """Sort the first n values in place."""
-    cdef Py_ssize_t gap = 1, i, k
-    cdef number value
-    while 3 * gap < n:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, n):
             value = values[i]
             k = i
-            while k >= gap and values[k - gap] > value:
+            while k >= begin + gap and values[k - gap] > value:
                 values[k] = values[k - gap]
                 k -= gap
             values[k] = value

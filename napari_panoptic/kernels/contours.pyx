@@ -5,7 +5,7 @@ import numpy as np
 from libc.math cimport NAN, sqrt
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 
-from napari_panoptic.kernels._border cimport expect, expect_boxes
+from napari_panoptic.kernels._border cimport expect, expect_boxes, expect_void
 from napari_panoptic.kernels._clones cimport cloned_int, cloned_size
 from napari_panoptic.kernels._lines cimport word_at
 from napari_panoptic.kernels._sorting cimport sort
@@ -46,10 +46,7 @@ def contours_in_boxes(
     cdef Py_ssize_t height = image.shape[0], width = image.shape[1], n = labels.shape[0]
     cdef Py_ssize_t largest = 0, k, marked, count = 0
     expect_boxes(boxes, n, height, width)
-    expect(
-        void.shape[0] == 0 or (void.shape[0] == height and void.shape[1] == width),
-        "the void has another shape",
-    )
+    expect_void(void.shape, height, width)
     for k in range(n):
         if is_filled(boxes, k):
             largest = max(largest, framed_size(boxes, k))
@@ -311,7 +308,7 @@ cdef double percentile_of_roots(
     """Sort n squares; return the percentile of their roots, interpolated between two ranks."""
     cdef double rank = percent / 100.0 * (n - 1)
     cdef Py_ssize_t low = <Py_ssize_t>rank
-    sort(squares, n)
+    sort(squares, 0, n)
     cdef double below = sqrt(<double>squares[low])
     cdef double above = sqrt(<double>squares[min(low + 1, n - 1)])
     return below + (above - below) * (rank - low)

@@ -10,7 +10,7 @@ import numpy as np
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 
-from napari_panoptic.kernels._border cimport expect
+from napari_panoptic.kernels._border cimport expect, expect_shape, expect_void
 from napari_panoptic.kernels._clones cimport cloned_size
 from napari_panoptic.kernels._lines cimport list_changes, padded
 
@@ -109,11 +109,8 @@ def count_window(
     cdef const uint8_t[:, ::1] cut = np.ascontiguousarray(void)
     cdef Py_ssize_t height = a.shape[0], width = a.shape[1], n
     cdef int64_t y = corner_yx[0], x = corner_yx[1]
-    expect(b.shape[0] == height and b.shape[1] == width, "the images differ in shape")
-    expect(
-        cut.shape[0] == 0 or (cut.shape[0] == height and cut.shape[1] == width),
-        "the void has another shape",
-    )
+    expect_shape(b.shape, height, width)
+    expect_void(cut.shape, height, width)
     expect(
         reference_rows.shape[1] == COLUMNS and prediction_rows.shape[1] == COLUMNS,
         "a row of counts has another length",

@@ -5,7 +5,7 @@ import numpy as np
 from libc.math cimport floor
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from napari_panoptic.kernels._border cimport expect, expect_boxes
+from napari_panoptic.kernels._border cimport expect, expect_boxes, expect_shape
 from napari_panoptic.kernels._clones cimport cloned_int
 
 cdef enum:
@@ -50,31 +50,19 @@ def outline_pixels(labels, int thickness):
     image = np.ascontiguousarray(labels)
     expect(image.ndim == 2 and image.dtype.kind in "iub", "labels are whole numbers (y, x)")
     result = np.empty_like(image)
-    cdef uint8_t[:, ::1] rim = np.zeros(image.shape, np.uint8)
-    cdef uint8_t[:, ::1] narrower = np.zeros(image.shape, np.uint8)
     if image.size == 0:
         return result
     # Labels are only compared with each other and with 0: their signs do not matter.
     unsigned = np.dtype(f"u{image.dtype.itemsize}")
-    numbers, kept = image.view(unsigned), result.view(unsigned)
-    if image.dtype.itemsize == 1:
-        keep_rims[uint8_t](numbers, kept, rim, narrower, thickness)
-    elif image.dtype.itemsize == 2:
-        keep_rims[uint16_t](numbers, kept, rim, narrower, thickness)
-    elif image.dtype.itemsize == 4:
-        keep_rims[uint32_t](numbers, kept, rim, narrower, thickness)
-    else:
-        keep_rims[uint64_t](numbers, kept, rim, narrower, thickness)
+    keep_rims(image.view(unsigned), result.view(unsigned), thickness)
     return result
 
 
-cdef int keep_rims(
-    const label_type[:, ::1] labels,
-    label_type[:, ::1] kept,
-    uint8_t[:, ::1] rim,
-    uint8_t[:, ::1] narrower,
-    int thickness,
-) except -1:
+def keep_rims(
+    const label_type[:, ::1] labels not None, label_type[:, ::1] kept not None, int thickness
+):
+    cdef uint8_t[:, ::1] rim = np.zeros((labels.shape[0], labels.shape[1]), np.uint8)
+    cdef uint8_t[:, ::1] narrower = np.zeros((labels.shape[0], labels.shape[1]), np.uint8)
     cdef Py_ssize_t y, last = labels.shape[0] - 1
     cdef int _step
     with nogil:
@@ -87,7 +75,6 @@ cdef int keep_rims(
                 widen(labels, narrower, y, max(y - 1, 0), min(y + 1, last), rim)
         for y in range(last + 1):
             keep_marked(labels, y, rim, kept)
-    return 0
 
 
 cdef cloned_int keep_marked(
@@ -218,9 +205,7 @@ def dash(
     """
     cdef Py_ssize_t height = index.shape[0], width = index.shape[1]
     cdef Py_ssize_t length = max(3 * (reach - 1), 3), k, y, x, v, u, rest
-    expect(
-        picture.shape[0] == height and picture.shape[1] == width, "the pictures differ in shape"
-    )
+    expect_shape(picture.shape, height, width)
     expect_boxes(boxes, values.shape[0], height, width)
     with nogil:
         for k in range(values.shape[0]):
@@ -268,11 +253,9 @@ def draw_cell(
     cdef uint16_t[:, ::1] drawn = picture
     cdef Py_ssize_t y, x, height = reference.shape[0], width = reference.shape[1]
     cdef int64_t value, label
-    expect(
-        prediction.shape[0] == height and prediction.shape[1] == width
-        and (not has_area or (area.shape[0] == height and area.shape[1] == width)),
-        "the pictures differ in shape",
-    )
+    expect_shape(prediction.shape, height, width)
+    if has_area:
+        expect_shape(area.shape, height, width)
     with nogil:
         for y in range(height):
             for x in range(width):

@@ -13,8 +13,8 @@ cimport cython
 from libc.math cimport ceil, floor
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from napari_panoptic.kernels._border cimport expect
-from napari_panoptic.kernels._sorting cimport sort_column
+from napari_panoptic.kernels._border cimport expect, expect_shape
+from napari_panoptic.kernels._sorting cimport sort
 
 cdef enum:
     # Bit of `odd_shapes`: fewer than three different vertices.
@@ -123,11 +123,12 @@ def draw_counted(
     """
     cdef Spans of = Spans(flat, chosen, window, labels.shape[0])
     cdef Py_ssize_t place, count, newly = 0, found = 0
-    expect_inside(of.window, image.shape[0], image.shape[1])
     expect(
-        claimed_twice.shape[0] == image.shape[0] and claimed_twice.shape[1] == image.shape[1],
-        "the images differ in shape",
+        0 <= of.window.y0 and of.window.y1 <= image.shape[0]
+        and 0 <= of.window.x0 and of.window.x1 <= image.shape[1],
+        "the window reaches beyond the image",
     )
+    expect_shape(claimed_twice.shape, image.shape[0], image.shape[1])
     for place in range(chosen.shape[0]):
         expect(0 < labels[chosen[place]] < visible.shape[0], "a label has no count")
     with nogil:
@@ -261,14 +262,6 @@ def bounds(flat):
     return result
 
 
-cdef int expect_inside(Window window, Py_ssize_t height, Py_ssize_t width) except -1:
-    expect(
-        0 <= window.y0 and window.y1 <= height and 0 <= window.x0 and window.x1 <= width,
-        "the window reaches beyond the image",
-    )
-    return 0
-
-
 cdef int expect_object(
     const double[:, ::1] xy,
     const int64_t[::1] ring_starts,
@@ -342,8 +335,8 @@ cdef class Spans:
     cdef bint by_vertex
     cdef Window window
     # Ends of the crossings of lines, crossings, and spans.
-    cdef int64_t[::1] stops
-    cdef int64_t[:, ::1] crossings, spans
+    cdef int64_t[::1] stops, above, below
+    cdef int64_t[:, ::1] spans
 
     def __init__(self, flat, const int64_t[::1] chosen, window, Py_ssize_t n_labels=-1):
         """Check the chosen objects; also that each has a label, unless their number is -1."""
@@ -376,7 +369,8 @@ cdef class Spans:
             most_crossings = max(most_crossings, crossings)
             most_spans = max(most_spans, crossings + vertices)
         self.stops = np.empty(self.window.y1 - self.window.y0 + 2, np.int64)
-        self.crossings = np.empty((most_crossings, 2), np.int64)
+        self.above = np.empty(most_crossings, np.int64)
+        self.below = np.empty(most_crossings if self.by_vertex else 0, np.int64)
         self.spans = np.empty((most_spans, 3), np.int64)
 
     cdef Py_ssize_t count_crossings(self, Py_ssize_t row) except -1:
@@ -404,7 +398,7 @@ cdef class Spans:
                 end += 1
             count += part_spans(
                 self.xy, self.ring_starts, first, end, self.by_vertex, self.window, self.stops,
-                self.crossings, self.spans, count,
+                self.above, self.below, self.spans, count,
             )
             first = end
         return count
@@ -418,7 +412,8 @@ cdef Py_ssize_t part_spans(
     bint by_vertex,
     Window window,
     int64_t[::1] stops,
-    int64_t[:, ::1] crossings,
+    int64_t[::1] above,
+    int64_t[::1] below,
     int64_t[:, ::1] spans,
     Py_ssize_t at,
 ) except -1 nogil:
@@ -432,17 +427,17 @@ cdef Py_ssize_t part_spans(
     box.x1 = min(box.x1, window.x1)
     if box.y0 >= box.y1 or box.x0 >= box.x1:
         return 0
-    cross(xy, starts, ring, last_ring, by_vertex, box.y0 - by_vertex, box.y1, stops, crossings)
+    cross(xy, starts, ring, last_ring, by_vertex, box.y0 - by_vertex, box.y1, stops, above, below)
     if by_vertex:
         return vertex_spans(
-            xy, starts[ring], starts[last_ring], box, stops, crossings, spans, at
+            xy, starts[ring], starts[last_ring], box, stops, above, below, spans, at
         )
     for y in range(box.y0, box.y1):
         stop = stops[y - box.y0]
-        sort_column(crossings, 0, begin, stop)
+        sort(above, begin, stop)
         for k in range(begin, stop, 2):
-            from_ = max(crossings[k, 0], box.x0)
-            to = min(crossings[k + 1, 0], box.x1)
+            from_ = max(above[k], box.x0)
+            to = min(above[k + 1], box.x1)
             if from_ < to:
                 count += write_span(spans, at + count, y, from_, to)
         begin = stop
@@ -496,7 +491,8 @@ cdef int cross(
     int64_t first,
     int64_t end,
     int64_t[::1] stops,
-    int64_t[:, ::1] crossings,
+    int64_t[::1] above,
+    int64_t[::1] below,
 ) except -1 nogil:
     """Find where the edges of a part cross the lines ``first`` to ``end - 1``.
 
@@ -507,9 +503,9 @@ cdef int cross(
     by_vertex, first, end
         As in `lines_crossed`.
     stops
-        int64: receives where each line's crossings end in ``crossings``.
-    crossings
-        int64 (m, 2): receives columns, line by line. By centres: the first with
+        int64: receives where each line's crossings end in ``above`` and ``below``.
+    above, below
+        int64 (m,): receive columns, line by line. By centres, only ``above`` does: the first with
         its centre on the crossing or right of it. By vertices: that of the
         crossing in the row above the gap rounded up, in the row below rounded down.
     """
@@ -548,7 +544,7 @@ cdef int cross(
             if not by_vertex:
                 for line in range(lines.first, lines.end):
                     at = stops[line - first]
-                    crossings[at, 0] = <int64_t>ceil(
+                    above[at] = <int64_t>ceil(
                         xa + (line + 0.5 - ya) * (xb - xa) / (yb - ya) - 0.5
                     )
                     stops[line - first] = at + 1
@@ -566,13 +562,13 @@ cdef int cross(
                 rest = skipped - floor_quotient(skipped, over) * over
             for line in range(lines.first, lines.end):
                 at = stops[line - first]
-                crossings[at, 0] = whole + (rest > 0)
+                above[at] = whole + (rest > 0)
                 whole += step
                 rest += more
                 if rest >= over:
                     rest -= over
                     whole += 1
-                crossings[at, 1] = whole
+                below[at] = whole
                 stops[line - first] = at + 1
     return 0
 
@@ -583,7 +579,8 @@ cdef Py_ssize_t vertex_spans(
     Py_ssize_t last_vertex,
     Window window,
     const int64_t[::1] stops,
-    int64_t[:, ::1] crossings,
+    int64_t[::1] above,
+    int64_t[::1] below,
     int64_t[:, ::1] spans,
     Py_ssize_t at,
 ) except -1 nogil:
@@ -608,11 +605,11 @@ cdef Py_ssize_t vertex_spans(
             stop = left
             is_apart = False
             if b > a:
-                begin = min(crossings[a, 1], crossings[a + 1, 1]) + 1
-                stop = max(crossings[a, 1], crossings[a + 1, 1]) + 1
+                begin = min(below[a], below[a + 1]) + 1
+                stop = max(below[a], below[a + 1]) + 1
             if c > b:
-                other_begin = min(crossings[b, 0], crossings[b + 1, 0])
-                other_stop = max(crossings[b, 0], crossings[b + 1, 0])
+                other_begin = min(above[b], above[b + 1])
+                other_stop = max(above[b], above[b + 1])
                 is_apart = b > a and (begin > other_stop or other_begin > stop)
                 begin = min(begin, other_begin)
                 stop = max(stop, other_stop)
@@ -623,16 +620,16 @@ cdef Py_ssize_t vertex_spans(
                 a = b
                 b = c
                 continue
-        sort_column(crossings, 1, a, b)
-        sort_column(crossings, 0, b, c)
+        sort(below, a, b)
+        sort(above, b, c)
         for k in range(a, b, 2):
-            begin = max(crossings[k, 1] + 1, left)
-            stop = min(crossings[k + 1, 1] + 1, right)
+            begin = max(below[k] + 1, left)
+            stop = min(below[k + 1] + 1, right)
             if begin < stop:
                 count += write_span(spans, at + count, y, begin, stop)
         for k in range(b, c, 2):
-            begin = max(crossings[k, 0], left)
-            stop = min(crossings[k + 1, 0], right)
+            begin = max(above[k], left)
+            stop = min(above[k + 1], right)
             if begin < stop:
                 count += write_span(spans, at + count, y, begin, stop)
         a = b

@@ -6,7 +6,7 @@ from napari_panoptic.kernels.threads import bands_of, in_threads
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from napari_panoptic.kernels._border cimport expect
+from napari_panoptic.kernels._border cimport expect, expect_shape
 from napari_panoptic.kernels._clones cimport cloned_int
 from napari_panoptic.kernels._lines cimport list_changes, padded
 
@@ -25,7 +25,7 @@ def look_up(lookup, values, result):
     Parameters
     ----------
     lookup
-        int32 (highest value + 1,).
+        int32 (highest value + 1,): from 0.
     values
         int32 image (y, x).
     result
@@ -36,37 +36,15 @@ def look_up(lookup, values, result):
     ValueError
         For a value without an entry.
     """
+    expect(values.dtype == np.int32, "the values are no labels")
     expect(values.shape == result.shape, "the images differ in shape")
-    in_threads(
-        lambda band: look_up_lines(lookup, values[band], result[band]), bands_of(values.shape)
+    # As an unsigned number, a negative value is far too high.
+    ids, table = np.ascontiguousarray(values).view(np.uint32), np.append(lookup, np.int32(-1))
+    has_strangers = in_threads(
+        lambda band: look_up_ids(ids[band], table, result[band]), bands_of(values.shape)
     )
+    expect(not any(has_strangers), "a value has no entry in the table")
     return result
-
-
-def look_up_lines(const int32_t[::1] lookup not None, values, int32_t[:, ::1] result not None):
-    cdef const int32_t[:, ::1] source = np.ascontiguousarray(values)
-    cdef int status = 0
-    expect(0 < lookup.shape[0] < INT32_MAX, "the table is empty, or too large")
-    expect(
-        source.shape[0] == result.shape[0] and source.shape[1] == result.shape[1],
-        "the images differ in shape",
-    )
-    with nogil:
-        status = replace(lookup, source, result)
-    expect(status == 0, "a value has no entry in the table")
-
-
-cdef cloned_int replace(
-    const int32_t[::1] lookup, const int32_t[:, ::1] values, int32_t[:, ::1] result
-) except -1 nogil:
-    """Write the entries; return 1 if a value has none."""
-    cdef Py_ssize_t y, x
-    cdef uint32_t last = <uint32_t>(lookup.shape[0] - 1), highest = 0
-    for y in range(values.shape[0]):
-        for x in range(values.shape[1]):
-            highest = max(highest, <uint32_t>values[y, x])  # of a negative value far too high
-            result[y, x] = lookup[<int32_t>min(<uint32_t>values[y, x], last)]
-    return highest > last
 
 
 def present_labels(values, highest):
@@ -161,10 +139,7 @@ def lay_over(int32_t[:, ::1] flat not None, const int32_t[:, ::1] index not None
         Added to the labels of ``index``.
     """
     cdef Py_ssize_t y, x, taken = 0
-    expect(
-        flat.shape[0] == index.shape[0] and flat.shape[1] == index.shape[1],
-        "the images differ in shape",
-    )
+    expect_shape(flat.shape, index.shape[0], index.shape[1])
     with nogil:
         for y in range(flat.shape[0]):
             for x in range(flat.shape[1]):
@@ -194,10 +169,7 @@ def look_up_ids(
     """
     cdef int has_strangers
     expect(0 < places.shape[0] < INT32_MAX, "the table is empty, or too large")
-    expect(
-        window.shape[0] == numbers.shape[0] and window.shape[1] == numbers.shape[1],
-        "the windows differ in shape",
-    )
+    expect_shape(window.shape, numbers.shape[0], numbers.shape[1])
     with nogil:
         has_strangers = write_places(window, places, numbers)
     return has_strangers == 1
@@ -238,10 +210,7 @@ def search_ids(
     cdef int32_t lowest = 0, number = 0
     cdef Py_ssize_t y, x, place
     expect(id_numbers.shape[0] >= ids.shape[0], "an id has no number")
-    expect(
-        window.shape[0] == numbers.shape[0] and window.shape[1] == numbers.shape[1],
-        "the windows differ in shape",
-    )
+    expect_shape(window.shape, numbers.shape[0], numbers.shape[1])
     with nogil:
         for y in range(window.shape[0]):
             for x in range(window.shape[1]):

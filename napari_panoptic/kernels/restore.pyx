@@ -8,7 +8,7 @@ from napari_panoptic.kernels.threads import bands_of, in_threads
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from napari_panoptic.kernels._border cimport expect
+from napari_panoptic.kernels._border cimport expect, expect_shape
 from napari_panoptic.kernels._clones cimport cloned_int, cloned_size
 from napari_panoptic.kernels._lines cimport list_changes, padded
 
@@ -64,10 +64,7 @@ def classify_band(
     )
     cdef int32_t[::1] packed = np.empty(result.shape[1], np.int32)
     expect(codes.shape[0] == values.shape[0], "there is not one value for each colour")
-    expect(
-        colours.shape[0] == result.shape[0] and colours.shape[1] == 3 * result.shape[1],
-        "the images differ in shape",
-    )
+    expect_shape(colours.shape, result.shape[0], 3 * result.shape[1])
     with nogil:
         write_classes(colours, codes, values, packed, result)
 
@@ -313,10 +310,10 @@ def grow_band(
     cdef Py_ssize_t radius = widths.shape[0] - 1, first = max(top - radius, 0), overlapping_px
     cdef int before, kind
     expect_disk(widths)
+    expect_shape(classes.shape, labels.shape[0], labels.shape[1])
     expect(
-        classes.shape[0] == labels.shape[0] and classes.shape[1] == labels.shape[1]
-        and width == labels.shape[1] and 0 <= top and top + height <= labels.shape[0],
-        "the images differ in shape",
+        width == labels.shape[1] and 0 <= top and top + height <= labels.shape[0],
+        "the band reaches beyond the image",
     )
     expect(last.shape[0] == 256, "there is not one last number for each class")
     near = np.ascontiguousarray(class_image[first : top + height + radius])

@@ -251,7 +251,7 @@ def name_line_pixels(
                     line[at, 1] = <int32_t>(xy[i, 1] + dy * step)
                     keys[count] = (<int64_t>line[at, 1] << 32) + line[at, 0]
                     count += 1
-            sort(keys, count)
+            sort(keys, 0, count)
             has_twins = False
             for i in range(1, count):
                 has_twins |= keys[i] == keys[i - 1]

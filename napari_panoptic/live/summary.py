@@ -9,7 +9,7 @@ from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import Counts, Metrics
-from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError, unreadable
+from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, TooLargeError
 from napari_panoptic.nuclei.regions.region import HeldRegion
 from napari_panoptic.questions.cohort_failures import RegionFailures, region_failures
 from napari_panoptic.values.cohort import Cohort, Source
@@ -96,7 +96,7 @@ def evaluate_cohort_summary(
         try:
             held = HeldRegion(cohort, region, quick, held_up_to_px=held_up_to_px)
         except (PanopticError, OSError) as error:
-            finding = unreadable(error, region=region.name)
+            finding = Finding.unreadable(error, region=region.name)
             is_slide = isinstance(error, TooLargeError)
             if isinstance(error, TooLargeError):
                 message = f"{error.message}: it is evaluated when it is looked at"

@@ -30,10 +30,10 @@ from napari_panoptic.io.images.volumes import (
     shape_text,
 )
 from napari_panoptic.raters.levels import (
-    Comparison,
+    MapComparison,
+    MapReliability,
     RaterAgreement,
     Reference,
-    Reliability,
     agreement,
     compare,
     standing,
@@ -133,7 +133,7 @@ class RatedResult:
     spacing_mm: tuple[float, ...] | None
     raters: RaterAgreement
     objects: ObjectAgreement | None
-    teams: Mapping[str, tuple[str, Comparison]]
+    teams: Mapping[str, tuple[str, MapComparison]]
     findings: tuple[Finding, ...]
 
 
@@ -196,10 +196,10 @@ class RatedEvaluation:
         """Return the results of a structure, in the order of cases."""
         return [result for result in self.results if result.structure == structure]
 
-    def reliability(self, team: str) -> Reliability:
+    def reliability(self, team: str) -> MapReliability:
         """Return the calibration pooled over all predictions of a team."""
         found = [r.teams[team][1].reliability for r in self.results if r.teams[team][0] == THERE]
-        return reduce(add, found, Reliability.zero())
+        return reduce(add, found, MapReliability.zero())
 
 
 def case_row(result: RatedResult, team: str, settings: RatersSettings) -> dict[str, Any]:
@@ -310,31 +310,34 @@ def load_reference(cohort: RatedCohort, case: RatedCase, structure: str) -> Load
     """
     masks: list[NDArray[np.bool_]] = []
     raters, findings, objects = [], [], []
-    read: dict[str, tuple[Volume, LabelImage | None, tuple[Finding, ...]]] = {}
-    for rater, files in case.masks[structure].items():
+    read: dict[str, tuple[Volume, LabelImage | None]] = {}
+
+    def leave_out(rater: str, error: PanopticError) -> None:
+        then = f"rater {rater} is left out of the reference"
+        findings.append(_unreadable(error, case.name, structure, then=then))
+
+    for rater, file in case.masks[structure].items():
         try:
-            read[rater] = _rater_mask(cohort, case, structure, files)
+            read[rater] = _from_file(cohort, case, structure, file, read_mask, "a rater's mask")
         except PanopticError as error:
-            findings.append(_unreadable(error, case.name, structure, left_out=f"rater {rater}"))
-    place = _usual_place([volume for volume, _, _ in read.values()])
-    for rater, (volume, labels, odd) in read.items():
-        try:
-            _check_shape(volume, place or volume, f"the mask of rater {rater}")
-        except PanopticError as error:
-            findings.append(_unreadable(error, case.name, structure, left_out=f"rater {rater}"))
-            continue
-        findings.extend(_located(odd, case.name, structure))
-        if place is not None and not same_place(volume, place):
-            findings.append(_moved(volume, case.name, structure))
-        masks.append(volume.values)
-        raters.append(rater)
-        objects += [] if labels is None else [labels]
+            leave_out(rater, error)
+    place = _usual_place([volume for volume, _ in read.values()])
     if place is None:
         raise UnreadableFileError(
             f"no rater's mask of '{structure}' in case '{case.name}' can be used: it is not "
             f"evaluated. {findings[0].message if findings else ''}".strip(),
             path=next(iter(case.masks[structure].values())).path,
         )
+    for rater, (volume, labels) in read.items():
+        try:
+            _check_shape(volume, place, f"the mask of rater {rater}")
+        except PanopticError as error:
+            leave_out(rater, error)
+            continue
+        findings.extend(_located(volume, place, case.name, structure))
+        masks.append(volume.values)
+        raters.append(rater)
+        objects += [] if labels is None else [labels]
     return LoadedReference(
         case,
         structure,
@@ -354,19 +357,21 @@ def load_map(cohort: RatedCohort, team: str, loaded: LoadedReference) -> LoadedM
     """
     case, structure, shape = loaded.case, loaded.structure, loaded.reference.shape
     background = np.broadcast_to(np.float32(0), shape)
-    files = cohort.predictions.get((team, case.name, structure))
-    if files is None:
+    file = cohort.predictions.get((team, case.name, structure))
+    if file is None:
         return LoadedMap(background, MISSING)
     try:
-        volume, odd = _map_of(cohort, case, structure, files)
+        volume, _ = _from_file(
+            cohort, case, structure, file, read_probabilities, "a probability map"
+        )
         _check_shape(volume, loaded.place, "the prediction")
     except PanopticError as error:
-        found = _unreadable(error, case.name, structure, left_out="the prediction", team=team)
+        then = "it counts as background everywhere"
+        found = _unreadable(error, case.name, structure, then=then, team=team)
         return LoadedMap(background, UNREADABLE, (found,))
-    findings = list(_located(odd, case.name, structure, team))
-    if not same_place(volume, loaded.place):
-        findings.append(_moved(volume, case.name, structure, team))
-    return LoadedMap(volume.values, THERE, tuple(findings))
+    values = volume.values if file.objects is None else volume.values.astype(np.float32)
+    findings = tuple(_located(volume, loaded.place, case.name, structure, team))
+    return LoadedMap(values, THERE, findings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,7 +412,7 @@ def load_images(loaded: LoadedReference) -> CaseImages:
                 volume = read_volume(path, "an image")
             found |= _modalities(volume, modality, shape)
         except PanopticError as error:
-            findings.append(_unreadable(error, loaded.case.name, "", left_out="the image"))
+            findings.append(_unreadable(error, loaded.case.name, "", then="it is not shown"))
     return CaseImages(found, spacings[0] if spacings else None, tuple(findings))
 
 
@@ -424,24 +429,19 @@ def _modalities(volume: Volume, modality: str, shape: tuple[int, ...]) -> dict[s
     return {modality: values}
 
 
-def _rater_mask(
-    cohort: RatedCohort, case: RatedCase, structure: str, file: RaterFile
-) -> tuple[Volume, LabelImage | None, tuple[Finding, ...]]:
+def _from_file(
+    cohort: RatedCohort,
+    case: RatedCase,
+    structure: str,
+    file: RaterFile,
+    read: Callable[[Path, str], Volume],
+    what: str,
+) -> tuple[Volume, LabelImage | None]:
+    """Read the pixels of a structure, and the objects of a file that has them."""
     if file.objects is None:
-        volume = read_mask(file.path, "a rater's mask")
-        return volume, None, volume.findings
+        return read(file.path, what), None
     labels, findings = _objects(cohort, case, file.objects)
-    return Volume(_union(labels, structure), file.path), labels, findings
-
-
-def _map_of(
-    cohort: RatedCohort, case: RatedCase, structure: str, file: RaterFile
-) -> tuple[Volume, tuple[Finding, ...]]:
-    if file.objects is None:
-        volume = read_probabilities(file.path, "a probability map")
-        return volume, volume.findings
-    labels, findings = _objects(cohort, case, file.objects)
-    return Volume(_union(labels, structure).astype(np.float32), file.path), findings
+    return Volume(_union(labels, structure), file.path, findings=findings), labels
 
 
 def _objects(
@@ -482,19 +482,14 @@ def _check_shape(volume: Volume, place: Volume, what: str) -> None:
 
 
 def _unreadable(
-    error: PanopticError, case: str, structure: str, *, left_out: str = "", team: str | None = None
+    error: PanopticError, case: str, structure: str, *, then: str = "", team: str | None = None
 ) -> Finding:
-    then = {
-        "": "",
-        "the prediction": "; it counts as background everywhere",
-        "the image": "; it is not shown",
-    }.get(left_out, f"; {left_out} is left out of the reference")
     place = f"'{error.path.name}': " if isinstance(error.path, Path) else ""
     of = f"case '{case}'" + (f", '{structure}'" if structure else "")
     whose = f", team '{team}'" if team else ""
     return Finding(
         FindingKind.UNREADABLE,
-        f"{of}{whose}: {place}{error.message}{then}",
+        f"{of}{whose}: {place}{error.message}{f'; {then}' if then else ''}",
         path=error.path,
         region=case,
         team=team,
@@ -502,20 +497,20 @@ def _unreadable(
     )
 
 
-def _moved(volume: Volume, case: str, structure: str, team: str | None = None) -> Finding:
-    return Finding(
-        FindingKind.FALLBACK,
-        f"case '{case}', '{structure}': the affine of '{volume.path.name}' differs from that of "
-        f"the first rater's mask that is used; voxels were compared by their place in the array",
-        path=volume.path,
-        region=case,
-        team=team,
-        class_name=structure,
-    )
-
-
 def _located(
-    findings: tuple[Finding, ...], case: str, structure: str, team: str | None = None
+    volume: Volume, place: Volume, case: str, structure: str, team: str | None = None
 ) -> Iterator[Finding]:
-    for finding in findings:
+    """Yield what was odd about a file, with its case, and whether its affine differs."""
+    for finding in volume.findings:
         yield replace(finding, region=case, class_name=finding.class_name or structure, team=team)
+    if not same_place(volume, place):
+        yield Finding(
+            FindingKind.FALLBACK,
+            f"case '{case}', '{structure}': the affine of '{volume.path.name}' differs from that "
+            f"of the first rater's mask that is used; voxels were compared by their place in the "
+            f"array",
+            path=volume.path,
+            region=case,
+            team=team,
+            class_name=structure,
+        )

@@ -268,7 +268,7 @@ def agreement(reference: Reference, settings: RatersSettings) -> RaterAgreement:
 
 
 @dataclass(frozen=True, eq=False)
-class Reliability:
+class MapReliability:
     """Calibration: the raters' frequency for each predicted probability.
 
     Parameters
@@ -284,14 +284,14 @@ class Reliability:
     observed: FloatArray
 
     @classmethod
-    def zero(cls) -> Reliability:
+    def zero(cls) -> MapReliability:
         """Return the calibration of no voxels."""
         bins = RELIABILITY_BINS
         return cls(np.zeros(bins, np.int64), np.zeros(bins), np.zeros(bins))
 
-    def __add__(self, other: Reliability) -> Reliability:
+    def __add__(self, other: MapReliability) -> MapReliability:
         """Pool two cases."""
-        return Reliability(
+        return MapReliability(
             self.voxels + other.voxels,
             self.predicted + other.predicted,
             self.observed + other.observed,
@@ -299,7 +299,7 @@ class Reliability:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class MapComparison:
     """One probability map against the raters of a structure.
 
     Parameters
@@ -328,7 +328,7 @@ class Comparison:
     left_out: LevelCounts | None
     brier: float
     brier_least: float
-    reliability: Reliability
+    reliability: MapReliability
 
     def dice(self, settings: RatersSettings) -> FloatArray:
         """Return float64 (L,): Dice at each level."""
@@ -354,7 +354,7 @@ class Comparison:
 
 def compare(
     reference: Reference, probabilities: NDArray[np.floating], settings: RatersSettings
-) -> Comparison:
+) -> MapComparison:
     """Compare a probability map with the raters.
 
     Parameters
@@ -388,7 +388,7 @@ def compare(
         number = somewhere // (reference.shape[1] * reference.shape[2])
         slices = count_levels_by_slice(number, by_votes, own, n_levels, reference.shape[0])
     brier, least = _brier(reference, probabilities)
-    return Comparison(
+    return MapComparison(
         counts=count_levels(by_votes, own, n_levels),
         slices=slices,
         left_out=_without_each(reference, somewhere, votes, own, settings) if n > 1 else None,
@@ -434,13 +434,13 @@ def _brier(reference: Reference, probabilities: NDArray[np.floating]) -> tuple[f
     return excess / size + least, least
 
 
-def _reliability(reference: Reference, probabilities: NDArray[np.floating]) -> Reliability:
+def _reliability(reference: Reference, probabilities: NDArray[np.floating]) -> MapReliability:
     n, bins = len(reference.raters), RELIABILITY_BINS
-    found = Reliability.zero()
+    found = MapReliability.zero()
     edges = np.arange(1, bins) / bins
     for votes, values in _touched(reference.votes, probabilities):
         place = np.searchsorted(edges.astype(values.dtype), values, side="right")
-        found += Reliability(
+        found += MapReliability(
             np.bincount(place, minlength=bins).astype(np.int64),
             np.bincount(place, values, minlength=bins).astype(np.float64),
             np.bincount(place, votes / n, minlength=bins).astype(np.float64),
@@ -481,7 +481,7 @@ def standing(score: float, spread: tuple[float, float]) -> Standing:
     Parameters
     ----------
     score
-        A team's average against all raters but one (`Comparison.left_out_score`).
+        A team's average against all raters but one (`MapComparison.left_out_score`).
     spread
         The lowest and the highest average of a rater against the others.
     """

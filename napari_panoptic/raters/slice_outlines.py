@@ -1,4 +1,4 @@
-"""Outlines on the slices of a volume, along pixel edges: found once, and ahead of the hand."""
+"""Outlines on the slices of a volume, along pixel edges: found once, and in advance."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CasePicture:
 
 
 @dataclass(frozen=True)
-class Look:
+class OutlineChoice:
     """Which outlines are wanted.
 
     Parameters
@@ -110,7 +110,7 @@ class Look:
 
 
 @dataclass(frozen=True, eq=False)
-class Outlines:
+class OutlineSegments:
     """Segments as a layer of vectors takes them.
 
     Parameters
@@ -142,9 +142,9 @@ class SliceOutlines:
     def __init__(self, picture: CasePicture, settings: RatersSettings) -> None:
         self._picture, self._settings = picture, settings
         self._by_votes = levels_reached_by_votes(len(picture.raters), settings)
-        self._found: dict[tuple[int, Look], Outlines] = {}
+        self._found: dict[tuple[int, OutlineChoice], OutlineSegments] = {}
 
-    def of(self, number: int, look: Look) -> Outlines:
+    def of(self, number: int, look: OutlineChoice) -> OutlineSegments:
         """Return the outlines on a slice; in any thread."""
         found = self._found.get((number, look))
         if found is None:
@@ -154,7 +154,7 @@ class SliceOutlines:
             self._found[number, look] = found
         return found
 
-    def _lines(self, z: int, look: Look) -> list[tuple[NDArray[np.float32], Rgb, float]]:
+    def _lines(self, z: int, look: OutlineChoice) -> list[tuple[NDArray[np.float32], Rgb, float]]:
         picture = self._picture
         if look.shown is Shown.RATERS:
             return [
@@ -176,26 +176,26 @@ class SliceOutlines:
         ]
 
 
-class AheadOfHand:
-    """Finds the outlines on the slices next to the one that is looked at, in a thread."""
+class OutlinePrefetcher:
+    """Finds the outlines on the slices next to the one that is shown, in a thread."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="outlines")
         self._waiting: list[Future[None]] = []
         self._last = 0
 
-    def look_at(
-        self, outlines: SliceOutlines, number: int, n_slices: int, looks: set[Look]
+    def request(
+        self, outlines: SliceOutlines, number: int, n_slices: int, looks: set[OutlineChoice]
     ) -> None:
-        """Begin with the slices around one; what was begun for another is given up."""
+        """Find the outlines around a slice; cancel earlier requests."""
         step = -1 if number < self._last else 1
         self._last = number
-        self.rest()
+        self.cancel()
         for z in _around(number, step, n_slices):
             self._waiting.append(self._executor.submit(_find, outlines, z, looks))
 
-    def rest(self) -> None:
-        """Begin with nothing more."""
+    def cancel(self) -> None:
+        """Cancel the requests that have not started."""
         for future in self._waiting:
             future.cancel()
         self._waiting = []
@@ -205,7 +205,7 @@ class AheadOfHand:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _find(outlines: SliceOutlines, number: int, looks: Iterable[Look]) -> None:
+def _find(outlines: SliceOutlines, number: int, looks: Iterable[OutlineChoice]) -> None:
     for look in looks:
         outlines.of(number, look)
 
@@ -217,11 +217,11 @@ def _around(number: int, step: int, n_slices: int) -> list[int]:
     return [z for z in wanted if 0 <= z < n_slices]
 
 
-def _joined(lines: list[tuple[NDArray[np.float32], Rgb, float]]) -> Outlines:
+def _joined(lines: list[tuple[NDArray[np.float32], Rgb, float]]) -> OutlineSegments:
     segments = np.concatenate([np.zeros((0, 2, 2), np.float32), *(own for own, _, _ in lines)])
     colours = [[*(channel / 255 for channel in colour), alpha] for _, colour, alpha in lines]
     of_lines = np.array(colours, np.float32).reshape(-1, 4)
-    return Outlines(
+    return OutlineSegments(
         np.stack([segments[:, 0], segments[:, 1] - segments[:, 0]], axis=1),
         np.repeat(of_lines, [len(own) for own, _, _ in lines], axis=0),
     )

@@ -545,7 +545,7 @@ class Cohort(PatientCohort[Region]):
 
     @property
     def competing_teams(self) -> tuple[Team, ...]:
-        """The teams without the annotation's own colour-coded version."""
+        """Teams, except a colour-coded copy of the annotation."""
         return tuple(team for team in self.teams if not team.is_annotation)
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from napari_panoptic.common.errors import LabelError, SettingsError
 from napari_panoptic.raters.levels import (
+    MapReliability,
     Reference,
-    Reliability,
     Standing,
     agreement,
     compare,
@@ -190,7 +190,7 @@ def test_reliability_counts_every_voxel_once():
         assert found.voxels[place] == inside.sum()
         assert found.predicted[place] == pytest.approx(values[inside].sum())
         assert found.observed[place] == pytest.approx(share[inside].sum())
-    twice = found + found + Reliability.zero()
+    twice = found + found + MapReliability.zero()
     assert twice.voxels.sum() == 2 * 72
 
 

@@ -10,9 +10,9 @@ from napari_panoptic.raters.slice_outlines import (
     PREDICTION_COLOURS,
     RATER_COLOURS,
     REFERENCE_COLOURS,
-    AheadOfHand,
     CasePicture,
-    Look,
+    OutlineChoice,
+    OutlinePrefetcher,
     Shown,
     SliceOutlines,
     contrast,
@@ -42,22 +42,24 @@ def _expected(mask):
 def test_outlines_are_those_of_the_slice_and_the_level(picture):
     found = SliceOutlines(picture, SETTINGS)
     for z in (0, 4, 0):
-        reference = found.of(z, Look(Shown.REFERENCE, level=1))
+        reference = found.of(z, OutlineChoice(Shown.REFERENCE, level=1))
         np.testing.assert_array_equal(reference.vectors, _expected(picture.votes[z] >= 1.5))
-        prediction = found.of(z, Look(Shown.PREDICTION, level=0))
+        prediction = found.of(z, OutlineChoice(Shown.PREDICTION, level=0))
         np.testing.assert_array_equal(
             prediction.vectors, _expected(picture.probabilities[z] >= np.float32(0.3))
         )
-        raters = found.of(z, Look(Shown.RATERS))
+        raters = found.of(z, OutlineChoice(Shown.RATERS))
         own = [_expected(mask[z]) for mask in picture.masks]
         np.testing.assert_array_equal(raters.vectors, np.concatenate(own))
-        alone = found.of(z, Look(Shown.RATERS, rater=2))
+        alone = found.of(z, OutlineChoice(Shown.RATERS, rater=2))
         np.testing.assert_array_equal(alone.vectors, own[2])
         np.testing.assert_allclose(alone.colours[:, :3] * 255, [RATER_COLOURS[4]] * len(own[2]))
 
 
 def test_all_levels_are_drawn_with_the_chosen_one_opaque(picture):
-    drawn = SliceOutlines(picture, SETTINGS).of(1, Look(Shown.REFERENCE, level=0, is_only=False))
+    drawn = SliceOutlines(picture, SETTINGS).of(
+        1, OutlineChoice(Shown.REFERENCE, level=0, is_only=False)
+    )
     low, high = (_expected(picture.votes[1] >= least) for least in (0.9, 1.5))
     np.testing.assert_array_equal(drawn.vectors, np.concatenate([low, high]))
     assert (drawn.colours[: len(low), 3] == 1).all()
@@ -65,15 +67,15 @@ def test_all_levels_are_drawn_with_the_chosen_one_opaque(picture):
 
 
 def test_slices_around_are_found_ahead_and_are_the_same(picture):
-    ahead, found = AheadOfHand(), SliceOutlines(picture, SETTINGS)
-    look = Look(Shown.RATERS)
-    ahead.look_at(found, 2, 6, {look})
-    wait(ahead._waiting, timeout=60)
+    prefetcher, found = OutlinePrefetcher(), SliceOutlines(picture, SETTINGS)
+    look = OutlineChoice(Shown.RATERS)
+    prefetcher.request(found, 2, 6, {look})
+    wait(prefetcher._waiting, timeout=60)
     assert {z for z, _ in found._found} == {0, 1, 3, 4, 5} - {0}
     for z in (1, 3, 4, 5):
         by_hand = SliceOutlines(picture, SETTINGS).of(z, look)
         np.testing.assert_array_equal(found.of(z, look).vectors, by_hand.vectors)
-    ahead.close()
+    prefetcher.close()
 
 
 def test_contrast_leaves_out_what_is_no_number():

@@ -16,7 +16,6 @@ from napari_panoptic.nuclei.regions.reading import (
     ReferenceMasks,
     load_prediction,
     load_reference,
-    unreadable,
 )
 from napari_panoptic.nuclei.regions.results import RegionResult, unreadable_region, with_figures
 from napari_panoptic.values.cohort import Cohort, Region, Source
@@ -61,7 +60,7 @@ def _evaluate_team(
     try:
         evaluation = evaluate(pair, settings)
     except LabelError as error:
-        problem = unreadable(error, region=region.name, team=team)
+        problem = Finding.unreadable(error, region=region.name, team=team)
         return replace(result, findings=(*result.findings, problem))
     shared = shared_pixel_findings(evaluation, region.name, team)
     result = replace(result, findings=(*result.findings, *shared))

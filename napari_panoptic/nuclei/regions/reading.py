@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -225,7 +223,7 @@ def load_reference(
             masks, findings = loaded, (*findings, *loaded.findings)
             findings += vast_findings(*vast_objects(loaded.labels), region, None)
         except (PanopticError, OSError) as error:
-            findings += (unreadable(error, region=region.name),)
+            findings += (Finding.unreadable(error, region=region.name),)
     return ReferenceMasks(shape=shape, mpp=size.mpp, masks=masks, findings=findings)
 
 
@@ -268,7 +266,7 @@ def read_prediction(
         )
         found = check_magnification(masks.magnification, region, team)
     except (PanopticError, OSError) as error:
-        return None, (unreadable(error, region=region.name, team=team),)
+        return None, (Finding.unreadable(error, region=region.name, team=team),)
     found += vast_findings(*vast_objects(masks.labels), region, team)
     return masks, (*masks.findings, *found)
 
@@ -404,7 +402,7 @@ def _probe(region: Region) -> tuple[ImageInfo | None, tuple[Finding, ...]]:
     try:
         info = probe_image(region.image, region.image_item)
     except (UnreadableFileError, OSError) as error:
-        return None, (unreadable(error, region=region.name),)
+        return None, (Finding.unreadable(error, region=region.name),)
     if region.mpp is not None:
         known = tuple(f for f in info.findings if f.kind is not FindingKind.NO_MPP)
         info = replace(info, mpp=region.mpp, findings=known)
@@ -466,7 +464,7 @@ def open_side(
     except StoppedError:
         raise
     except (PanopticError, OSError) as error:
-        return OpenedMasks(None, (unreadable(error, region=region.name, team=team),))
+        return OpenedMasks(None, (Finding.unreadable(error, region=region.name, team=team),))
     return OpenedMasks(masks, (*masks.findings, *found))
 
 
@@ -575,24 +573,6 @@ def not_in_windows(region: Region, team: str, what: str) -> Finding:
     return Finding(FindingKind.UNREADABLE, message, region=region.name, team=team)
 
 
-def unreadable(
-    error: PanopticError | OSError, *, region: str | None = None, team: str | None = None
-) -> Finding:
-    """Return the finding for an error that prevented the evaluation of a region or team.
-
-    An ``OSError`` comes from a file that changes while it is being read.
-    """
-    if isinstance(error, OSError):
-        path = None if error.filename is None else Path(os.fsdecode(error.filename))
-        reason = error.strerror or str(error)
-        error = UnreadableFileError(
-            f"the file disappeared while it was being read ({reason}). Restore it and "
-            f"evaluate again",
-            path=path,
-        )
-    return Finding(FindingKind.UNREADABLE, str(error), path=error.path, region=region, team=team)
-
-
 def read_picture(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]]:
     """Return the image of a region, and what is odd about it; None if there is none to show."""
     if region.image is None:
@@ -600,7 +580,7 @@ def read_picture(region: Region) -> tuple[SlideImage | None, tuple[Finding, ...]
     try:
         image = read_image(region.image, region.image_item)
     except (UnreadableFileError, OSError) as error:
-        return None, (unreadable(error, region=region.name),)
+        return None, (Finding.unreadable(error, region=region.name),)
     if region.mpp is not None:
         known = tuple(f for f in image.findings if f.kind is not FindingKind.NO_MPP)
         image = replace(image, mpp=region.mpp, findings=known)

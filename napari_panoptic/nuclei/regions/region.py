@@ -35,7 +35,6 @@ from napari_panoptic.nuclei.regions.reading import (
     open_side,
     prediction_files,
     read_prediction,
-    unreadable,
     unusual_form,
     way_of,
 )
@@ -328,7 +327,7 @@ class HeldRegion:
                 return nothing
             known, evaluation = evaluated(known, pair)
         except LabelError as error:
-            problem = unreadable(error, region=self._region.name, team=team)
+            problem = Finding.unreadable(error, region=self._region.name, team=team)
             return replace(nothing, of_team=(*known.findings, problem, *unusual))
         self._known[team] = known
         found = (
@@ -411,7 +410,7 @@ def held_region(
     except (PanopticError, OSError) as error:
         if too_large and isinstance(error, TooLargeError):
             return Finding(FindingKind.FALLBACK, too_large, region=region.name)
-        return unreadable(error, region=region.name)
+        return Finding.unreadable(error, region=region.name)
 
 
 # --- read in windows --------------------------------------------------------------------------
@@ -519,7 +518,7 @@ class WindowedRegion:
         except StoppedError:
             raise
         except (PanopticError, OSError) as error:
-            problem = (unreadable(error, region=self._region.name, team=team),)
+            problem = (Finding.unreadable(error, region=self._region.name, team=team),)
         # A file that is being replaced can look damaged.
         problem = self._changed(files, team) or problem
         if problem:

@@ -22,7 +22,6 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, count
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes, SideOutcomes
-from napari_panoptic.nuclei.regions.reading import unreadable
 from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
@@ -152,7 +151,7 @@ def unreadable_region(
     region: Region, team_names: Sequence[str], error: PanopticError | OSError
 ) -> list[RegionResult]:
     """Return the results of teams on a region whose size cannot be found out."""
-    finding = unreadable(error, region=region.name)
+    finding = Finding.unreadable(error, region=region.name)
     return [
         RegionResult(team, region.patient, region.name, None, None, findings=(finding,))
         for team in team_names

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from napari_panoptic.detections.curve import PrecisionRecall
+from napari_panoptic.detections.curve import DetectionCurve
 from napari_panoptic.detections.pairing import DetectionCounts
 from napari_panoptic.display.palette import team_styles
 from napari_panoptic.report.plots.theme import INK, NORMAL, Drawing, Plot, Point, equal_f1_lines
@@ -14,7 +14,7 @@ from napari_panoptic.report.text import ratio
 
 
 def precision_recall_curves(
-    curves: Mapping[str, PrecisionRecall],
+    curves: Mapping[str, DetectionCurve],
     teams: Sequence[str],
     evaluated: Mapping[str, DetectionCounts],
 ) -> Plot:
@@ -50,7 +50,7 @@ def precision_recall_curves(
     return drawing.done()
 
 
-def _point(curve: PrecisionRecall, place: int, team: str) -> Point:
+def _point(curve: DetectionCurve, place: int, team: str) -> Point:
     recall, precision = float(curve.recall[place]), float(curve.precision[place])
     text = (
         f"threshold {curve.thresholds[place]:g}: precision {ratio(precision)}, "

@@ -333,7 +333,9 @@ class DetectionDesk(DeskShell):
         if session is None or reader is None:
             return
         self._is_paused = False
-        unread = [frame for frame in session.cohort.frames if not session.is_told(frame.name)]
+        unread = [
+            frame for frame in session.cohort.frames if not session.is_loaded_or_failed(frame.name)
+        ]
         if unread and not reader.is_reading_others:
             reader.read_others(unread)
         self._find_out()

@@ -22,7 +22,7 @@ from napari_panoptic.raters.evaluate import (
     load_map,
     load_reference,
 )
-from napari_panoptic.raters.levels import Comparison, RaterAgreement, agreement, compare
+from napari_panoptic.raters.levels import MapComparison, RaterAgreement, agreement, compare
 from napari_panoptic.raters.objects import ObjectAgreement, object_agreement
 from napari_panoptic.raters.slice_outlines import CasePicture, contrast
 from napari_panoptic.values.raters import RatedCase, RatedCohort
@@ -69,7 +69,7 @@ class CaseView:
     wanted: Wanted
     loaded: LoadedReference
     prediction: LoadedMap | None
-    comparison: Comparison | None
+    comparison: MapComparison | None
     raters: RaterAgreement | None
     objects: ObjectAgreement | None
     images: CaseImages

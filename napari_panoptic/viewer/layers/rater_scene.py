@@ -16,10 +16,10 @@ from napari.utils import Colormap
 from numpy.typing import NDArray
 
 from napari_panoptic.raters.slice_outlines import (
-    AheadOfHand,
     CasePicture,
-    Look,
-    Outlines,
+    OutlineChoice,
+    OutlinePrefetcher,
+    OutlineSegments,
     Shown,
     SliceOutlines,
     disagreement_colours,
@@ -93,7 +93,7 @@ class RaterScene:
         self.shown = {Shown.RATERS, Shown.REFERENCE, Shown.PREDICTION, Shown.DISAGREEMENT}
         self.rater: int | None = None
         self._outlines: SliceOutlines | None = None
-        self._ahead = AheadOfHand()
+        self._prefetcher = OutlinePrefetcher()
         self._filling = Within()
         self._own = OwnedLayers(viewer, Owner.RATERS, Slot)
         viewer.dims.events.current_step.connect(self._on_step)
@@ -177,7 +177,7 @@ class RaterScene:
         """Let go of the viewer; layers stay as they are."""
         self._viewer.dims.events.current_step.disconnect(self._on_step)
         self._viewer.scene.camera.events.zoom.disconnect(self._on_zoom)
-        self._ahead.close()
+        self._prefetcher.close()
         self._own.release()
 
     # --- filling ---------------------------------------------------------------------------------
@@ -290,15 +290,15 @@ class RaterScene:
         for shown in _OUTLINES:
             slot = self._own.slot(str(shown))
             if slot is not None and shown in self.shown and outlines is not None:
-                look = Look(shown, self.level, self.only_level, self.rater)
+                look = OutlineChoice(shown, self.level, self.only_level, self.rater)
                 self._fill(slot, outlines.of(self.slice_number, look))
                 looks.add(look)
             elif slot is not None:
                 self._put_away(slot)
         if picture is not None and outlines is not None:
-            self._ahead.look_at(outlines, self.slice_number, len(picture.votes), looks)
+            self._prefetcher.request(outlines, self.slice_number, len(picture.votes), looks)
 
-    def _fill(self, slot: Slot, outlines: Outlines) -> None:
+    def _fill(self, slot: Slot, outlines: OutlineSegments) -> None:
         """Show outlines in one go: otherwise napari measures and draws after each change."""
         layer = slot.layer
         with refresh_held(layer), layer.events.edge_color.blocker():

@@ -10,7 +10,7 @@ from qtpy.QtCore import QPointF, QRectF, QSize, Qt
 from qtpy.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from qtpy.QtWidgets import QSizePolicy, QWidget
 
-from napari_panoptic.detections.curve import PrecisionRecall
+from napari_panoptic.detections.curve import DetectionCurve
 from napari_panoptic.detections.pairing import DetectionCounts
 from napari_panoptic.display.palette import TEAM_COLOURS
 from napari_panoptic.display.styles import ratio_text
@@ -30,7 +30,7 @@ class CurveView(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._curve: PrecisionRecall | None = None
+        self._curve: DetectionCurve | None = None
         self._now = DetectionCounts()
         self.setMinimumHeight(150)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -44,7 +44,7 @@ class CurveView(QWidget):
         """Return a size that suits the panel."""
         return QSize(320, 220)
 
-    def show_curve(self, curve: PrecisionRecall | None, now: DetectionCounts) -> None:
+    def show_curve(self, curve: DetectionCurve | None, now: DetectionCounts) -> None:
         """Show another curve, and what counts now."""
         self._curve, self._now = curve, now
         self.update()

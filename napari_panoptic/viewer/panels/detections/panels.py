@@ -21,7 +21,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_panoptic.detections.curve import PrecisionRecall
+from napari_panoptic.detections.curve import DetectionCurve
 from napari_panoptic.detections.pairing import (
     DISTANCE_UM,
     DetectionCounts,
@@ -83,7 +83,7 @@ class DetectionFigures(QWidget):
         self,
         here: DetectionCounts | None,
         everywhere: DetectionCounts,
-        curve: PrecisionRecall | None,
+        curve: DetectionCurve | None,
         frames: str = "all frames",
     ) -> None:
         """Show counts of the frame and of all frames, and the curve.

@@ -24,7 +24,7 @@ from qtpy.QtWidgets import (
 
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.display.palette import hex_colour
-from napari_panoptic.raters.levels import Comparison, RaterAgreement, Standing, standing
+from napari_panoptic.raters.levels import MapComparison, RaterAgreement, Standing, standing
 from napari_panoptic.raters.objects import ObjectAgreement
 from napari_panoptic.raters.slice_outlines import (
     DIVIDED_COLOUR,
@@ -219,7 +219,7 @@ class LevelsPanel(ScrollPanel):
 
     def show_figures(
         self,
-        found: Comparison | None,
+        found: MapComparison | None,
         raters: RaterAgreement | None,
         level: int,
         *,
