@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from napari_panoptic.common.text import counted, english_list
-from napari_panoptic.display.object_rows import NONE_WORD, SIDE_WORDS, SIDES, ObjectFilter
+from napari_panoptic.display.object_rows import NONE_WORD, SIDE_WORDS, ObjectFilter
 from napari_panoptic.display.styles import count_text
 from napari_panoptic.nuclei.metrics import METRIC_TEXTS, Counts, detection_counts
-from napari_panoptic.values.vocabulary import Side, Status
+from napari_panoptic.values.vocabulary import SIDES, Side, Status
 
 _REFERENCE = frozenset({SIDE_WORDS[SIDES.index(Side.REFERENCE)]})
 _PREDICTION = frozenset({SIDE_WORDS[SIDES.index(Side.PREDICTION)]})

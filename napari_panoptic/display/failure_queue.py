@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.questions.cohort_failures import SIDES
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import SIDES, Side
 
 UNKNOWN = -1
 """Side of a stop that is a region whose failures are not known yet."""

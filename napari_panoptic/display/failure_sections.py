@@ -1,4 +1,4 @@
-"""Orders, filters and groups failures for a gallery and a queue. Pure: arrays only."""
+"""Filters and groups failures for a gallery and a queue. Pure: arrays only."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.display import styles
-from napari_panoptic.display.object_rows import NONE_WORD, ObjectFilter, WorstFirst
-from napari_panoptic.questions.cohort_failures import SIDES, CohortFailures
+from napari_panoptic.display.object_rows import ObjectFilter, let_through, object_words
+from napari_panoptic.questions.cohort_failures import CohortFailures
 from napari_panoptic.values.vocabulary import (
     CAUSE_CODE,
     CAUSES,
     STATUSES,
     Cause,
-    Side,
 )
 
 _BY_STATUS = 100
 """Plus the code of a status: the section of objects without a cause."""
-_SIDE_WORDS = ("ref", "pred")
 
 
 class GroupBy(StrEnum):
@@ -71,61 +69,9 @@ class Section:
     rows: NDArray[np.intp]
 
 
-def worst_first(failures: CohortFailures, by: WorstFirst) -> NDArray[np.intp]:
-    """Order all rows as the object table does: among equals the lower IoU, then the larger area.
-
-    Parameters
-    ----------
-    failures
-        The failures.
-    by
-        What makes one worse than another. Undefined values come last.
-    """
-    columns = failures.columns
-    area = -columns["area_px"].astype(np.int64)
-    iou = columns["iou"].astype(np.float64)
-    keys: dict[WorstFirst, NDArray[np.generic]] = {
-        WorstFirst.IOU: iou,
-        WorstFirst.AREA: area,
-        WorstFirst.CAUSE: _CAUSE_RANKS[columns["cause"].astype(np.intp)],
-        WorstFirst.CLASS: columns["class"],
-        WorstFirst.DISTANCE: -columns["hausdorff_px"].astype(np.float64),
-    }
-    return np.lexsort((area, iou, keys[by]))
-
-
-def let_through(failures: CohortFailures, wanted: ObjectFilter) -> NDArray[np.bool_]:
-    """Mark the rows that a filter of the object table lets through; it ignores verdicts."""
-    columns = failures.columns
-    passes = np.ones(len(failures), bool)
-    classes = ("", *failures.class_names)
-    for words, name, known in (
-        (wanted.sides, "side", _SIDE_WORDS),
-        (wanted.statuses, "status", tuple(map(str, STATUSES))),
-        (wanted.classes, "class", classes),
-        (wanted.causes, "cause", tuple(map(str, CAUSES))),
-    ):
-        if words is not None:
-            allowed = np.array([word in words for word in known])
-            passes &= allowed[columns[name].astype(np.intp)]
-    if wanted.pairs is not None:
-        passes &= _of_pairs(failures, wanted.pairs)
-    return passes
-
-
-def _of_pairs(failures: CohortFailures, pairs: frozenset[tuple[str, str]]) -> NDArray[np.bool_]:
-    numbers = {name: code for code, name in enumerate((NONE_WORD, *failures.class_names))}
-    allowed = np.zeros((len(numbers), len(numbers)), bool)
-    for reference, prediction in pairs:
-        if reference in numbers and prediction in numbers:
-            allowed[numbers[reference], numbers[prediction]] = True
-    own = failures.columns["class"].astype(np.intp)
-    across = failures.columns["partner_class"].astype(np.intp)
-    on_reference = failures.columns["side"] == SIDES.index(Side.REFERENCE)
-    found: NDArray[np.bool_] = allowed[
-        np.where(on_reference, own, across), np.where(on_reference, across, own)
-    ]
-    return found
+def passing(failures: CohortFailures, wanted: ObjectFilter) -> NDArray[np.bool_]:
+    """Mark the failures that a filter of the object table lets through, of any verdict."""
+    return let_through(failures.columns, object_words(failures.class_names), wanted)
 
 
 def sections(failures: CohortFailures, order: NDArray[np.intp], by: GroupBy) -> tuple[Section, ...]:
@@ -186,8 +132,3 @@ def _cause_heading(code: int) -> tuple[str, str]:
         return str(status), styles.STATUS_MEANINGS[status]
     cause = CAUSES[code]
     return str(cause), styles.CAUSE_MEANINGS[cause]
-
-
-_CAUSE_RANKS = np.arange(len(CAUSES))
-_CAUSE_RANKS[CAUSE_CODE[Cause.NONE]] = len(CAUSES)
-"""Cause code -> its place; what has no cause comes last."""

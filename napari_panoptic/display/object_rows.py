@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import OBJECT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.nuclei.outcomes import NO_ID, ObjectColumns, Outcomes
 from napari_panoptic.values.vocabulary import (
     CAUSE_CODE,
     CAUSES,
+    SIDES,
     STATUS_CODE,
     STATUSES,
     Cause,
@@ -26,14 +26,10 @@ from napari_panoptic.values.vocabulary import (
     Status,
 )
 
-SIDES: tuple[Side, ...] = tuple(Side)
 SIDE_WORDS = ("ref", "pred")
 """What a table says for each side."""
-NO_ID = -1
 NONE_WORD = "none"
 """What stands for the empty side of a pair of classes, as in the confusion matrix."""
-_RADIX_BITS = 16
-"""NumPy sorts whole numbers of this width, and only these, in linear time."""
 
 
 class Kind(StrEnum):
@@ -193,14 +189,14 @@ class ObjectRows:
     n_reference
         How many rows belong to the reference.
     values
-        Column name -> array (n,). Words are int16 codes into ``words``;
-        missing ids are -1, undefined figures NaN.
+        Column name -> array (n, …): the columns of `ObjectColumns`, and those of
+        `COLUMNS`. Words are codes into ``words``.
     words
         Column name -> the words that codes stand for.
     """
 
     n_reference: int
-    values: Mapping[str, NDArray[np.generic]]
+    values: ObjectColumns
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -210,21 +206,17 @@ class ObjectRows:
     @classmethod
     def from_outcomes(cls, outcomes: Outcomes) -> ObjectRows:
         """Take the outcomes of a label pair."""
-        parts = [_side_values(outcomes, side) for side in SIDES]
+        parts = [outcomes.columns(side) for side in SIDES]
         values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        classes = ("", *outcomes.class_names)
-        return cls(
-            n_reference=len(outcomes.reference),
-            values=values,
-            words={
-                "side": SIDE_WORDS,
-                "status": tuple(str(status) for status in STATUSES),
-                "cause": tuple(str(cause) for cause in CAUSES),
-                "class": classes,
-                "partner_class": classes,
-                "verdict": ("", *VERDICT_WORDS.values()),
-            },
-        )
+        yx = values["centroid_yx_px"]
+        values |= {
+            "verdict": np.zeros(len(yx), np.int16),
+            "hausdorff_um": values["hausdorff_px"]
+            * (np.nan if outcomes.mpp is None else outcomes.mpp),
+            "centroid_y_px": yx[:, 0],
+            "centroid_x_px": yx[:, 1],
+        }
+        return cls(len(outcomes.reference), values, object_words(outcomes.class_names))
 
     @classmethod
     def prepared(cls, outcomes: Outcomes, by: WorstFirst | None = None) -> ObjectRows:
@@ -257,9 +249,7 @@ class ObjectRows:
         if not len(self) or np.array_equal(verdicts, self.values["verdict"]):
             return self
         result = replace(self, values={**self.values, "verdict": verdicts})
-        # Sorting by the other columns is as it was.
-        known = {name: ranks for name, ranks in self._known_ranks.items() if name != "verdict"}
-        result._known_ranks.update(known)
+        result._known_orders.update(self._known_orders)
         return result
 
     def verdicts_of(self, given: Mapping[Side, GivenVerdicts]) -> NDArray[np.int16]:
@@ -308,53 +298,28 @@ class ObjectRows:
 
     def let_through(self, wanted: ObjectFilter) -> NDArray[np.bool_]:
         """Mark the rows that a filter lets through."""
-        passes = np.ones(len(self), bool)
-        if not len(self):
-            return passes
-        for name, words in wanted.words.items():
-            if words is not None:
-                allowed = np.array([word in words for word in self.words[name]])
-                passes &= allowed[self.values[name].astype(np.intp)]
-        if wanted.pairs is not None:
-            passes &= self._of_pairs(wanted.pairs)
-        return passes
+        return let_through(self.values, self.words, wanted)
 
     def worst_first(self, by: WorstFirst = WorstFirst.IOU) -> NDArray[np.intp]:
         """Order failures first, then what is in order, then what is ignored.
 
-        Parameters
-        ----------
-        by
-            What makes one worse than another. Among equals the lower IoU comes
-            first, then the larger object.
+        Each of these as `worst_first` does; the order is kept.
         """
-        if not len(self):
-            return np.zeros(0, np.intp)
-        order = self._by_iou_and_area
-        if by is WorstFirst.AREA:
-            order = _ordered(-self._ranks("area_px"), order)
-        elif by is WorstFirst.CAUSE:
-            order = _ordered(_CAUSE_RANKS[self.values["cause"].astype(np.intp)], order)
-        elif by is WorstFirst.CLASS:
-            order = _ordered(self.values["class"].astype(np.int64), order)
-        elif by is WorstFirst.DISTANCE:
-            undefined = np.isnan(self.values["hausdorff_px"].astype(np.float64))
-            order = _ordered(_downwards(self._ranks("hausdorff_px"), undefined), order)
-        return _ordered(_SEVERITY[self.values["status"].astype(np.intp)], order)
+        if by not in self._known_orders:
+            order = worst_first(self.values, by)
+            severity = _SEVERITY[self.values["status"][order].astype(np.intp)]
+            self._known_orders[by] = order[np.argsort(severity, kind="stable")]
+        return self._known_orders[by]
 
     def ordered_by(self, name: str, *, descending: bool) -> NDArray[np.intp]:
         """Order the rows by a column; equals keep their order, undefined comes last."""
-        ranks = self._ranks(name)
-        if descending:
-            values = self.values[name]
-            undefined = np.isnan(values) if values.dtype.kind == "f" else values == NO_ID
-            ranks = _downwards(ranks, undefined)
-        return _ordered(ranks, np.arange(len(self)))
-
-    def make_ready_to_sort(self) -> None:
-        """Rank every column, so that the first sort of one is instant; for workers."""
-        for column in COLUMNS:
-            self._ranks(column.name)
+        keys = self.values[name]
+        if name in self.words:
+            alphabet = np.argsort(np.argsort(self.words[name]))
+            keys = alphabet[keys.astype(np.intp)]
+        if keys.dtype.kind != "f":
+            keys = np.where(keys == NO_ID, np.nan, keys)
+        return np.argsort(-keys if descending else keys, kind="stable")
 
     def tab_separated(self, rows: NDArray[np.intp], columns: Sequence[Column]) -> str:
         """Write some rows for a spreadsheet: a header, plain figures, undefined ones empty.
@@ -372,43 +337,8 @@ class ObjectRows:
         return "\n".join(lines) + "\n"
 
     @cached_property
-    def _known_ranks(self) -> dict[str, NDArray[np.int32]]:
-        """Ranks of columns that were sorted before: sorting again then costs next to nothing."""
+    def _known_orders(self) -> dict[WorstFirst, NDArray[np.intp]]:
         return {}
-
-    @cached_property
-    def _by_iou_and_area(self) -> NDArray[np.intp]:
-        larger_first = _ordered(-self._ranks("area_px"), np.arange(len(self)))
-        return _ordered(self._ranks("iou"), larger_first)
-
-    def _ranks(self, name: str) -> NDArray[np.int32]:
-        """Return the rank of each row's value in its column, undefined ones last."""
-        if name not in self._known_ranks:
-            values = self.values[name]
-            if name in self.words:
-                alphabet = np.argsort(np.argsort(self.words[name]))
-                self._known_ranks[name] = alphabet.astype(np.int32)[values.astype(np.intp)]
-            else:
-                keys = values.astype(np.float64)
-                if values.dtype.kind != "f":
-                    keys[values == NO_ID] = np.nan
-                self._known_ranks[name] = _dense_ranks(keys)
-        return self._known_ranks[name]
-
-    def _of_pairs(self, pairs: frozenset[tuple[str, str]]) -> NDArray[np.bool_]:
-        numbers = {word or NONE_WORD: code for code, word in enumerate(self.words["class"])}
-        allowed = np.zeros((len(numbers), len(numbers)), bool)
-        for reference, prediction in pairs:
-            if reference in numbers and prediction in numbers:
-                allowed[numbers[reference], numbers[prediction]] = True
-        own = self.values["class"].astype(np.intp)
-        across = self.values["partner_class"].astype(np.intp)
-        on_reference = np.arange(len(self)) < self.n_reference
-        found: NDArray[np.bool_] = allowed[
-            np.where(on_reference, own, across), np.where(on_reference, across, own)
-        ]
-        found &= self.values["status"] != STATUS_CODE[Status.IGNORED]
-        return found
 
     def _plain(self, column: Column, rows: NDArray[np.intp]) -> list[str]:
         values = self.values[column.name][rows].tolist()
@@ -450,64 +380,65 @@ _CAUSE_RANKS[CAUSE_CODE[Cause.NONE]] = len(CAUSES)
 """Cause code -> its place; what has no cause comes last."""
 
 
-def _dense_ranks(keys: NDArray[np.float64]) -> NDArray[np.int32]:
-    order = np.argsort(keys)  # NaN last; equals in any order, since they get one rank
-    ordered = keys[order]
-    rises = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[:-1])
-    ranks = np.empty(len(keys), np.int32)
-    ranks[order[:1]] = 0
-    ranks[order[1:]] = np.cumsum(rises, dtype=np.int32)
-    return ranks
-
-
-def _downwards(ranks: NDArray[np.int32], undefined: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Turn ranks round, but leave undefined values last."""
-    return np.where(undefined, ranks + 1, -ranks)
-
-
-def _ordered(ranks: NDArray[np.signedinteger], order: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Sort an order by rank; equals keep their place in it.
-
-    Two passes over halves of the ranks: each is linear in the number of rows,
-    where sorting figures is not.
-    """
-    if not len(order):
-        return order
-    ranks = ranks - ranks.min()
-    highest = int(ranks.max())
-    low = (ranks & ((1 << _RADIX_BITS) - 1)).astype(np.uint16)
-    order = order[np.argsort(low[order], kind="stable")]
-    if highest >> _RADIX_BITS:
-        high = (ranks >> _RADIX_BITS).astype(np.uint16)
-        order = order[np.argsort(high[order], kind="stable")]
-    return order
-
-
-def _side_values(outcomes: Outcomes, side: Side) -> dict[str, NDArray[np.generic]]:
-    own, other = outcomes.side(side), outcomes.other(side)
-    um_per_px = np.nan if outcomes.mpp is None else outcomes.mpp
+def object_words(class_names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the words that the codes of columns of objects stand for."""
     return {
-        "side": np.full(len(own), SIDES.index(side), np.int16),
-        "id": own.ids,
-        "status": own.status.astype(np.int16),
-        "cause": own.cause.astype(np.int16),
-        "class": own.class_index,
-        "verdict": np.zeros(len(own), np.int16),
-        "iou": own.iou,
-        "hausdorff_px": own.hausdorff_px,
-        "area_px": own.area_px,
-        "partner_id": _across(own, other.ids, NO_ID),
-        "partner_class": _across(own, other.class_index.astype(np.int64), 0),
-        "hausdorff_um": own.hausdorff_px * um_per_px,
-        "hausdorff95_px": own.hausdorff95_px,
-        "centroid_y_px": own.centroid_yx_px[:, 0],
-        "centroid_x_px": own.centroid_yx_px[:, 1],
-        "score": own.score,
+        "side": SIDE_WORDS,
+        "status": tuple(str(status) for status in STATUSES),
+        "cause": tuple(str(cause) for cause in CAUSES),
+        "class": ("", *class_names),
+        "partner_class": ("", *class_names),
+        "verdict": ("", *VERDICT_WORDS.values()),
     }
 
 
-def _across(own: SideOutcomes, values: NDArray[np.int64], without: int) -> NDArray[np.int64]:
-    matched = own.partner != NO_PARTNER
-    result = np.full(len(own), without, np.int64)
-    result[matched] = values[own.partner[matched]]
-    return result
+def let_through(
+    columns: ObjectColumns, words: Mapping[str, tuple[str, ...]], wanted: ObjectFilter
+) -> NDArray[np.bool_]:
+    """Mark the objects that a filter lets through.
+
+    Parameters
+    ----------
+    columns
+        The objects. Without a column of verdicts, the filter ignores them.
+    words
+        As of `object_words`.
+    wanted
+        The filter.
+    """
+    passes = np.ones(len(columns["id"]), bool)
+    if not len(passes):
+        return passes
+    for name, chosen in wanted.words.items():
+        if chosen is not None and name in columns:
+            allowed = np.array([word in chosen for word in words[name]])
+            passes &= allowed[columns[name].astype(np.intp)]
+    if wanted.pairs is not None:
+        names = [word or NONE_WORD for word in words["class"]]
+        allowed = np.array([[(a, b) in wanted.pairs for b in names] for a in names])
+        own, across = columns["class"], columns["partner_class"]
+        on_reference = columns["side"] == SIDES.index(Side.REFERENCE)
+        passes &= allowed[np.where(on_reference, own, across), np.where(on_reference, across, own)]
+        passes &= columns["status"] != STATUS_CODE[Status.IGNORED]
+    return passes
+
+
+def worst_first(columns: ObjectColumns, by: WorstFirst) -> NDArray[np.intp]:
+    """Order objects: among equals the lower IoU comes first, then the larger area.
+
+    Parameters
+    ----------
+    columns
+        The objects.
+    by
+        What makes one worse than another. Undefined values come last.
+    """
+    area, iou = -columns["area_px"].astype(np.int64), columns["iou"]
+    keys = {
+        WorstFirst.IOU: iou,
+        WorstFirst.AREA: area,
+        WorstFirst.CAUSE: _CAUSE_RANKS[columns["cause"].astype(np.intp)],
+        WorstFirst.CLASS: columns["class"],
+        WorstFirst.DISTANCE: -columns["hausdorff_px"],
+    }
+    return np.lexsort((area, iou, keys[by]))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from napari_panoptic.explain.what_if import tally, tally_all
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate_again
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.nuclei.outcomes import Outcomes, words_of
 from napari_panoptic.statistics.graphs import connected_components
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import (
@@ -169,20 +169,18 @@ class PolicyAudit:
 
         own = self.side(which)
         outcomes = self.first.outcomes.side(which)
-        statuses = np.array([str(status) for status in STATUSES], dtype=object)
-        causes = np.array([str(cause) for cause in CAUSES], dtype=object)
         contribution = np.append(self.unit_contribution, 0.0)[own.unit]
         values = (
             np.full(len(outcomes), str(which), dtype=object),
             outcomes.ids,
-            np.array(self.first.outcomes.class_names, dtype=object)[outcomes.class_index - 1],
+            words_of(self.first.outcomes.class_names, outcomes.class_index - 1),
             own.area_px,
             own.ambiguous_px,
-            statuses[own.status_first],
-            causes[own.cause_first],
+            words_of(STATUSES, own.status_first),
+            words_of(CAUSES, own.cause_first),
             reasons(self.first, which),
-            statuses[own.status_second],
-            causes[own.cause_second],
+            words_of(STATUSES, own.status_second),
+            words_of(CAUSES, own.cause_second),
             reasons(self.second, which),
             own.flips,
             own.unit,
@@ -283,9 +281,9 @@ def spill_table(evaluation: Evaluation) -> pd.DataFrame:
     values = (
         rows,
         side.ids[rows],
-        np.array(evaluation.pair.class_names, dtype=object)[side.class_index[rows] - 1],
-        np.array([str(status) for status in STATUSES], dtype=object)[side.status[rows]],
-        np.array([str(cause) for cause in CAUSES], dtype=object)[side.cause[rows]],
+        words_of(evaluation.pair.class_names, side.class_index[rows] - 1),
+        words_of(STATUSES, side.status[rows]),
+        words_of(CAUSES, side.cause[rows]),
         table.area[rows],
         table.void_area[rows],
         share,

@@ -22,11 +22,10 @@ from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
 from napari_panoptic.nuclei.overlap import OverlapCounter, OverlapTable, SideTable, overlap_table
 from napari_panoptic.values.labels import LabelImage, LabelPair, Scores
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import SIDES, Side
 
 Box = tuple[slice, slice]
 Labels = NDArray[np.int32]
-_SIDES = (Side.REFERENCE, Side.PREDICTION)
 Erased = dict[int, tuple[int, int]]
 """Id of each object whose last pixel was erased -> the number of its class, and its original id."""
 
@@ -186,8 +185,8 @@ class EditedPair:
         erased: Mapping[Side, Erased] | None = None,
     ) -> None:
         table = overlap_table(pair) if known is None else known.table
-        erased = {side: {} for side in _SIDES} if erased is None else erased
-        self._sides = {side: _EditedSide(pair.side(side), erased[side]) for side in _SIDES}
+        erased = {side: {} for side in SIDES} if erased is None else erased
+        self._sides = {side: _EditedSide(pair.side(side), erased[side]) for side in SIDES}
         self._pair = pair
         self._counter = OverlapCounter.from_table(table, pair.reference.shape)
         self._known: list[SideTable | None] = [None, None]
@@ -287,7 +286,7 @@ class EditedPair:
             self._count(box, before, sign=-1)
             self._count(box, after, sign=1)
             reference, prediction = (
-                np.unique(self._sides[side].index[box][changed[box]]) - 1 for side in _SIDES
+                np.unique(self._sides[side].index[box][changed[box]]) - 1 for side in SIDES
             )
             self._distances = self._distances.without(reference, prediction)
         self._pair = replace(self._pair, ambiguous=ambiguous)
@@ -310,7 +309,7 @@ class EditedPair:
 
     def pair(self) -> LabelPair:
         """Return the label pair as it is now; the next edit changes its pixels."""
-        reference, prediction = (self._sides[side].labels for side in _SIDES)
+        reference, prediction = (self._sides[side].labels for side in SIDES)
         if self._pair.reference is not reference or self._pair.prediction is not prediction:
             self._pair = replace(self._pair, reference=reference, prediction=prediction)
         return self._pair
@@ -355,7 +354,7 @@ class EditedPair:
         self, side: Side, ids: NDArray[np.int64], classes: Mapping[int, str] | None
     ) -> Labels:
         """Return the rows of ids, plus one; make rows for new ids."""
-        number, own = _SIDES.index(side), self._sides[side]
+        number, own = SIDES.index(side), self._sides[side]
         self._known[number] = None
         numbers = own.numbers(ids, classes or {})
         self._counter.make_room(number, len(own.labels))
@@ -364,10 +363,10 @@ class EditedPair:
     def _write(self, side: Side, box: Box, wanted: Labels) -> Edit:
         """Write a box of one side, and count it again."""
         edit = self._written(side, box, wanted)
-        number, own = _SIDES.index(side), self._sides[side]
+        number, own = SIDES.index(side), self._sides[side]
         present, ids = self._counter.rows[number][1:, AREA] > 0, own.labels.ids
         if not (present.all() and (ids[1:] > ids[:-1]).all()):
-            places = [np.arange(len(self._sides[side].labels)) for side in _SIDES]
+            places = [np.arange(len(self._sides[side].labels)) for side in SIDES]
             places[number] = own.tidy(present)
             table = self._counter.table().renumbered(*places)
             self._counter = OverlapCounter.from_table(table, own.labels.shape)
@@ -376,7 +375,7 @@ class EditedPair:
         return edit
 
     def _written(self, side: Side, box: Box, wanted: Labels) -> Edit:
-        number, own = _SIDES.index(side), self._sides[side]
+        number, own = SIDES.index(side), self._sides[side]
         pixels = own.index[box]
         changed = pixels != wanted
         changed_px = int(np.count_nonzero(changed))
@@ -411,7 +410,7 @@ class EditedPair:
 
     def _count(self, box: Box, void: NDArray[np.bool_] | None, *, sign: int) -> None:
         """Add a box to the counts, or subtract it."""
-        reference, prediction = (self._sides[side].index[box] for side in _SIDES)
+        reference, prediction = (self._sides[side].index[box] for side in SIDES)
         area = None if void is None else void[box]
         self._counter.add((box[0].start, box[1].start), reference, prediction, area, sign=sign)
 

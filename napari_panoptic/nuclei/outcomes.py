@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from napari_panoptic.nuclei.distances import PairDistances
 from napari_panoptic.nuclei.matching import NO_PARTNER, Matches
 from napari_panoptic.nuclei.overlap import OverlapTable
 from napari_panoptic.values.labels import LabelPair
-from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.values.vocabulary import CAUSES, SIDES, STATUS_CODE, STATUSES, Side, Status
 from napari_panoptic.values.windowed_labels import TiledPair
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ OBJECT_COLUMNS = (
     "centroid_x_px",
     "score",
 )
+NO_ID = -1
+ObjectColumns = Mapping[str, NDArray[Any]]
+"""Name -> array (n, …), one row per object.
+
+``side`` (int8, position in ``SIDES``), ``id``, ``row`` (in the outcomes), ``class`` and
+``partner_class`` (1-based, 0 for none), ``status`` and ``cause`` (codes), ``partner_id`` (`NO_ID`
+for none), ``iou``, ``hausdorff_px`` and ``hausdorff95_px`` (NaN if unknown), ``area_px``,
+``centroid_yx_px`` (n, 2), ``bbox`` (n, 4): y0, x0, y1, x1, half open, and ``score``.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,34 +148,72 @@ class Outcomes:
 
     def side_frame(self, side: Side) -> pd.DataFrame:
         """Return the rows of one side as `to_frame` has them."""
-        import pandas as pd
+        return object_frame(self.columns(side), self.class_names, self.mpp)
 
+    def columns(self, side: Side, rows: NDArray[np.integer] | None = None) -> ObjectColumns:
+        """Return the objects of a side, or those of some rows (k,), as columns of numbers."""
         own, other = self.side(side), self.other(side)
-        names = np.array(self.class_names, dtype=object)
-        matched = own.partner != NO_PARTNER
-        partner_id = np.zeros(len(own), np.int64)
-        partner_id[matched] = other.ids[own.partner[matched]]
-        partner_class = np.full(len(own), "", dtype=object)
-        partner_class[matched] = names[other.class_index[own.partner[matched]] - 1]
-        return pd.DataFrame(
-            {
-                "side": np.full(len(own), str(side), dtype=object),
-                "id": own.ids,
-                "class": names[own.class_index - 1],
-                "status": np.array([str(s) for s in STATUSES], dtype=object)[own.status],
-                "cause": np.array([str(c) for c in CAUSES], dtype=object)[own.cause],
-                "partner_id": pd.arrays.IntegerArray(partner_id, ~matched),
-                "partner_class": partner_class,
-                "iou": own.iou,
-                "hausdorff_px": own.hausdorff_px,
-                "hausdorff_um": own.hausdorff_px * (np.nan if self.mpp is None else self.mpp),
-                "area_px": own.area_px,
-                "centroid_y_px": own.centroid_yx_px[:, 0],
-                "centroid_x_px": own.centroid_yx_px[:, 1],
-                "score": own.score,
-            },
-            columns=list(OBJECT_COLUMNS),
-        )
+        chosen = np.arange(len(own)) if rows is None else rows
+        partner = own.partner[chosen]
+        is_matched = partner != NO_PARTNER
+        partner_id = np.full(len(chosen), NO_ID, np.int64)
+        partner_class = np.zeros(len(chosen), np.int16)
+        partner_id[is_matched] = other.ids[partner[is_matched]]
+        partner_class[is_matched] = other.class_index[partner[is_matched]]
+        return {
+            "side": np.full(len(chosen), SIDES.index(side), np.int8),
+            "id": own.ids[chosen],
+            "row": chosen.astype(np.int64),
+            "class": own.class_index[chosen],
+            "status": own.status[chosen],
+            "cause": own.cause[chosen],
+            "partner_id": partner_id,
+            "partner_class": partner_class,
+            "iou": own.iou[chosen],
+            "hausdorff_px": own.hausdorff_px[chosen],
+            "hausdorff95_px": own.hausdorff95_px[chosen],
+            "area_px": own.area_px[chosen],
+            "centroid_yx_px": own.centroid_yx_px[chosen],
+            "bbox": own.bbox[chosen],
+            "score": own.score[chosen],
+        }
+
+
+def words_of(words: Sequence[str], codes: NDArray[np.integer]) -> NDArray[np.object_]:
+    """Return the word of each code, such as one of ``STATUSES``."""
+    found: NDArray[np.object_] = np.array([str(word) for word in words], object)[codes]
+    return found
+
+
+def object_frame(
+    columns: ObjectColumns,
+    class_names: Sequence[str],
+    mpp: float | NDArray[np.float64] | None,
+) -> pd.DataFrame:
+    """Return columns of numbers as a table with the columns `OBJECT_COLUMNS`, codes as words.
+
+    Parameters
+    ----------
+    columns, class_names
+        The objects, and the scored classes in order.
+    mpp
+        Micrometres per pixel, of all objects or of each; None or NaN if unknown.
+    """
+    import pandas as pd
+
+    classes, partner_id = ("", *class_names), columns["partner_id"]
+    values = {name: columns[name] for name in OBJECT_COLUMNS if name in columns} | {
+        "side": words_of(SIDES, columns["side"]),
+        "class": words_of(classes, columns["class"]),
+        "status": words_of(STATUSES, columns["status"]),
+        "cause": words_of(CAUSES, columns["cause"]),
+        "partner_id": pd.arrays.IntegerArray(partner_id, partner_id == NO_ID),
+        "partner_class": words_of(classes, columns["partner_class"]),
+        "hausdorff_um": columns["hausdorff_px"] * (np.nan if mpp is None else mpp),
+        "centroid_y_px": columns["centroid_yx_px"][:, 0],
+        "centroid_x_px": columns["centroid_yx_px"][:, 1],
+    }
+    return pd.DataFrame(values, columns=list(OBJECT_COLUMNS))
 
 
 def outcomes(

@@ -13,30 +13,21 @@ from numpy.typing import NDArray
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.nuclei.distances import pair_distances
 from napari_panoptic.nuclei.evaluate import Evaluation
-from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes
+from napari_panoptic.nuclei.outcomes import ObjectColumns, Outcomes, object_frame
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.nuclei.regions.region import held_regions
 from napari_panoptic.nuclei.regions.results import PLACE_COLUMNS
 from napari_panoptic.values.cohort import Cohort, Source
 from napari_panoptic.values.settings import EvaluationSettings
-from napari_panoptic.values.vocabulary import CAUSES, STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SIDES: tuple[Side, ...] = tuple(Side)
-NO_ID = -1
 _FN, _FP = STATUS_CODE[Status.FN], STATUS_CODE[Status.FP]
 _MISCLASSIFIED = STATUS_CODE[Status.MISCLASSIFIED]
-
-Columns = Mapping[str, NDArray[np.generic]]
-"""Name -> array (n, …), one row per failure.
-
-``side`` (int8, position in ``SIDES``), ``id``, ``row`` (in the outcomes), ``class`` and
-``partner_class`` (1-based, 0 for none), ``status`` and ``cause`` (codes), ``partner_id`` (-1 for
-none), ``iou``, ``hausdorff_px`` (NaN if unknown), ``area_px``, ``centroid_yx_px`` (n, 2) and
-``bbox`` (n, 4): y0, x0, y1, x1, half open.
+Columns = ObjectColumns
+"""Columns of objects, one row per failure.
 
 The failures of a whole evaluation also have ``whole_area_px`` and ``whole_centroid_yx_px``, of all
 pixels before any ambiguous area is cut away: they identify an object in a review.
@@ -106,7 +97,7 @@ def chosen_failures(outcomes: Outcomes, rows: Mapping[Side, NDArray[np.integer]]
     rows
         Side -> rows of the objects (k,), in the order of the result.
     """
-    parts = [_side_columns(outcomes, side, rows[side].astype(np.int64)) for side in SIDES]
+    parts = [outcomes.columns(side, rows[side]) for side in SIDES]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return RegionFailures(columns, outcomes.class_names, outcomes.mpp)
 
@@ -148,32 +139,6 @@ def _whole_columns(evaluation: Evaluation, rows: Mapping[Side, NDArray[np.intege
     return {
         "whole_centroid_yx_px": np.concatenate([yx[of] for (yx, _), of in measured]),
         "whole_area_px": np.concatenate([area[of] for (_, area), of in measured]),
-    }
-
-
-def _side_columns(outcomes: Outcomes, side: Side, rows: NDArray[np.int64]) -> Columns:
-    own, other = outcomes.side(side), outcomes.other(side)
-    partner = own.partner[rows]
-    matched = partner != NO_PARTNER
-    partner_id = np.full(len(rows), NO_ID, np.int64)
-    partner_class = np.zeros(len(rows), np.int16)
-    partner_id[matched] = other.ids[partner[matched]]
-    partner_class[matched] = other.class_index[partner[matched]]
-    return {
-        "side": np.full(len(rows), SIDES.index(side), np.int8),
-        "id": own.ids[rows],
-        "row": rows,
-        "class": own.class_index[rows],
-        "status": own.status[rows],
-        "cause": own.cause[rows],
-        "partner_id": partner_id,
-        "partner_class": partner_class,
-        "iou": own.iou[rows],
-        "hausdorff_px": own.hausdorff_px[rows],
-        "area_px": own.area_px[rows],
-        "centroid_yx_px": own.centroid_yx_px[rows],
-        "bbox": own.bbox[rows],
-        "score": own.score[rows],
     }
 
 
@@ -334,33 +299,12 @@ class CohortFailures:
         """
         import pandas as pd
 
-        values = {name: column[rows] for name, column in self.columns.items()}
-        names = np.array(("", *self.class_names), dtype=object)
         at = [self.blocks[number] for number in self.block[rows]]
+        places = {name: [getattr(block, name) for block in at] for name in PLACE_COLUMNS}
         um_per_px = np.array([block.failures.mpp or np.nan for block in at], np.float64)
-        partner_id = values["partner_id"].astype(np.int64)
-        return pd.DataFrame(
-            {
-                "team": [block.team for block in at],
-                "patient": [block.patient for block in at],
-                "region": [block.region for block in at],
-                "side": np.array([str(side) for side in SIDES], object)[values["side"]],
-                "id": values["id"],
-                "class": names[values["class"]],
-                "status": np.array([str(status) for status in STATUSES], object)[values["status"]],
-                "cause": np.array([str(cause) for cause in CAUSES], object)[values["cause"]],
-                "partner_id": pd.arrays.IntegerArray(partner_id, partner_id == NO_ID),
-                "partner_class": names[values["partner_class"]],
-                "iou": values["iou"],
-                "hausdorff_px": values["hausdorff_px"],
-                "hausdorff_um": values["hausdorff_px"] * um_per_px,
-                "area_px": values["area_px"],
-                "centroid_y_px": values["centroid_yx_px"][:, 0],
-                "centroid_x_px": values["centroid_yx_px"][:, 1],
-                "score": values["score"],
-            },
-            columns=[*PLACE_COLUMNS, *OBJECT_COLUMNS],
-        )
+        values = {name: column[rows] for name, column in self.columns.items()}
+        objects = object_frame(values, self.class_names, um_per_px)
+        return pd.concat([pd.DataFrame(places), objects], axis=1)
 
 
 def chosen_objects(
@@ -428,6 +372,7 @@ _EMPTY: Columns = {
     "partner_class": np.zeros(0, np.int16),
     "iou": np.zeros(0),
     "hausdorff_px": np.zeros(0),
+    "hausdorff95_px": np.zeros(0),
     "area_px": np.zeros(0, np.int64),
     "centroid_yx_px": np.zeros((0, 2)),
     "bbox": np.zeros((0, 4), np.int32),

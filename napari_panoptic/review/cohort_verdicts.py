@@ -11,7 +11,6 @@ from napari_panoptic.live.session import Session
 from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.questions.cohort_failures import (
-    SIDES,
     FailureName,
     FailureSet,
     RegionFailures,
@@ -20,7 +19,7 @@ from napari_panoptic.review.identity import Fingerprint, Place, Subject, matched
 from napari_panoptic.review.judged import Judged
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.verdicts import Judgement, ReviewRecord
-from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
+from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status, Verdict
 
 Records = Mapping[tuple[Side, int], ReviewRecord]
 """Side and id of an object -> the verdict on it."""

@@ -83,6 +83,8 @@ CAUSES_OF: Mapping[Side, tuple[Cause, ...]] = {
 """The causes that objects of a side can have, in the order in which menus list them."""
 
 
+SIDES: tuple[Side, ...] = tuple(Side)
+"""Side of each code (position) that columns of objects hold."""
 STATUSES: tuple[Status, ...] = tuple(Status)
 """Status of each code (position) that outcome arrays hold."""
 CAUSES: tuple[Cause, ...] = tuple(Cause)

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_panoptic.display.failure_queue import FailureQueue, Stop, Stops
-from napari_panoptic.questions.cohort_failures import SIDES
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import SIDES, Side
 
 objects = st.tuples(st.integers(0, 4), st.sampled_from(range(2)), st.integers(1, 50))
 UNTIMED = settings(deadline=None)

@@ -8,11 +8,10 @@ import pytest
 
 from napari_panoptic.display.failure_sections import (
     GroupBy,
-    let_through,
+    passing,
     sections,
-    worst_first,
 )
-from napari_panoptic.display.object_rows import ObjectFilter, ObjectRows, WorstFirst
+from napari_panoptic.display.object_rows import ObjectFilter, ObjectRows, WorstFirst, worst_first
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
@@ -135,7 +134,7 @@ def test_the_order_is_that_of_the_object_table(failures, snapshots, by):
         twins = rows.values["status"] == rows.words["status"].index("misclassified")
         twins &= np.arange(len(rows)) >= rows.n_reference
         table = [int(rows.values["id"][at]) for at in listed if not twins[at]]
-        assert own.columns["id"][worst_first(own, by)].tolist() == table
+        assert own.columns["id"][worst_first(own.columns, by)].tolist() == table
 
 
 def test_filters_let_the_same_objects_through_as_the_table(failures):
@@ -151,12 +150,12 @@ def test_filters_let_the_same_objects_through_as_the_table(failures):
         ),
         (ObjectFilter(), everything["id"] == everything["id"]),
     ):
-        np.testing.assert_array_equal(let_through(failures, wanted), column.to_numpy())
+        np.testing.assert_array_equal(passing(failures, wanted), column.to_numpy())
 
 
 @pytest.mark.parametrize("by", list(GroupBy))
 def test_sections_hold_every_row_once_in_the_order_given(failures, by):
-    order = worst_first(failures, WorstFirst.AREA)
+    order = worst_first(failures.columns, WorstFirst.AREA)
     found = sections(failures, order, by)
     assert sorted(np.concatenate([at.rows for at in found]).tolist()) == list(range(len(failures)))
     frame = failures.frame(np.arange(len(failures)))
@@ -169,7 +168,7 @@ def test_sections_hold_every_row_once_in_the_order_given(failures, by):
 
 
 def test_causes_come_by_their_worst_failure(failures):
-    order = worst_first(failures, WorstFirst.AREA)
+    order = worst_first(failures.columns, WorstFirst.AREA)
     found = sections(failures, order, GroupBy.CAUSE)
     firsts = [np.flatnonzero(order == at.rows[0])[0] for at in found]
     assert firsts == sorted(firsts)

@@ -9,11 +9,11 @@ from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Session
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.live.summary import RegionSummary, evaluate_cohort_summary
-from napari_panoptic.questions.cohort_failures import SIDES, FailureName
+from napari_panoptic.questions.cohort_failures import FailureName
 from napari_panoptic.review.cohort_verdicts import CohortVerdicts
 from napari_panoptic.review.reviewing import Reviewing
 from napari_panoptic.review.store import ReviewStore
-from napari_panoptic.values.vocabulary import STATUS_CODE, Side, Status, Verdict
+from napari_panoptic.values.vocabulary import SIDES, STATUS_CODE, Side, Status, Verdict
 
 VERDICTS = list(Verdict)
 TEAM, OTHER_TEAM = "careful", "merger"

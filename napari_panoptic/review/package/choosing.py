@@ -15,8 +15,7 @@ import numpy as np
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding
 from napari_panoptic.common.text import english_list, shortened
-from napari_panoptic.display.failure_sections import worst_first
-from napari_panoptic.display.object_rows import WorstFirst
+from napari_panoptic.display.object_rows import WorstFirst, worst_first
 from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.nuclei.regions.region import held_region
 from napari_panoptic.questions.cohort_failures import (
@@ -183,7 +182,7 @@ def failures_of(
 
 def worst(failures: CohortFailures, number: int) -> list[Question]:
     """Return the failures that overlap least, the largest first among equals."""
-    rows = worst_first(failures, WorstFirst.IOU)[:number].tolist()
+    rows = worst_first(failures.columns, WorstFirst.IOU)[:number].tolist()
     return [_question(failures.name(row)) for row in rows]
 
 
@@ -199,7 +198,7 @@ def worst_pairs(
     status, cause = failures.columns["status"], failures.columns["cause"]
     # The outcomes of the teams that failed an object; the worst failures come first.
     outcomes: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    for row in worst_first(failures, WorstFirst.IOU).tolist():
+    for row in worst_first(failures.columns, WorstFirst.IOU).tolist():
         name = failures.name(row)
         if name.side is Side.REFERENCE and name.region in both:
             found = outcomes.setdefault((name.region, name.id), [])

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from psygnal import Signal
 
 from napari_panoptic.display.failure_queue import FailureQueue, Stop, Stops
-from napari_panoptic.display.failure_sections import let_through, worst_first
+from napari_panoptic.display.failure_sections import passing
+from napari_panoptic.display.object_rows import worst_first
 from napari_panoptic.live.session import Selection, Session
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.questions.cohort_failures import (
-    SIDES,
     Block,
     CohortFailures,
     FailureName,
     FailureSet,
 )
-from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.vocabulary import SIDES, Side
 from napari_panoptic.viewer.panels.objects.panel import ObjectTable
 from napari_panoptic.viewer.state.desk_state import DeskState
 from napari_panoptic.viewer.state.preferences import Queue
@@ -347,9 +347,9 @@ class FailureSteps:
 
         The filter has no effect on a set.
         """
-        order = worst_first(failures, self._state.order)
+        order = worst_first(failures.columns, self._state.order)
         if self._only is None:
-            order = order[let_through(failures, self._state.object_filter)[order]]
+            order = order[passing(failures, self._state.object_filter)[order]]
         numbers = [
             self._number(self._names.index(block.region), block.team) for block in failures.blocks
         ]

@@ -18,7 +18,7 @@ from napari_panoptic.display.describe import ObjectFacts, facts_of
 from napari_panoptic.display.failure_cells import SCALE_MEANING
 from napari_panoptic.display.listed import Others
 from napari_panoptic.display.object_layers import too_many_objects
-from napari_panoptic.display.object_rows import SIDE_WORDS, SIDES, ObjectFilter
+from napari_panoptic.display.object_rows import SIDE_WORDS, ObjectFilter
 from napari_panoptic.display.styles import ColourBy, Look, count_text
 from napari_panoptic.display.title import region_notes, title_parts, why_no_figures
 from napari_panoptic.kernels.drawing import MAX_OBJECTS
@@ -29,7 +29,7 @@ from napari_panoptic.live.summary import RegionSummary
 from napari_panoptic.questions.cohort_failures import FailureName, FailureSet
 from napari_panoptic.values.cohort import Source
 from napari_panoptic.values.settings import EvaluationSettings, Overlaps
-from napari_panoptic.values.vocabulary import Side, Status
+from napari_panoptic.values.vocabulary import SIDES, Side, Status
 from napari_panoptic.viewer.desk.failure_steps import FailureSteps
 from napari_panoptic.viewer.desk.pointer import Pointer
 from napari_panoptic.viewer.jobs.region_work import RegionLoader, SummaryWork

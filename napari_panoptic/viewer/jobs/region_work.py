@@ -154,8 +154,6 @@ class RegionLoader:
             if stamps and not snapshot.is_slide:
                 self.ahead.keep(snapshot, stamps)
             yield snapshot
-            for evaluation in snapshot.slides.values():
-                ObjectRows.prepared(evaluation.outcomes).make_ready_to_sort()
             if snapshot.pending and is_wanted():
                 is_drawn.wait(LONGEST_DRAWING_S)
 

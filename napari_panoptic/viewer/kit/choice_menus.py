@@ -12,8 +12,8 @@ from qtpy.QtWidgets import QMenu, QToolButton
 
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
-from napari_panoptic.display.object_rows import SIDE_WORDS, SIDES
-from napari_panoptic.values.vocabulary import Cause, Status
+from napari_panoptic.display.object_rows import SIDE_WORDS
+from napari_panoptic.values.vocabulary import SIDES, Cause, Status
 from napari_panoptic.viewer.kit.widgets import opens_menu
 
 _SIDE_TEXTS = dict(zip(SIDE_WORDS, (str(side) for side in SIDES), strict=True))

@@ -18,7 +18,7 @@ from qtpy.QtWidgets import QFileDialog, QMessageBox
 from napari_panoptic.display import styles
 from napari_panoptic.display.crop_reader import CropReader, CropSize
 from napari_panoptic.display.crops import CropSource
-from napari_panoptic.display.failure_sections import GroupBy, let_through, sections
+from napari_panoptic.display.failure_sections import GroupBy, passing, sections
 from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
 from napari_panoptic.live.snapshots import load_region
 from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS
@@ -655,7 +655,7 @@ class TestQueue:
         everything = [
             place_of(failures, row)
             for row in range(len(failures.failures))
-            if let_through(failures.failures, FEW)[row]
+            if passing(failures.failures, FEW)[row]
         ]
         assert len(walked) == len(set(walked))
         assert set(walked) == set(everything)

@@ -16,7 +16,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QFileDialog, QLabel
 
-from napari_panoptic.display.object_rows import SIDES, ObjectFilter
+from napari_panoptic.display.object_rows import ObjectFilter
 from napari_panoptic.display.styles import UNDEFINED
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.review.file import REVIEW_FILE
@@ -1043,7 +1043,7 @@ class TestOnlyWhatIsNeeded:
             assert part.reviewing.judged.records == in_file
             codes = Judged(evaluation, in_file).codes
             table = desk.panels.objects.model.rows.values["verdict"]
-            np.testing.assert_array_equal(table, np.concatenate([codes[s] for s in SIDES]))
+            np.testing.assert_array_equal(table, np.concatenate([codes[s] for s in Side]))
 
     def test_a_verdict_reads_nothing_that_it_did_not_change(self, part, monkeypatch):
         part.reviewing.give(Side.REFERENCE, 0, Verdict.BOTH_WRONG)

@@ -13,7 +13,8 @@ from qtpy.QtCore import QAbstractListModel, QModelIndex, Qt
 from napari_panoptic.display import styles
 from napari_panoptic.display.describe import ObjectFacts, hover_html
 from napari_panoptic.display.failure_sections import GroupBy, Section
-from napari_panoptic.questions.cohort_failures import NO_ID, CohortFailures, FailureName
+from napari_panoptic.nuclei.outcomes import NO_ID
+from napari_panoptic.questions.cohort_failures import CohortFailures, FailureName
 from napari_panoptic.values.cohort import Rgb
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
 from napari_panoptic.viewer.kit.shown import shown

@@ -24,11 +24,10 @@ from napari_panoptic.display.crops import (
 )
 from napari_panoptic.display.failure_sections import (
     GroupBy,
-    let_through,
+    passing,
     sections,
-    worst_first,
 )
-from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst
+from napari_panoptic.display.object_rows import ObjectFilter, WorstFirst, worst_first
 from napari_panoptic.live.session import Selection
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
@@ -160,7 +159,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self._use_files()
         failures, order = self._in_scope()
         by = GroupBy(self.panel.group_by.choice)
-        found = sections(failures, order[let_through(failures, self._filter)[order]], by)
+        found = sections(failures, order[passing(failures, self._filter)[order]], by)
         view = self.panel.view
         view.refill(lambda: view.items.show(failures, found, by))
         if len(failures) and not self._is_field_known:
@@ -216,7 +215,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         if self._scope is Scope.LISTED:
             return self._listed()
         failures = CohortFailures(list(self._blocks()))
-        return failures, worst_first(failures, self.link.state.order)
+        return failures, worst_first(failures.columns, self.link.state.order)
 
     def _blocks(self) -> Iterator[Block]:
         only = self._only
