@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
+from napari_panoptic.statistics.means import quotient
 from napari_panoptic.values.vocabulary import CAUSES, Cause, Side, Status
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def by_cause(regions: Sequence[RegionObjects]) -> pd.DataFrame:
             for cause in met:
                 count = int((causes == str(cause)).sum())
                 place = {"team": team, "side": str(side), "cause": str(cause)}
-                ratio = _ratio(count, len(causes))
+                ratio = quotient(count, len(causes))
                 rows.append(place | {"count": count, "failures": len(causes), "share": ratio})
     return pd.DataFrame(rows, columns=list(CAUSE_COLUMNS))
 
@@ -255,17 +256,13 @@ def _figures(objects: pd.DataFrame) -> dict[str, Any]:
     return {
         "reference_objects": len(reference),
         "found": len(pairs),
-        "recall": _ratio(len(pairs), len(reference)),
+        "recall": quotient(len(pairs), len(reference)),
         "prediction_objects": len(prediction),
         "matched": matched,
-        "precision": _ratio(matched, len(prediction)),
+        "precision": quotient(matched, len(prediction)),
         "right_class": right,
-        "class_accuracy": _ratio(right, len(pairs)),
+        "class_accuracy": quotient(right, len(pairs)),
         "mean_iou": float(pairs["iou"].mean()),
         "pairs_with_hausdorff": len(distances),
         "mean_hausdorff_px": float(distances.mean()),
     }
-
-
-def _ratio(count: int, of: int) -> float:
-    return count / of if of else float("nan")

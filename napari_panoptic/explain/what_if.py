@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from napari_panoptic.common.errors import LabelError
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
-from napari_panoptic.nuclei.metrics import Counts
+from napari_panoptic.nuclei.metrics import Counts, class_quality
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
+from napari_panoptic.statistics.means import means_defined
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 BoolArray = NDArray[np.bool_]
@@ -193,14 +194,8 @@ class Tally:
 
     def pq(self) -> FloatArray:
         """Compute the mean PQ over the classes present, for each set (k,); NaN if there is none."""
-        tp, fp, fn = class_sums(self.confusion)
-        weight = tp + fp / 2 + fn / 2
-        quality = np.divide(self.iou_sum, weight, out=np.zeros(weight.shape), where=weight > 0)
-        present = (weight > 0).sum(axis=-1)
-        mean: FloatArray = np.divide(
-            quality.sum(axis=-1), present, out=np.full(len(present), np.nan), where=present > 0
-        )
-        return mean
+        quality = class_quality(*class_sums(self.confusion), self.iou_sum)
+        return means_defined(quality.pq, axis=-1)
 
     def counts(self, class_names: tuple[str, ...]) -> Counts:
         """Return the first set's contribution as counts, without distances."""

@@ -15,7 +15,6 @@ from napari_panoptic.nuclei.metrics import (
     METRIC_NAMES,
     Counts,
     Metrics,
-    class_quality,
     unit_metrics,
 )
 from napari_panoptic.statistics.means import Spread, spread
@@ -225,7 +224,7 @@ def unit_figure(counts: Counts, figure: str, class_mean: ClassMean) -> float:
     """
     if class_mean is ClassMean.PRESENT:
         return unit_metrics(counts)[figure]
-    by_class = class_quality(counts)[figure]
+    by_class = counts.figures_by_class[figure]
     known = np.where(np.isnan(by_class), 0.0, by_class)
     if class_mean is ClassMean.ALL:
         return float(known.mean()) if len(known) else float("nan")

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
+from napari_panoptic.statistics.means import quotient, quotients
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 if TYPE_CHECKING:
@@ -310,13 +311,15 @@ def unit_metrics(counts: Counts) -> Metrics:
         pq=_mean_defined(figures["pq"]),
         sq=_mean_defined(figures["sq"]),
         dq=_mean_defined(figures["dq"]),
-        detection_precision=_ratio(true, true + spurious),
-        detection_recall=_ratio(true, true + missed),
-        detection_f1=_ratio(2 * true, 2 * true + spurious + missed),
-        detection_accuracy=_ratio(true, true + spurious + missed),
+        detection_precision=quotient(true, true + spurious),
+        detection_recall=quotient(true, true + missed),
+        detection_f1=quotient(2 * true, 2 * true + spurious + missed),
+        detection_accuracy=quotient(true, true + spurious + missed),
         balanced_accuracy=_mean_defined(figures["recall"]),
         mean_iou=_mean_defined(figures["mean_iou"]),
-        mean_hausdorff_px=_ratio(counts.hausdorff_sum_px.sum(), counts.hausdorff_pairs.sum()),
+        mean_hausdorff_px=quotient(
+            float(counts.hausdorff_sum_px.sum()), int(counts.hausdorff_pairs.sum())
+        ),
     )
 
 
@@ -343,14 +346,27 @@ def class_figures(counts: Counts) -> dict[str, NDArray[np.int64] | FloatArray]:
     }
 
 
-def class_quality(counts: Counts) -> dict[str, FloatArray]:
-    """Compute PQ, SQ and DQ per class (C,), NaN where undefined.
+class ClassQuality(NamedTuple):
+    """PQ, SQ and DQ of classes, in arrays of any shape; NaN where undefined."""
+
+    pq: FloatArray
+    sq: FloatArray
+    dq: FloatArray
+
+
+def class_quality(
+    tp: NDArray[np.integer],
+    fp: NDArray[np.integer],
+    fn: NDArray[np.integer],
+    iou_sum: FloatArray,
+) -> ClassQuality:
+    """Compute PQ, SQ and DQ of classes from arrays of one shape.
 
     PQ = sum of IoU / (TP + FP/2 + FN/2), SQ = sum of IoU / TP and
     DQ = TP / (TP + FP/2 + FN/2) (Kirillov et al., CVPR 2019).
     """
-    figures = counts.figures_by_class
-    return {name: figures[name] for name in ("pq", "sq", "dq")}
+    weight = tp + fp / 2 + fn / 2
+    return ClassQuality(quotients(iou_sum, weight), quotients(iou_sum, tp), quotients(tp, weight))
 
 
 def _figures_by_class(counts: Counts) -> dict[str, FloatArray]:
@@ -360,11 +376,8 @@ def _figures_by_class(counts: Counts) -> dict[str, FloatArray]:
     # The row-normalised confusion matrix of matched pairs; empty rows are 0.
     shares = matched / np.maximum(pairs, 1)[:, np.newaxis]
     right, predicted = np.diagonal(shares), shares.sum(axis=0)
-    weight = counts.tp + counts.fp / 2 + counts.fn / 2
-    quotients = {
-        "pq": (counts.iou_sum, weight),
-        "sq": (counts.iou_sum, counts.tp),
-        "dq": (counts.tp, weight),
+    quality = class_quality(counts.tp, counts.fp, counts.fn, counts.iou_sum)
+    others = {
         "precision": (right, predicted),
         "recall": (np.diagonal(matched), pairs),
         "f1": (2 * right, shares.sum(axis=1) + predicted),
@@ -372,13 +385,11 @@ def _figures_by_class(counts: Counts) -> dict[str, FloatArray]:
         "mean_hausdorff_px": (counts.hausdorff_sum_px, counts.hausdorff_pairs),
         "mean_hausdorff95_px": (counts.hausdorff95_sum_px, counts.hausdorff_pairs),
     }
-    above, below = np.array(list(quotients.values()), np.float64).swapaxes(0, 1)
-    figures = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
-    result = dict(zip(quotients, figures, strict=True))
+    figures = quotients(*np.array(list(others.values()), np.float64).swapaxes(0, 1))
     # A class that counts, but has nothing left, has a PQ and DQ of 0.
-    is_left_out = (weight == 0) & (counts.present > 0)
-    result["pq"][is_left_out] = result["dq"][is_left_out] = 0.0
-    return result
+    is_left_out = np.isnan(quality.pq) & (counts.present > 0)
+    quality.pq[is_left_out] = quality.dq[is_left_out] = 0.0
+    return {**quality._asdict(), **dict(zip(others, figures, strict=True))}
 
 
 def detection_counts(counts: Counts) -> tuple[int, int, int]:
@@ -399,10 +410,6 @@ def confusion_frame(counts: Counts) -> pd.DataFrame:
 
 def _matched(counts: Counts) -> NDArray[np.int64]:
     return counts.confusion[1:, 1:]
-
-
-def _ratio(above: float, below: float) -> float:
-    return float(above / below) if below > 0 else float("nan")
 
 
 def _mean_defined(values: FloatArray) -> float:

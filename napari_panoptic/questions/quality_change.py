@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.questions.version_diff import VersionDiff
+from napari_panoptic.statistics.means import quotients
 from napari_panoptic.values.vocabulary import Status
 
 if TYPE_CHECKING:
@@ -186,5 +187,4 @@ def _mean_inverse(values: NDArray[Any]) -> FloatArray:
 
 def _quotient(above: NDArray[Any], below: NDArray[Any]) -> FloatArray:
     """Return the quotient; 0 where the divisor is 0."""
-    found: FloatArray = np.divide(above, below, out=np.zeros(above.shape), where=below > 0)
-    return found
+    return quotients(above, below, undefined=0.0)

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import SettingsError
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluated
-from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
+from napari_panoptic.nuclei.metrics import Counts, Metrics, class_quality, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.questions.scored_objects import ScoredRegion
 from napari_panoptic.statistics.bootstrap import Interval
 from napari_panoptic.statistics.choice import choose, comparable
+from napari_panoptic.statistics.means import means_defined, quotients
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
@@ -136,17 +137,15 @@ class Sums:
 
     def figures(self) -> dict[str, FloatArray]:
         """Return `FIGURES`, each (k,); NaN where undefined."""
-        weight = self.tp + self.fp / 2 + self.fn / 2
-        return {
-            "pq": _mean_of_classes(self.iou_sum, weight),
-            "sq": _mean_of_classes(self.iou_sum, self.tp),
-            "dq": _mean_of_classes(self.tp, weight),
-            "detection_precision": _ratio(self.matched, self.matched + self.spurious),
-            "detection_recall": _ratio(self.matched, self.matched + self.missed),
-            "detection_f1": _ratio(
-                2 * self.matched, 2 * self.matched + self.spurious + self.missed
-            ),
+        quality = class_quality(self.tp, self.fp, self.fn, self.iou_sum)
+        both = 2 * self.matched
+        figures = {
+            "detection_precision": quotients(self.matched, self.matched + self.spurious),
+            "detection_recall": quotients(self.matched, self.matched + self.missed),
+            "detection_f1": quotients(both, both + self.spurious + self.missed),
         }
+        means = {name: means_defined(own, axis=-1) for name, own in quality._asdict().items()}
+        return {**means, **figures}
 
 
 def sums_at(region: ScoredRegion, thresholds: FloatArray) -> Sums:
@@ -242,7 +241,7 @@ class ThresholdCurve:
         A patient without a figure at some thresholds counts there as in `comparable`; where all
         patients have one, the mean is that of ``teams.csv``.
         """
-        return _mean_defined(comparable(self.figures[figure]))
+        return means_defined(comparable(self.figures[figure]), axis=0)
 
     def place_of(self, threshold: float) -> int:
         """Return the last threshold that keeps the same predictions, if it `is_complete`.
@@ -361,19 +360,3 @@ def best_threshold(curve: ThresholdCurve, figure: str = "pq") -> BestThreshold:
         honest=choice.honest,
         gain=choice.gain_over(0),
     )
-
-
-def _mean_defined(values: FloatArray) -> FloatArray:
-    """Return the means (k,) of defined values over the first axis."""
-    return _ratio(np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0))
-
-
-def _mean_of_classes(above: NDArray[Any], below: NDArray[Any]) -> FloatArray:
-    """Return the means (k,) of quotients (k, C) over the classes where they are defined."""
-    return _mean_defined(_ratio(above, below).T)
-
-
-def _ratio(above: NDArray[Any], below: NDArray[Any]) -> FloatArray:
-    quotient: FloatArray = np.full(np.shape(above), np.nan)
-    np.divide(above, below, out=quotient, where=below > 0)
-    return quotient

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.nuclei.evaluate import evaluate
-from napari_panoptic.nuclei.metrics import class_quality
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import AmbiguousPolicy, EvaluationSettings
 
@@ -55,7 +54,7 @@ def object_agreement(labels: Sequence[LabelImage]) -> ObjectAgreement:
     pq, f1 = np.full((2, len(names), len(labels), len(labels)), math.nan)
     for i, first in enumerate(labels):
         for j, second in enumerate(labels[: i + 1]):
-            quality = class_quality(evaluate(LabelPair(first, second), settings).counts)
+            quality = evaluate(LabelPair(first, second), settings).counts.figures_by_class
             pq[:, i, j] = pq[:, j, i] = quality["pq"]
             f1[:, i, j] = f1[:, j, i] = quality["dq"]
     return ObjectAgreement(names, pq, f1)

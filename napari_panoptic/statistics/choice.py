@@ -18,6 +18,7 @@ from napari_panoptic.statistics.bootstrap import (
     IntervalMethod,
     mean_interval,
 )
+from napari_panoptic.statistics.means import means_defined
 from napari_panoptic.statistics.ranks import ROUNDING
 from napari_panoptic.statistics.skewed_t import skewed_t
 
@@ -161,7 +162,7 @@ def choose(
     return Choice(
         figures=values,
         is_filled=np.asarray((np.isnan(given) & ~np.isnan(values)).any(axis=1)),
-        means=_means(values),
+        means=means_defined(values, axis=0),
         best=best,
         chosen=chosen,
         at_best=undefined if best is None else values[:, best],
@@ -195,16 +196,8 @@ def comparable(figures: FloatArray, *, higher_is_better: bool = True) -> FloatAr
 
 def _best(values: FloatArray) -> int | None:
     """Return the column with the highest mean, the first of equals; None if there is none."""
-    means = _means(values)
+    means = means_defined(values, axis=0)
     if np.isnan(means).all():
         return None
     highest = float(np.nanmax(means))
     return int(np.flatnonzero(means >= highest - ROUNDING * abs(highest))[0])
-
-
-def _means(values: FloatArray) -> FloatArray:
-    """Return the mean of what is defined in each column."""
-    counts = (~np.isnan(values)).sum(axis=0)
-    means: FloatArray = np.full(values.shape[1], np.nan)
-    np.divide(np.nansum(values, axis=0), counts, out=means, where=counts > 0)
-    return means

@@ -6,6 +6,10 @@ import math
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,20 @@ class Spread:
 def quotient(above: float, below: float) -> float:
     """Return a quotient; NaN if the denominator is 0."""
     return above / below if below else math.nan
+
+
+def quotients(
+    above: NDArray[Any], below: NDArray[Any], *, undefined: float = math.nan
+) -> NDArray[np.float64]:
+    """Divide arrays of one shape; `undefined` where the denominator is not positive."""
+    found = np.full(np.shape(above), undefined)
+    np.divide(above, below, out=found, where=np.greater(below, 0))
+    return found
+
+
+def means_defined(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    """Return the means of the defined values along an axis; NaN where there are none."""
+    return quotients(np.nansum(values, axis=axis), (~np.isnan(values)).sum(axis=axis))
 
 
 def mean_defined(values: Iterable[float]) -> float:
