@@ -277,7 +277,7 @@ class SummaryWork:
         if known is None:
             return False
         is_slide = line.counts is None and known.counts is not None
-        return is_slide or session.copies.has_edits(line.region)
+        return is_slide or session.has_edits(line.region)
 
     def _on_ended(self) -> None:
         self.progressed.emit(self.total, self.total)
