@@ -479,7 +479,7 @@ class Session:
         copies, settings = self._here, self._settings_of_edits
         missing = [team for team in snapshot.predictions if team not in snapshot.evaluations]
         evaluated = {team: copies.evaluate(team, settings) for team in missing}
-        self._snapshot = replace(snapshot, evaluations={**snapshot.evaluations, **evaluated})
+        self._snapshot = replace(snapshot, results={**snapshot.results, **evaluated})
         for team, each in evaluated.items():
             self.add_summary(RegionSummary.of(snapshot.region.name, team, each))
 
@@ -631,7 +631,7 @@ class Session:
         edit = do(copies)
         shown = self._with_copies(copies.loaded)
         evaluation = shown.evaluations.get(whose) or copies.evaluate(whose, self._settings_of_edits)
-        self._snapshot = replace(shown, evaluations={**shown.evaluations, whose: evaluation})
+        self._snapshot = _replaced(shown, whose, evaluation)
         selection = self._selection
         self._selection = self._refound(selection)
         result = EditedEvaluation(whose, side, edit, evaluation, is_mirrored, box)
@@ -672,7 +672,7 @@ class Session:
             reference=reference,
             ambiguous=copies.ambiguous,
             predictions={team: pair.prediction for team, pair in pairs.items()},
-            evaluations=evaluations,
+            results=evaluations,
             settings=loaded.settings.replaced(overlaps=Overlaps.FLATTEN),
         )
 
@@ -691,4 +691,4 @@ def _area_of(window: IdWindow) -> Area:
 
 
 def _replaced(snapshot: RegionSnapshot, team: str, evaluation: Evaluation) -> RegionSnapshot:
-    return replace(snapshot, evaluations={**snapshot.evaluations, team: evaluation})
+    return replace(snapshot, results={**snapshot.results, team: evaluation})

@@ -213,8 +213,11 @@ def key_of(side: Side, team: str | None) -> str | None:
 
 def _sides(snapshot: RegionSnapshot) -> dict[str | None, LabelImage]:
     """Return the objects of a region by the key of their side."""
-    found: dict[str | None, LabelImage] = {**snapshot.predictions}
-    return found if snapshot.reference is None else found | {None: snapshot.reference}
+    found: dict[str | None, LabelImage] = {}
+    found.update(snapshot.predictions)
+    if snapshot.reference is not None:
+        found[None] = snapshot.reference
+    return found
 
 
 def _is_same_area(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> bool:

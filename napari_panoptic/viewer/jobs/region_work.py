@@ -148,10 +148,11 @@ class RegionLoader:
             progress=job.report,
             held_up_to_px=session.held_up_to_px,
         ):
-            for evaluation in snapshot.slides.values():
+            if snapshot.is_slide:
                 # Hundreds of thousands of rows: the window must not wait for them.
-                ObjectRows.prepared(evaluation.outcomes, WorstFirst(PREFERENCES.order))
-            if stamps and not snapshot.is_slide:
+                for evaluation in snapshot.results.values():
+                    ObjectRows.prepared(evaluation.outcomes, WorstFirst(PREFERENCES.order))
+            elif stamps:
                 self.ahead.keep(snapshot, stamps)
             yield snapshot
             if snapshot.pending and is_wanted():

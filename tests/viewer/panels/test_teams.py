@@ -829,7 +829,7 @@ class TestWhenToCompute:
         self, desk, audit, computed, monkeypatch
     ):
         snapshot, value = desk.session.snapshot, audit.value
-        partial = replace(snapshot, pending=frozenset({"careful"}), evaluations={}, predictions={})
+        partial = replace(snapshot, pending=frozenset({"careful"}), results={}, predictions={})
         monkeypatch.setattr(desk.session, "_snapshot", partial)
         audit.refresh()
         assert not computed
@@ -840,7 +840,7 @@ class TestWhenToCompute:
         snapshot, shown = desk.session.snapshot, teams.comparison
         known = {"careful": snapshot.evaluations["careful"]}
         others = frozenset(snapshot.evaluations) - set(known)
-        partial = replace(snapshot, pending=others, evaluations=known)
+        partial = replace(snapshot, pending=others, results=known)
         teams.refresh()
         assert teams.is_busy  # with what is of no use any more when others are asked for
         with monkeypatch.context() as patch:
