@@ -17,9 +17,9 @@ from psygnal import Signal
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.live.snapshots import RegionSnapshot
 from napari_panoptic.live.summary import RegionSummary
-from napari_panoptic.live.working_copies import Area, Originals, WorkingCopies
-from napari_panoptic.nuclei.edits import Edit, EditedPair, IdWindow
-from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.live.working_copies import WHOLE, RegionCopies, key_of
+from napari_panoptic.nuclei.edits import Area, Edit, EditedPair, IdWindow
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX
 from napari_panoptic.questions.thresholds import evaluation_at_threshold
 from napari_panoptic.values.cohort import Cohort, Source
@@ -123,7 +123,8 @@ class Session:
     selected_again = Signal(Selection)  # the user chose the object that is selected already
     summary_changed = Signal(RegionSummary)
     edited = Signal(EditedEvaluation)
-    copies_changed = Signal()  # a working copy was created or discarded
+    copies_changed = Signal()  # other sides, or the ambiguous area, differ from the files now
+    edits_discarded = Signal()  # all edits of the region were discarded
     threshold_changed = Signal(object)  # float | None: predictions of a lower score are left out
 
     def __init__(self, cohort: Cohort, settings: EvaluationSettings | None = None) -> None:
@@ -142,12 +143,7 @@ class Session:
         self._threshold: float | None = None
         self._last_cut: _Cut | None = None
         self._summaries: dict[tuple[str, str], RegionSummary] = {}
-        self._copies = WorkingCopies()
-        # What was asked for, and the evaluation of the files on disk that answers it.
-        self._original: tuple[tuple[object, ...], Evaluation] | None = None
-        # What has edits that are not mirrored: sides by region and team, areas by region.
-        self._drawn: set[tuple[str, str | None]] = set()
-        self._drawn_areas: set[str] = set()
+        self._copies: dict[str, RegionCopies] = {}
 
     @property
     def snapshot(self) -> RegionSnapshot | None:
@@ -162,11 +158,6 @@ class Session:
         changes with every stroke.
         """
         return self._loaded
-
-    @property
-    def copies(self) -> WorkingCopies:
-        """The working copies."""
-        return self._copies
 
     @property
     def settings(self) -> EvaluationSettings:
@@ -269,7 +260,7 @@ class Session:
 
     @property
     def _has_edits_here(self) -> bool:
-        return self.snapshot is not None and self._copies.has_edits(self.snapshot.region.name)
+        return self._loaded is not None and self.has_edits(self._loaded.region.name)
 
     def _at_threshold(self, snapshot: RegionSnapshot) -> RegionSnapshot:
         """Return a snapshot without the predictions of low score of the current team."""
@@ -349,8 +340,12 @@ class Session:
         )
         before, shown = self._selection, self.shown
         self._loaded = snapshot
-        if not same_region or self._copies.has_edits(snapshot.region.name):
+        if not same_region or self._has_edits_here:
             self._threshold = self._last_cut = None
+        used = {name: copies for name, copies in self._copies.items() if copies.is_used}
+        self._copies = used
+        if snapshot.region.name in used:
+            used[snapshot.region.name].follow(snapshot)
         self._snapshot = self._at_threshold(self._with_copies(snapshot))
         if same_region and shown is not None and self.shown is shown:
             self.region_changed.emit(self._snapshot)  # only other teams have come
@@ -372,7 +367,8 @@ class Session:
         selection = self._selection
         self._threshold = self._last_cut = None
         self._team = name
-        self._re_evaluate_copies()
+        if self._loaded is not None:
+            self._snapshot = self._with_copies(self._loaded)
         self._selection = None
         self.team_changed.emit(name)
         if selection is not None and selection.side is Side.REFERENCE:
@@ -426,7 +422,7 @@ class Session:
             changed then.
         """
         return self._edit(
-            side, lambda live: live.set_pixels(side, y, x, ids, classes=classes), (y, x)
+            side, lambda live: live.set_pixels(side, y, x, ids, classes=classes), area=(y, x)
         )
 
     def edit_window(
@@ -445,7 +441,7 @@ class Session:
         return self._edit(
             side,
             lambda live: live.set_window(side, window, classes=classes, renamed=renamed),
-            _area_of(window),
+            area=_area_of(window),
         )
 
     def mirror_window(
@@ -469,7 +465,7 @@ class Session:
         return self._edit(
             side,
             lambda live: live.set_window(side, window, classes=classes),
-            _area_of(window),
+            area=_area_of(window),
             team=team,
             is_mirrored=True,
             box=window.box,
@@ -478,14 +474,12 @@ class Session:
     def evaluate_edited(self) -> None:
         """Evaluate the teams whose evaluation is older than the edits."""
         snapshot = self.snapshot
-        if snapshot is None or not self._copies.has_edits(snapshot.region.name):
+        if snapshot is None or not self._has_edits_here:
             return
-        originals, _ = self._editable()
+        copies, settings = self._here, self._settings_of_edits
         missing = [team for team in snapshot.predictions if team not in snapshot.evaluations]
-        settings = self._settings_of_edits
-        found = {team: self._copies.evaluate(originals, team, settings) for team in missing}
-        evaluated = {team: each for team, each in found.items() if each is not None}
-        self._snapshot = replace(snapshot, evaluations={**snapshot.evaluations, **evaluated})
+        evaluated = {team: copies.evaluate(team, settings) for team in missing}
+        self._snapshot = replace(snapshot, results={**snapshot.results, **evaluated})
         for team, each in evaluated.items():
             self.add_summary(RegionSummary.of(snapshot.region.name, team, each))
 
@@ -495,8 +489,7 @@ class Session:
 
     def known_ids(self, side: Side) -> NDArray[np.int64]:
         """Return the ids that have a class, those of objects without pixels included."""
-        originals, team = self._editable()
-        return self._copies.known_ids(originals, team, side)
+        return self._here.known_ids(side, str(self.team))
 
     def set_ambiguous(
         self, ambiguous: NDArray[np.bool_] | None, *, is_mirrored: bool = False
@@ -510,68 +503,58 @@ class Session:
         is_mirrored
             Whether this only follows the source of the area.
         """
-        self.set_threshold(None)
-        originals, _ = self._editable()
-        is_new = not self._copies.is_ambiguous_edited(originals.region)
-        self._copies.set_ambiguous(originals, ambiguous)
-        if not is_mirrored:
-            self._drawn_areas.add(originals.region)
-        return self._after_edit(Side.REFERENCE, None, is_new=is_new, is_mirrored=is_mirrored)
+        return self._show_edit(
+            Side.REFERENCE,
+            lambda copies: copies.set_ambiguous(ambiguous, is_mirrored=is_mirrored),
+            is_mirrored=is_mirrored,
+        )
+
+    def has_edits(self, region: str) -> bool:
+        """Return whether anything in a region differs from the files."""
+        return region in self._copies and self._copies[region].has_edits
+
+    @property
+    def has_any_edits(self) -> bool:
+        """Whether anything in any region differs from the files."""
+        return any(copies.has_edits for copies in self._copies.values())
 
     def is_edited(self, side: Side, team: str | None = None) -> bool:
-        """Return whether a side of the current region is a working copy."""
-        if self.snapshot is None:
-            return False
-        return self._copies.is_edited(self.snapshot.region.name, side, team or self.team)
+        """Return whether a side of the current region differs from the file."""
+        return self._has_edits_here and key_of(side, team or self.team) in self._here.edited
 
     def is_drawn(self, side: Side, team: str | None = None) -> bool:
-        """Return whether a side is a working copy with edits that are not mirrored."""
-        if self.snapshot is None:
-            return False
-        key = None if side is Side.REFERENCE else team or self.team
-        is_drawn = (self.snapshot.region.name, key) in self._drawn
-        return is_drawn and self.is_edited(side, team)
+        """Return whether a side differs from the file by edits that are not mirrored."""
+        return self.is_edited(side, team) and key_of(side, team or self.team) in self._here.drawn
 
     @property
     def is_area_drawn(self) -> bool:
         """Whether the ambiguous area of the region was redrawn on the desk."""
-        name = None if self.snapshot is None else self.snapshot.region.name
-        return name in self._drawn_areas and self._copies.is_ambiguous_edited(str(name))
+        here = self._here if self._has_edits_here else None
+        return here is not None and here.is_area_drawn and here.is_ambiguous_edited
 
     @property
     def is_flattened(self) -> bool:
         """Whether objects of the current region would keep shared pixels but for its edits."""
-        loaded = self._loaded
-        if loaded is None or self.snapshot is None or self.snapshot.region != loaded.region:
-            return False
-        return loaded.keeps_overlaps and self._copies.has_edits(loaded.region.name)
+        return self._has_edits_here and self._here.loaded.keeps_overlaps
 
     def original_evaluation(self) -> Evaluation | None:
         """Evaluate the current team on the files on disk, if anything was edited."""
-        if self.snapshot is None or not self._copies.has_edits(self.snapshot.region.name):
+        if not self._has_edits_here:
             return None
-        originals, team = self._editable()
-        asked = (self._loaded, team, self._settings_of_edits)
-        if self._original is None or self._original[0] != asked:
-            found = evaluate(originals.pair(team), self._settings_of_edits)
-            self._original = (asked, found)
-        return self._original[1]
+        return self._here.evaluate_on_disk(str(self.team), self._settings_of_edits)
 
     def edited_labels(self, side: Side) -> LabelImage:
         """Return the reference or the current team's prediction as it is now, to be saved."""
-        originals, team = self._editable()
-        return self._copies.labels(originals, team, side)
+        return self._here.labels(side, str(self.team))
 
     def discard_edits(self) -> None:
         """Go back to the files of the current region."""
-        if self._loaded is None or not self._copies.has_edits(self._loaded.region.name):
+        if self._loaded is None or not self._has_edits_here:
             return
-        name = self._loaded.region.name
-        self._copies.discard(name)
-        self._drawn = {at for at in self._drawn if at[0] != name}
-        self._drawn_areas.discard(name)
+        del self._copies[self._loaded.region.name]
         before, self._selection = self._selection, None
         self._snapshot = self._loaded
+        self.edits_discarded.emit()
         self.copies_changed.emit()
         self.region_changed.emit(self._snapshot)
         self.select(self._refound(before))
@@ -593,154 +576,105 @@ class Session:
             raise PanopticError("this cohort has no regions to show", path=self.cohort.root)
         return self.cohort.regions[0].name
 
-    def _editable(self) -> tuple[Originals, str]:
-        loaded, team = self._loaded, self.team
-        if loaded is None or team is None or loaded.reference is None:
+    @property
+    def _here(self) -> RegionCopies:
+        """The working copies of the current region, as on disk until something is edited."""
+        loaded = self._loaded
+        if loaded is None or self.team is None or loaded.reference is None:
             raise PanopticError(
                 "there is nothing to edit: a region with an annotation and a team is needed"
             )
-        # What is edited shares no pixels: a stroke sets one id a pixel.
-        predictions = loaded.predictions.items()
-        originals = Originals(
-            loaded.region.name,
-            loaded.reference.with_overlaps(Overlaps.FLATTEN),
-            loaded.ambiguous,
-            {name: labels.with_overlaps(Overlaps.FLATTEN) for name, labels in predictions},
-            loaded.mpp,
-            {name: e for name, e in loaded.evaluations.items() if not e.pair.has_planes},
-        )
-        return originals, team
+        name = loaded.region.name
+        if name not in self._copies:
+            self._copies[name] = RegionCopies(loaded)
+        return self._copies[name]
+
+    @property
+    def _settings_of_edits(self) -> EvaluationSettings:
+        """The settings by which objects under edit are judged: a stroke sets one id a pixel."""
+        return self.settings.replaced(overlaps=Overlaps.FLATTEN)
 
     def _edit(
         self,
         side: Side,
         do: Callable[[EditedPair], Edit | None],
-        area: Area = (slice(0), slice(0)),
         *,
+        area: Area = WHOLE,
         team: str | None = None,
         is_mirrored: bool = False,
         box: tuple[int, int, int, int] | None = None,
     ) -> EditedEvaluation:
-        self.set_threshold(None)
-        originals, shown = self._editable()
-        team = team or shown
-        is_new = not self._copies.is_edited(originals.region, side, team)
-        is_other = self._copies.is_restored_differently(originals, side, team)
-        edit = self._copies.edit(originals, team, side, do, area)
-        is_other = is_other and not self._copies.is_edited(originals.region, side, team)
-        if not is_mirrored:
-            self._drawn.add((originals.region, None if side is Side.REFERENCE else team))
-        return self._after_edit(
+        """Edit a side, and show it."""
+        whose = team or str(self.team)
+        return self._show_edit(
             side,
-            edit,
-            is_new=is_new,
-            is_other_picture=is_other,
-            team=team,
+            lambda copies: copies.edit(whose, side, do, area, is_mirrored=is_mirrored),
+            team=whose,
             is_mirrored=is_mirrored,
             box=box,
         )
 
-    @property
-    def _settings_of_edits(self) -> EvaluationSettings:
-        return _flattened(self.settings)
-
-    def _after_edit(
+    def _show_edit(
         self,
         side: Side,
-        edit: Edit | None,
+        do: Callable[[RegionCopies], Edit | None],
         *,
-        is_new: bool,
-        is_other_picture: bool = False,
         team: str | None = None,
-        is_mirrored: bool = False,
+        is_mirrored: bool,
         box: tuple[int, int, int, int] | None = None,
     ) -> EditedEvaluation:
-        """Show an edit; `is_other_picture` if more pixels changed than were edited."""
-        originals, shown = self._editable()
-        team = team or shown
-        evaluation = self._copies.evaluate(originals, team, self._settings_of_edits)
-        if evaluation is None or self.snapshot is None:
-            raise PanopticError("an edit without a working copy", region=originals.region)
-        is_as_on_disk = not self._copies.has_edits(originals.region)
-        loaded = self._loaded
-        is_current = loaded is not None and loaded.settings == self.settings
-        known = self._unaffected(loaded) if loaded is not None and is_current else {}
-        predictions = self.snapshot.predictions
-        if is_as_on_disk and loaded is not None:
-            # Every edit was undone: workers may read what is shown again.
-            evaluation = known.get(team) or evaluate(originals.pair(team), self._settings_of_edits)
-            predictions = loaded.predictions
-        elif self.snapshot.keeps_overlaps:
-            predictions = originals.predictions
-        self._snapshot = replace(
-            self.snapshot,
-            reference=evaluation.pair.reference,
-            ambiguous=evaluation.pair.ambiguous,
-            predictions={**predictions, team: evaluation.pair.prediction},
-            evaluations={**known, **self._unaffected(self.snapshot), team: evaluation},
-            settings=self.snapshot.settings.replaced(overlaps=evaluation.settings.overlaps),
-        )
+        """Change the working copies, and show what that changes."""
+        self.set_threshold(None)
+        copies, whose = self._here, team or str(self.team)
+        key = key_of(side, whose)
+        was_edited, was_other = self._edited_here, copies.is_restored_differently(key)
+        edit = do(copies)
+        shown = self._with_copies(copies.loaded)
+        evaluation = shown.evaluations.get(whose) or copies.evaluate(whose, self._settings_of_edits)
+        self._snapshot = _replaced(shown, whose, evaluation)
         selection = self._selection
-        if selection is not None:
-            self._selection = self._refound(selection)
-        result = EditedEvaluation(team, side, edit, evaluation, is_mirrored, box)
-        if is_new or is_as_on_disk:
+        self._selection = self._refound(selection)
+        result = EditedEvaluation(whose, side, edit, evaluation, is_mirrored, box)
+        if self._edited_here != was_edited:
             self.copies_changed.emit()
-        if is_other_picture:
+        if was_other and key not in copies.edited:  # more pixels changed than were edited
             self.region_changed.emit(self._snapshot)
         self.edited.emit(result)
         if selection is not None and self._selection is None:
             self.selection_changed.emit(None)
         return result
 
-    def _with_copies(self, snapshot: RegionSnapshot) -> RegionSnapshot:
-        """Return a snapshot with the working copies instead of the files on disk.
+    @property
+    def _edited_here(self) -> tuple[frozenset[str | None], bool]:
+        """What differs from the files: sides, and whether the area does."""
+        return self._here.edited, self._here.is_ambiguous_edited
+
+    def _with_copies(self, loaded: RegionSnapshot) -> RegionSnapshot:
+        """Return a region with the working copies instead of the files on disk.
 
         Only the team that is shown is evaluated again; others that the edits
         concern have no evaluation until they are shown.
         """
-        name = snapshot.region.name
-        if not self._copies.has_edits(name):
-            return snapshot
-        originals, team = self._editable()
-        evaluations = self._unaffected(snapshot)
-        if team in snapshot.predictions:
-            settings = _flattened(snapshot.settings)
-            evaluation = self._copies.evaluate(originals, team, settings)
-            if evaluation is not None:
-                evaluations[team] = evaluation
-        pairs = {other: self._copies.pair(originals, other) for other in snapshot.predictions}
-        reference = next((pair.reference for pair in pairs.values()), snapshot.reference)
-        return replace(
-            snapshot,
-            reference=reference,
-            ambiguous=self._copies.ambiguous(originals),
-            predictions={other: pair.prediction for other, pair in pairs.items()},
-            evaluations=evaluations,
-            settings=_flattened(snapshot.settings),
-        )
-
-    def _unaffected(self, snapshot: RegionSnapshot) -> dict[str, Evaluation]:
-        """Return the evaluations that no edit concerns.
-
-        In a region with edits, those of objects that keep shared pixels are none of them.
-        """
-        name = snapshot.region.name
-        has_edits = self._copies.has_edits(name)
-        return {
+        if not self.has_edits(loaded.region.name):
+            return loaded
+        copies, settings = self._here, self._settings_of_edits
+        pairs = {team: copies.pair(team) for team in loaded.predictions}
+        evaluations = {
             team: evaluation
-            for team, evaluation in snapshot.evaluations.items()
-            if not self._copies.is_affected(name, team)
-            and not (has_edits and evaluation.pair.has_planes)
+            for team, evaluation in loaded.evaluations.items()
+            if not copies.concern(team) and not evaluation.pair.has_planes
         }
-
-    def _re_evaluate_copies(self) -> None:
-        """Update the current team with edits made while another was shown."""
-        if self.snapshot is not None and self._loaded is not None:
-            again, settings = self._with_copies(self._loaded), self.snapshot.settings
-            self._snapshot = replace(
-                again, settings=settings.replaced(overlaps=again.settings.overlaps)
-            )
+        if self.team in pairs:
+            evaluations[self.team] = copies.evaluate(self.team, settings)
+        reference = next((pair.reference for pair in pairs.values()), loaded.reference)
+        return replace(
+            loaded,
+            reference=reference,
+            ambiguous=copies.ambiguous,
+            predictions={team: pair.prediction for team, pair in pairs.items()},
+            results=evaluations,
+            settings=loaded.settings.replaced(overlaps=Overlaps.FLATTEN),
+        )
 
     def _refound(self, selection: Selection | None) -> Selection | None:
         """Find a selected object again by its id, in another snapshot or team."""
@@ -751,15 +685,10 @@ class Session:
         return None if row is None else replace(selection, row=row)
 
 
-def _flattened(settings: EvaluationSettings) -> EvaluationSettings:
-    """Return the settings by which objects under edit are judged: a stroke sets one id a pixel."""
-    return settings.replaced(overlaps=Overlaps.FLATTEN)
-
-
 def _area_of(window: IdWindow) -> Area:
     y0, x0, y1, x1 = window.box
     return slice(y0, y1), slice(x0, x1)
 
 
 def _replaced(snapshot: RegionSnapshot, team: str, evaluation: Evaluation) -> RegionSnapshot:
-    return replace(snapshot, evaluations={**snapshot.evaluations, team: evaluation})
+    return replace(snapshot, results={**snapshot.results, team: evaluation})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,17 +59,15 @@ class RegionSnapshot:
         bool image (y, x) of the excluded area, or None.
     predictions
         Team -> its objects; teams without a usable prediction are absent.
-    evaluations
-        Team -> its evaluation; empty without a reference.
+    results
+        Team -> its evaluation; empty without a reference. A region that is read in windows has no
+        reference and prediction above.
     findings
         What was missing, vanished, overlapping or unreadable in this region.
     pending
         Teams that are still being read or evaluated: absent above, for now.
-    slides
-        Team -> its evaluation, if the region is read in windows: then there
-        is no reference, prediction or evaluation above.
     tried
-        Teams of such a region that were evaluated, or cannot be.
+        Teams of a region that is read in windows that were evaluated, or cannot be.
     work
         Keeps what was read and counted, so that it need not be read again.
     placement
@@ -84,10 +83,9 @@ class RegionSnapshot:
     reference: LabelImage | None = None
     ambiguous: NDArray[np.bool_] | None = None
     predictions: Mapping[str, LabelImage] = field(default_factory=dict)
-    evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
+    results: Mapping[str, Evaluation | Evaluation[TiledPair]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     pending: frozenset[str] = frozenset()
-    slides: Mapping[str, Evaluation[TiledPair]] = field(default_factory=dict)
     tried: frozenset[str] = frozenset()
     work: HeldRegion | WindowedRegion | None = None
     placement: Placement | None = None
@@ -105,9 +103,17 @@ class RegionSnapshot:
 
     def result(self, team: str | None) -> Evaluation | Evaluation[TiledPair] | None:
         """Return a team's evaluation, of a held region or of a slide; None if there is none."""
-        if team is None:
-            return None
-        return self.evaluations.get(team) or self.slides.get(team)
+        return self.results.get(team or "")
+
+    @property
+    def evaluations(self) -> Mapping[str, Evaluation]:
+        """Team -> its evaluation, of a held region; empty for a slide."""
+        return {} if self.is_slide else cast("Mapping[str, Evaluation]", self.results)
+
+    def slide(self, team: str | None) -> Evaluation[TiledPair] | None:
+        """Return a team's evaluation of a slide; None if there is none."""
+        found = self.result(team) if self.is_slide else None
+        return cast("Evaluation[TiledPair] | None", found)
 
     def is_whole_for(self, settings: EvaluationSettings, source: Source | None) -> bool:
         """Return whether all teams are there, under these settings and from this source."""
@@ -315,9 +321,7 @@ def _with_teams(
     return replace(
         start,
         predictions={n: found.labels for n, found in ready.items() if found.labels is not None},
-        evaluations={
-            n: found.evaluation for n, found in ready.items() if found.evaluation is not None
-        },
+        results={n: found.evaluation for n, found in ready.items() if found.evaluation is not None},
         findings=tuple(dict.fromkeys((*start.findings, *findings))),
         pending=frozenset(names) - frozenset(done),
     )
@@ -351,7 +355,7 @@ def _begun(
             kept,
             settings=settings,
             source=source,
-            slides=kept.slides if of_source and kept.settings == settings else {},
+            results=kept.results if of_source and kept.settings == settings else {},
             tried=kept.tried if of_source else frozenset(),
             work=kept.work.copy(with_teams=of_source),
             findings=tuple(finding for finding in kept.findings if finding.team is None),
@@ -383,7 +387,7 @@ def _slide_in_steps(
     team = first if first in names else next(iter(names), None)
     if kept is None and team is not None:
         yield replace(start, pending=frozenset({team}))
-    if team is None or team in start.slides:
+    if team is None or team in start.results:
         yield start
         return
     try:
@@ -405,10 +409,10 @@ def _with_slide(
     findings = _merged(start.findings, (*work.findings, *found.findings))
     if any(finding.kind is FindingKind.CHANGED for finding in found.of_team):
         work = WindowedRegion(cohort, start.region, work.size)  # opens the new files next time
-    slides = start.slides
+    results = start.results
     if found.evaluation is not None:
-        slides = {**slides, team: found.evaluation}
-    return replace(start, slides=slides, tried=start.tried | {team}, work=work, findings=findings)
+        results = {**results, team: found.evaluation}
+    return replace(start, results=results, tried=start.tried | {team}, work=work, findings=findings)
 
 
 def _merged(known: tuple[Finding, ...], new: tuple[Finding, ...]) -> tuple[Finding, ...]:

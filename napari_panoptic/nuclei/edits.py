@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,10 @@ from napari_panoptic.values.vocabulary import SIDES, Side
 
 Box = tuple[slice, slice]
 Labels = NDArray[np.int32]
+Area = tuple[Any, Any]
+"""Pixels of an image as two indices: arrays of rows and columns, or two slices."""
+ROWS_AT_A_TIME = 256
+"""Rows of two images that are compared at a time."""
 Erased = dict[int, tuple[int, int]]
 """Id of each object whose last pixel was erased -> the number of its class, and its original id."""
 
@@ -77,22 +82,66 @@ class IdWindow:
         return y, x, y + height, x + width
 
 
-class _EditedSide:
-    """The objects of one side under edit, and the classes of those that were erased."""
+class EditedSide:
+    """The objects of one side under edit, and the classes of those that were erased.
 
-    def __init__(self, labels: LabelImage, erased: Erased) -> None:
-        self.index = labels.index.copy()
-        self.erased = erased
-        self.row_of = {int(id_): row for row, id_ in enumerate(labels.ids)}
-        self.labels = LabelImage(
-            index=self.index,
-            ids=labels.ids,
-            class_index=labels.class_index,
-            original_ids=labels.original_ids,
-            class_names=labels.class_names,
-            known_scores=labels.known_scores,
-        )
-        """The objects now. Edits replace it, but change its pixels in place."""
+    Several edited pairs may share it.
+
+    Parameters
+    ----------
+    base
+        The objects to start from; the first edit copies them.
+    """
+
+    def __init__(self, base: LabelImage) -> None:
+        self.base = base
+        #: The objects now. Edits replace it, but change its pixels in place.
+        self.labels = base
+        self.erased: Erased = {}
+        self.row_of = {int(id_): row for row, id_ in enumerate(base.ids)}
+        #: Whether the objects differ from the base; see `note_edit`.
+        self.is_edited = False
+        #: A pixel (y, x) that differed from the base when it was looked at last.
+        self._difference: tuple[int, int] | None = None
+
+    @property
+    def index(self) -> Labels:
+        """The rows of the objects, plus one, as int32 image (y, x)."""
+        return self.labels.index
+
+    @property
+    def known_ids(self) -> NDArray[np.int64]:
+        """The ids that have a class, those of erased objects included."""
+        return np.union1d(self.labels.ids, np.array(list(self.erased), np.int64))
+
+    def note_edit(self, area: Area) -> None:
+        """Find out whether the objects differ from the base, after an edit of some pixels.
+
+        All pixels are compared only if neither the edited pixels nor the last known difference
+        differ: usually after the last stroke was undone.
+        """
+        now, base = self.labels, self.base
+        same_ids = np.array_equal(now.ids, base.ids)
+        self.is_edited = not same_ids or not np.array_equal(now.class_index, base.class_index)
+        if self.is_edited:
+            return
+        known = self._difference
+        if known is None or now.index[known] == base.index[known]:
+            self._difference = _first_difference(now.index, base.index, area)
+        self.is_edited = self._difference is not None
+
+    def _make_own(self) -> None:
+        """Copy the objects, without what belongs to the files only, unless it is done already."""
+        base = self.base
+        if self.labels is base:
+            self.labels = LabelImage(
+                index=base.index.copy(),
+                ids=base.ids,
+                class_index=base.class_index,
+                original_ids=base.original_ids,
+                class_names=base.class_names,
+                known_scores=base.known_scores,
+            )
 
     def numbers(self, ids: NDArray[np.int64], classes: Mapping[int, str]) -> Labels:
         """Return the row of each of some distinct ids, plus one; 0 for background.
@@ -103,6 +152,7 @@ class _EditedSide:
         listed = ids.tolist()
         new = [id_ for id_ in listed if id_ and id_ not in self.row_of]
         class_numbers = [self.class_number(id_, classes.get(id_)) for id_ in new]
+        self._make_own()
         if new:
             labels = self.labels
             originals = [self.erased.get(id_, (0, id_))[1] for id_ in new]
@@ -118,6 +168,7 @@ class _EditedSide:
     def set_class(self, id_: int, class_name: str) -> None:
         """Set the class of an object, which may be erased."""
         number, row = self.class_number(id_, class_name), self.row_of.get(id_)
+        self._make_own()
         if row is None:
             self.erased[id_] = number, self.erased[id_][1]
         elif self.labels.class_index[row] != number:
@@ -176,8 +227,10 @@ class EditedPair:
     known
         An evaluation of the same images, if there is one: its overlap table and distances
         are reused.
-    erased
-        Side -> its erased objects. Edits add to it; drawn again, these objects keep their class.
+    sides
+        The sides, if other pairs share one of them; None to edit a copy of the pair's own.
+    beside
+        The pairs that share the reference: an edit of it changes the counts of all.
     """
 
     def __init__(
@@ -185,11 +238,12 @@ class EditedPair:
         pair: LabelPair,
         *,
         known: Evaluation | None = None,
-        erased: Mapping[Side, Erased] | None = None,
+        sides: Mapping[Side, EditedSide] | None = None,
+        beside: Mapping[str, EditedPair] | None = None,
     ) -> None:
         table = overlap_table(pair) if known is None else known.table
-        erased = {side: {} for side in SIDES} if erased is None else erased
-        self._sides = {side: _EditedSide(pair.side(side), erased[side]) for side in SIDES}
+        self._sides = sides or {side: EditedSide(pair.side(side)) for side in SIDES}
+        self._beside = {} if beside is None else beside
         self._pair = pair
         self._counter = OverlapCounter.from_table(table, pair.reference.shape)
         self._known: list[SideTable | None] = [None, None]
@@ -305,22 +359,12 @@ class EditedPair:
         self._check_class(side, id_, class_name)
         self._sides[side].set_class(id_, class_name)
 
-    def known_ids(self, side: Side) -> NDArray[np.int64]:
-        """Return the ids that have a class, those of erased objects included."""
-        own = self._sides[side]
-        return np.union1d(own.labels.ids, np.array(list(own.erased), np.int64))
-
     def pair(self) -> LabelPair:
         """Return the label pair as it is now; the next edit changes its pixels."""
         reference, prediction = (self._sides[side].labels for side in SIDES)
         if self._pair.reference is not reference or self._pair.prediction is not prediction:
             self._pair = replace(self._pair, reference=reference, prediction=prediction)
         return self._pair
-
-    def labels(self, side: Side) -> LabelImage:
-        """Return a copy of one side as it is now."""
-        labels = self._sides[side].labels
-        return replace(labels, index=labels.index.copy())
 
     def table(self) -> OverlapTable:
         """Return the counts as they are now; later edits do not change them."""
@@ -353,14 +397,20 @@ class EditedPair:
         if not is_known or class_name not in own.labels.class_names:
             raise LabelError(f"there is no object {id_} or no class {class_name} on this side")
 
+    def _sharing(self, side: Side) -> list[EditedPair]:
+        """Return the pairs whose counts an edit of a side changes, this one first."""
+        others = self._beside.values() if side is Side.REFERENCE else ()
+        return [self, *(pair for pair in others if pair is not self)]
+
     def _numbers(
         self, side: Side, ids: NDArray[np.int64], classes: Mapping[int, str] | None
     ) -> Labels:
         """Return the rows of ids, plus one; make rows for new ids."""
         number, own = SIDES.index(side), self._sides[side]
-        self._known[number] = None
         numbers = own.numbers(ids, classes or {})
-        self._counter.make_room(number, len(own.labels))
+        for pair in self._sharing(side):
+            pair._known[number] = None
+            pair._counter.make_room(number, len(own.labels))
         return numbers
 
     def _write(self, side: Side, box: Box, wanted: Labels) -> Edit:
@@ -369,22 +419,18 @@ class EditedPair:
         number, own = SIDES.index(side), self._sides[side]
         present, ids = self._counter.rows[number][1:, AREA] > 0, own.labels.ids
         if not (present.all() and (ids[1:] > ids[:-1]).all()):
-            places = [np.arange(len(self._sides[side].labels)) for side in SIDES]
-            places[number] = own.tidy(present)
-            table = self._counter.table().renumbered(*places)
-            self._counter = OverlapCounter.from_table(table, own.labels.shape)
-            self._known = [table.reference, table.prediction]
-            self._distances = self._distances.renumbered(*places)
+            places = own.tidy(present)
+            for pair in self._sharing(side):
+                pair._renumber(side, places)
         return edit
 
     def _written(self, side: Side, box: Box, wanted: Labels) -> Edit:
-        number, own = SIDES.index(side), self._sides[side]
+        number, own, pairs = SIDES.index(side), self._sides[side], self._sharing(side)
         pixels = own.index[box]
         changed = pixels != wanted
         changed_px = int(np.count_nonzero(changed))
         if not changed_px:
             return Edit(side, 0, ())
-        self._known[number] = None
         rows = self._counter.rows[number]
         is_touched = np.zeros(len(rows), np.bool_)
         is_touched[pixels[changed]] = True
@@ -396,20 +442,37 @@ class EditedPair:
         is_inside = (y0 >= ys.start) & (x0 >= xs.start) & (y1 <= ys.stop) & (x1 <= xs.stop)
         if ((y1 - y0) * (x1 - x0))[~is_inside].sum() > own.index.size:  # scattered, as in noise
             pixels[...] = wanted
-            self._counter = OverlapCounter.from_table(overlap_table(self.pair()), own.index.shape)
+            for pair in pairs:
+                table = overlap_table(pair.pair())
+                pair._counter = OverlapCounter.from_table(table, own.index.shape)
         else:
-            self._count(box, self._pair.ambiguous, sign=-1)
+            for pair in pairs:
+                pair._count(box, pair._pair.ambiguous, sign=-1)
             pixels[...] = wanted
             rows[lost[is_inside], Y0:] = FAR, FAR, 0, 0, FAR
             for label in lost[~is_inside]:
                 _shrink(rows[label], own.index, label)
-            self._count(box, self._pair.ambiguous, sign=1)
+            for pair in pairs:
+                pair._counter.rows[number][lost, Y0:] = rows[lost, Y0:]
+            for pair in pairs:
+                pair._count(box, pair._pair.ambiguous, sign=1)
         nothing = np.zeros(0, np.int64)
         both = (touched, nothing) if side is Side.REFERENCE else (nothing, touched)
-        self._distances = self._distances.without(*both)
+        for pair in pairs:
+            pair._distances = pair._distances.without(*both)
         ids = own.labels.ids[touched]
         own.drop_scores(ids)
         return Edit(side, changed_px, tuple(sorted(ids.tolist())))
+
+    def _renumber(self, side: Side, places: NDArray[np.int64]) -> None:
+        """Follow a side whose objects have other rows now: their new places, -1 for none."""
+        both = [
+            places if each is side else np.arange(len(self._sides[each].labels)) for each in SIDES
+        ]
+        table = self._counter.table().renumbered(*both)
+        self._counter = OverlapCounter.from_table(table, self._sides[side].labels.shape)
+        self._known = [table.reference, table.prediction]
+        self._distances = self._distances.renumbered(*both)
 
     def _count(self, box: Box, void: NDArray[np.bool_] | None, *, sign: int) -> None:
         """Add a box to the counts, or subtract it."""
@@ -438,3 +501,20 @@ def _shrink(row: NDArray[np.int64], index: Labels, label: int) -> None:
         return
     row[Y0 : X1 + 1] = y0 + ys[0], x0 + xs[0], y0 + ys[-1] + 1, x0 + xs[-1] + 1
     row[FIRST] = row[Y0] * index.shape[1] + x0 + np.argmax(found[ys[0]])
+
+
+def _first_difference(one: Labels, other: Labels, area: Area) -> tuple[int, int] | None:
+    """Return a pixel (y, x) in which two images differ, searched first in an area, or None."""
+    places = np.flatnonzero(one[area] != other[area])
+    if len(places):
+        rows, columns = area
+        if isinstance(rows, slice):
+            width = columns.stop - columns.start
+            return rows.start + int(places[0]) // width, columns.start + int(places[0]) % width
+        return int(rows[places[0]]), int(columns[places[0]])
+    for top in range(0, len(one), ROWS_AT_A_TIME):
+        band = slice(top, top + ROWS_AT_A_TIME)
+        if not np.array_equal(one[band], other[band]):
+            y, x = np.argwhere(one[band] != other[band])[0]
+            return top + int(y), int(x)
+    return None

@@ -382,6 +382,7 @@ _EMPTY: Columns = {
     "partner_class": np.zeros(0, np.int16),
     "iou": np.zeros(0),
     "hausdorff_px": np.zeros(0),
+    "hausdorff95_px": np.zeros(0),
     "area_px": np.zeros(0, np.int64),
     "centroid_yx_px": np.zeros((0, 2)),
     "bbox": np.zeros((0, 4), np.int32),

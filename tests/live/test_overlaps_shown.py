@@ -130,7 +130,7 @@ def test_too_many_on_one_another_are_told_and_flattened_ones_shown(tmp_path: Pat
 
 def test_a_slide_is_not_flattened_in_silence(cohort: Cohort) -> None:
     *_, snapshot = load_in_steps(cohort, REGION, KEEP, first="half", held_up_to_px=100)
-    assert not snapshot.slides
+    assert not snapshot.results
     (told,) = [f for f in snapshot.findings if f.team == "half"]
     assert "keeping the pixels that objects share is not possible" in told.message
 

@@ -160,7 +160,7 @@ def without_first_prediction(snapshot: RegionSnapshot, team: str) -> RegionSnaps
     shorter = LabelImage.from_array(left, classes, labels.class_names)
     assert snapshot.reference is not None
     evaluation = evaluate(LabelPair(snapshot.reference, shorter), snapshot.settings)
-    return replace(snapshot, predictions={team: shorter}, evaluations={team: evaluation})
+    return replace(snapshot, predictions={team: shorter}, results={team: evaluation})
 
 
 @pytest.mark.parametrize(("row", "found"), [(2, 1), (0, None)])

@@ -53,8 +53,8 @@ def test_the_picture_comes_first_then_the_team_that_is_looked_at(
     assert start.is_slide
     assert start.image is not None
     assert (start.shape, start.pending) == (SHAPES[SLIDE], frozenset({TEAMS[1]}))
-    assert not start.slides
-    assert list(whole.slides) == [TEAMS[1]]
+    assert not start.results
+    assert list(whole.results) == [TEAMS[1]]
     assert whole.pending == frozenset()
     assert whole.image is start.image
     assert (whole.reference, whole.predictions, whole.evaluations) == (None, {}, {})
@@ -86,26 +86,26 @@ def test_other_settings_and_teams_read_nothing_again(
     other = SETTINGS.replaced(iou_threshold=0.7)
     (second,) = steps(cohort, settings=other, first=TEAMS[0], previous=first)
     assert second.image is first.image
-    assert second.slides[TEAMS[0]].table is first.slides[TEAMS[0]].table
+    assert second.results[TEAMS[0]].table is first.results[TEAMS[0]].table
     in_memory = evaluate(written[1][SLIDE, TEAMS[0]], other)
-    pd.testing.assert_frame_equal(second.slides[TEAMS[0]].objects, in_memory.objects)
+    pd.testing.assert_frame_equal(second.results[TEAMS[0]].objects, in_memory.objects)
     (third,) = steps(cohort, settings=other, first=TEAMS[1], previous=second)
-    assert set(third.slides) == set(TEAMS)
-    assert third.slides[TEAMS[0]] is second.slides[TEAMS[0]]
-    reference = second.slides[TEAMS[0]].pair.reference
-    assert third.slides[TEAMS[1]].pair.reference is reference
+    assert set(third.results) == set(TEAMS)
+    assert third.results[TEAMS[0]] is second.results[TEAMS[0]]
+    reference = second.results[TEAMS[0]].pair.reference
+    assert third.results[TEAMS[1]].pair.reference is reference
     (again,) = steps(cohort, settings=other, first=TEAMS[1], previous=third)
-    assert again.slides == third.slides
+    assert again.results == third.results
 
 
 def test_one_that_was_stopped_can_be_taken_up_again(cohort: Cohort) -> None:
     start, stopped = steps(cohort, first=TEAMS[0], is_wanted=lambda: False)
     assert start.pending == {TEAMS[0]}
     assert not stopped.pending
-    assert not stopped.slides
+    assert not stopped.results
     assert "was stopped" in stopped.findings[-1].message
     (whole,) = steps(cohort, first=TEAMS[0], previous=stopped)
-    assert list(whole.slides) == [TEAMS[0]]
+    assert list(whole.results) == [TEAMS[0]]
     assert not any("was stopped" in finding.message for finding in whole.findings)
 
 
@@ -113,10 +113,10 @@ def test_what_is_missing_or_cannot_be_done_is_told(cohort: Cohort) -> None:
     forms = {key: value for key, value in cohort.predictions.items() if key[0] != TEAMS[0]}
     poorer = dataclasses.replace(cohort, predictions=forms)
     whole = steps(poorer, first=TEAMS[0])[-1]
-    assert not whole.slides
+    assert not whole.results
     assert any("has no prediction" in finding.message for finding in whole.findings)
     (better,) = steps(poorer, first=TEAMS[1], previous=whole)
-    assert list(better.slides) == [TEAMS[1]]
+    assert list(better.results) == [TEAMS[1]]
     challenge = protocol("monusac-2020-as-run")
     whole = steps(cohort, settings=challenge, first=TEAMS[0])[-1]
     assert any("the challenge's scoring is not possible" in f.message for f in whole.findings)
@@ -133,10 +133,10 @@ def test_a_file_that_changed_is_told_and_opened_again(tmp_path: Path) -> None:
     (tmp_path / "other").replace(path)
     settings = SETTINGS.replaced(near_iou=0.3)
     (second,) = steps(cohort, settings=settings, first=TEAMS[0], previous=first)
-    assert not second.slides
+    assert not second.results
     assert [f.path for f in second.findings if f.kind is FindingKind.CHANGED] == [path]
     (third,) = steps(cohort, settings=settings, first=TEAMS[0], previous=second)
-    assert third.slides[TEAMS[0]].counts.tp.sum() != first.slides[TEAMS[0]].counts.tp.sum()
+    assert third.results[TEAMS[0]].counts.tp.sum() != first.results[TEAMS[0]].counts.tp.sum()
     assert not any(f.kind is FindingKind.CHANGED for f in third.findings)
 
 
@@ -156,7 +156,7 @@ def test_a_session_shows_slides(cohort: Cohort) -> None:
     session.deliver(request, whole)
     assert session.evaluation is None
     shown = session.shown
-    assert shown is whole.slides[TEAMS[0]]
+    assert shown is whole.results[TEAMS[0]]
     session.select_row(Side.REFERENCE, 5)
     assert session.selection is not None
     chosen = session.selection.id

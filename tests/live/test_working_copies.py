@@ -12,8 +12,10 @@ import pytest
 from napari_panoptic.common.errors import LabelError, PanopticError
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.live.session import Selection, Session
-from napari_panoptic.live.working_copies import Originals, WorkingCopies
+from napari_panoptic.live.snapshots import RegionSnapshot
+from napari_panoptic.live.working_copies import RegionCopies
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate
+from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import Side
@@ -65,7 +67,7 @@ def test_a_copy_whose_edits_were_undone_is_none_any_more(session: Session, side:
     assert len(heard) == 1
     session.edit(side, *first, kept[0])
     assert not session.is_edited(side)
-    assert not session.copies.has_edits(snapshot.region.name)
+    assert not session.has_edits(snapshot.region.name)
     assert len(heard) == 2
     assert evaluation_of(session) is before
     assert session.snapshot is not None
@@ -103,9 +105,10 @@ def test_an_ambiguous_area_drawn_back_is_none_of_its_own(session: Session) -> No
     area = np.zeros(session.snapshot.shape, bool)
     area[:3] = True
     session.set_ambiguous(area)
-    assert session.copies.is_ambiguous_edited(name)
+    assert session.has_edits(name)
+    assert session.is_area_drawn
     session.set_ambiguous(before)
-    assert not session.copies.has_edits(name)
+    assert not session.has_edits(name)
 
 
 def test_figures_follow_an_edit_and_its_undo(session: Session) -> None:
@@ -180,22 +183,22 @@ def test_edits_outlive_changed_settings_regions_and_restoration(session: Session
 def test_a_copy_follows_an_annotation_that_is_restored_in_another_way() -> None:
     settings = EvaluationSettings(distances=False)
     small, large = square(5), square(7)
-    before = Originals("r", small, None, {"edited": small, "seen": small}, None)
-    copies = WorkingCopies()
+    masks = {"edited": small, "seen": small}
+    before = RegionSnapshot(Region("r", "p", None, None), small.shape, None, settings)
+    before = replace(before, reference=small, predictions=masks)
+    copies = RegionCopies(before)
     place = np.array([11])
     side, classes = Side.PREDICTION, {5: "Epithelial"}
     copies.edit(
-        before,
         "edited",
         side,
         lambda live: live.set_pixels(side, place, place, 5, classes=classes),
         (place, place),
     )
-    copies.evaluate(before, "seen", settings)
-    after = replace(before, reference=large)
+    copies.evaluate("seen", settings)
+    copies.follow(replace(before, reference=large))
     for team, drawn in (("edited", 1), ("seen", 0)):
-        found = copies.evaluate(after, team, settings)
-        assert found is not None
+        found = copies.evaluate(team, settings)
         assert found.pair.reference.index.sum() == large.index.sum()
         np.testing.assert_array_equal(found.outcomes.reference.iou, [25 / 49])
         assert len(found.outcomes.prediction.ids) == 1 + drawn

@@ -384,8 +384,8 @@ def test_the_original_is_never_changed() -> None:
     before = pair.prediction.index.copy()
     live.set_pixels(Side.PREDICTION, np.arange(12), np.arange(12), 0)
     np.testing.assert_array_equal(pair.prediction.index, before)
-    assert live.labels(Side.PREDICTION).id_image()[3, 3] == 0
-    assert live.labels(Side.REFERENCE).id_image()[3, 3] == 3
+    assert live.pair().prediction.id_image()[3, 3] == 0
+    assert live.pair().reference.id_image()[3, 3] == 3
 
 
 def test_a_new_object_needs_a_class_and_nothing_is_changed_without() -> None:
@@ -396,7 +396,7 @@ def test_a_new_object_needs_a_class_and_nothing_is_changed_without() -> None:
         window = IdWindow((0, 0), np.array([[1, 2]], np.uint16), np.array([0, 3, 9]))
         with pytest.raises(LabelError, match="a new object needs a class, one of Epithelial"):
             live.set_window(Side.PREDICTION, window, classes=classes)
-    assert live.labels(Side.PREDICTION).id_image()[0, 0] == 0
+    assert live.pair().prediction.id_image()[0, 0] == 0
     assert live.evaluate(EvaluationSettings()).metrics.pq == 1.0
 
 
@@ -405,7 +405,7 @@ def test_another_class_for_an_object() -> None:
     live.set_class(Side.PREDICTION, 3, "Macrophage")
     evaluation = live.evaluate(EvaluationSettings())
     assert evaluation.objects["status"].tolist() == ["misclassified", "misclassified"]
-    assert live.labels(Side.PREDICTION).class_names_of_objects().tolist() == ["Macrophage"]
+    assert live.pair().prediction.class_names_of_objects().tolist() == ["Macrophage"]
     with pytest.raises(LabelError, match="no object 77"):
         live.set_class(Side.PREDICTION, 77, "Macrophage")
 
@@ -420,7 +420,7 @@ def test_objects_keep_their_scores_until_an_edit_touches_them() -> None:
     live.set_pixels(Side.PREDICTION, np.array([2]), np.array([2]), 9, classes={9: "Macrophage"})
     before = live.pair().prediction
     np.testing.assert_array_equal(before.scores, [np.nan, 0.75, np.nan])
-    np.testing.assert_array_equal(live.labels(Side.PREDICTION).scores, [np.nan, 0.75, np.nan])
+    np.testing.assert_array_equal(live.pair().prediction.scores, [np.nan, 0.75, np.nan])
     live.set_pixels(Side.PREDICTION, np.array([8]), np.array([8]), 0)
     assert np.isnan(live.pair().prediction.scores).all()
     np.testing.assert_array_equal(before.scores, [np.nan, 0.75, np.nan])

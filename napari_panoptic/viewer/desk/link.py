@@ -528,7 +528,7 @@ class Link:
     def _add_summaries(self, snapshot: RegionSnapshot) -> None:
         """Add the teams' results to the navigator, except those that it shows already."""
         name = snapshot.region.name
-        for team in (*snapshot.evaluations, *snapshot.slides):
+        for team in snapshot.results:
             is_shown = snapshot is self._session.snapshot
             found = self._session.with_all_scores(team) if is_shown else snapshot.result(team)
             known = self._session.summaries.get((name, team))
@@ -566,7 +566,7 @@ class Link:
             bar.show_nothing()
             self._say_when_empty(why_no_figures(session))
             return
-        evaluation = snapshot.slides.get(team or "")
+        evaluation = snapshot.slide(team)
         if evaluation is not None and team is not None:
             self.slides.show(snapshot, evaluation, session.cohort.scheme, team)
             bar.show_done()

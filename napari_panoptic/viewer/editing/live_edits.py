@@ -429,14 +429,15 @@ class LiveEdits:
         session.discard_edits()
         self.changed.emit()
 
+    def forget_histories(self) -> None:
+        """Forget the strokes that layers could undo, since all edits were discarded."""
+        for watch in self._watches.values():
+            watch.forget_history()
+
     def forget_discarded(self) -> None:
         """Forget edits of regions whose edits were discarded."""
-        session = self._session
-        copies = session.copies
-        if session.snapshot is session.loaded:  # not so where each edit was undone
-            for watch in self._watches.values():
-                watch.forget_history()
-        left = {at: n for at, n in self._unsaved.items() if copies.has_edits(at.region)}
+        has_edits = self._session.has_edits
+        left = {at: n for at, n in self._unsaved.items() if has_edits(at.region)}
         self._drawn = {at: drawn for at, drawn in self._drawn.items() if at in left}
         if left != self._unsaved:
             self._unsaved = left

@@ -148,10 +148,11 @@ class RegionLoader:
             progress=job.report,
             held_up_to_px=session.held_up_to_px,
         ):
-            for evaluation in snapshot.slides.values():
+            if snapshot.is_slide:
                 # Hundreds of thousands of rows: the window must not wait for them.
-                ObjectRows.prepared(evaluation.outcomes, WorstFirst(PREFERENCES.order))
-            if stamps and not snapshot.is_slide:
+                for evaluation in snapshot.results.values():
+                    ObjectRows.prepared(evaluation.outcomes, WorstFirst(PREFERENCES.order))
+            elif stamps:
                 self.ahead.keep(snapshot, stamps)
             yield snapshot
             if snapshot.pending and is_wanted():
@@ -277,7 +278,7 @@ class SummaryWork:
         if known is None:
             return False
         is_slide = line.counts is None and known.counts is not None
-        return is_slide or session.copies.has_edits(line.region)
+        return is_slide or session.has_edits(line.region)
 
     def _on_ended(self) -> None:
         self.progressed.emit(self.total, self.total)

@@ -377,7 +377,7 @@ class LiveComparison:
                 (session.edited, self._on_results),
                 (session.settings_changed, self._on_results),
                 (session.team_changed, self._on_results),
-                (session.copies_changed, self._on_copies),
+                (session.edits_discarded, self._on_discarded),
             ]
         elif isinstance(session, DetectionSession):
             table += [(session.judged_changed, self._on_results)]
@@ -489,12 +489,10 @@ class LiveComparison:
     def _on_results(self, *_: Any) -> None:
         self._features.start()
 
-    def _on_copies(self) -> None:
-        """Mirror the layers again where their mirror was discarded with the user's edits."""
+    def _on_discarded(self) -> None:
+        """Mirror the layers again, whose mirror was discarded with the user's edits."""
         session = self._session
-        if session is None or session.snapshot is None or self._is_writing:
-            return
-        if session.copies.has_edits(session.snapshot.region.name) or session.loaded is None:
+        if session is None or session.loaded is None or self._is_writing:
             return
         for layer in self._seen:
             labels = self._mirror_of(layer, session.loaded)

@@ -103,7 +103,7 @@ def material(session: Session, *, teams: Collection[str] | None = None) -> Mater
     if snapshot is None or snapshot.reference is None:
         return None
     wanted = [name for name in snapshot.predictions if teams is None or name in teams]
-    if not session.copies.has_edits(snapshot.region.name):
+    if not session.has_edits(snapshot.region.name):
         known = {
             name: snapshot.evaluations[name] for name in wanted if name in snapshot.evaluations
         }

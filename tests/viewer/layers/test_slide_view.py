@@ -270,7 +270,7 @@ def test_other_settings_and_teams(desk, viewer, wait_until, slide_cohort):
     assert desk.session.shown.counts is not before.counts
     desk.session.set_team(TEAMS[1])
     wait_until(lambda: desk.is_settled)
-    assert TEAMS[1] in desk.session.snapshot.slides
+    assert TEAMS[1] in desk.session.snapshot.results
     names = [layer.name for layer in viewer.layers if layer.name != "selected object"]
     assert names == ["image", on_slide("reference"), on_slide(TEAMS[1]), FAILURES]
     pair = slide_cohort[1][SLIDE, TEAMS[1]]

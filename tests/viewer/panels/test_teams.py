@@ -830,7 +830,7 @@ class TestWhenToCompute:
         self, desk, audit, computed, monkeypatch
     ):
         snapshot, value = desk.session.snapshot, audit.value
-        partial = replace(snapshot, pending=frozenset({"careful"}), evaluations={}, predictions={})
+        partial = replace(snapshot, pending=frozenset({"careful"}), results={}, predictions={})
         monkeypatch.setattr(desk.session, "_snapshot", partial)
         audit.refresh()
         assert not computed
@@ -841,7 +841,7 @@ class TestWhenToCompute:
         snapshot, shown = desk.session.snapshot, teams.comparison
         known = {"careful": snapshot.evaluations["careful"]}
         others = frozenset(snapshot.evaluations) - set(known)
-        partial = replace(snapshot, pending=others, evaluations=known)
+        partial = replace(snapshot, pending=others, results=known)
         teams.refresh()
         assert teams.is_busy  # with what is of no use any more when others are asked for
         with monkeypatch.context() as patch:

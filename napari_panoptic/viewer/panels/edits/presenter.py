@@ -83,6 +83,7 @@ class EditsPresenter(Presenter[EditsPanel]):
             (session.selection_changed, self._on_selection),
             (session.edited, self._on_edited),
             (session.copies_changed, self.edits.forget_discarded),
+            (session.edits_discarded, self.edits.forget_histories),
             (self.edits.changed, self._on_changed),
             (self.shapes.changed, self._refresh_later),
             (self.around.viewer.layers.selection.events.active, self._refresh_later),

@@ -299,7 +299,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
 
         Regions with edits differ from their files, which may lack the object of a failure.
         """
-        has_edits, snapshot = self.session.copies.has_edits, self.session.snapshot
+        has_edits, snapshot = self.session.has_edits, self.session.snapshot
         edited = {at: source for at, source in self._live.items() if has_edits(at[0])}
         self._live = edited | ({} if snapshot is None else _sources(snapshot))
 
@@ -441,7 +441,7 @@ class FailuresPresenter(Presenter[FailuresPanel]):
         self._note_live()  # the region may be left at once
 
     def _on_summary(self, line: RegionSummary) -> None:
-        if self.session.copies.has_edits(line.region):
+        if self.session.has_edits(line.region):
             self._note_live()
         if line.team in self._teams and not self._rest.isActive():
             self._rest.start()

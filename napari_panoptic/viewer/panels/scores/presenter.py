@@ -239,7 +239,7 @@ def _why_no_threshold(session: Session) -> str | None:
     whole = session.with_all_scores(session.team)
     if whole is None or np.isnan(whole.outcomes.prediction.score).all():
         return texts.NO_SCORES
-    if session.copies.has_edits(snapshot.region.name):
+    if session.has_edits(snapshot.region.name):
         return texts.EDITED
     return texts.TOO_MANY if too_many_objects(snapshot.predictions[session.team]) else None
 

@@ -140,9 +140,8 @@ class SlicesPresenter(Presenter[SlicesPanel]):
         slices = self.slices
         if slices is None:
             return
-        copies, regions = self.session.copies, self.session.cohort.regions
         notes = [texts.LEADS] if slices.found.slices else []
-        if any(copies.has_edits(region.name) for region in regions):
+        if self.session.has_any_edits:
             notes.append(texts.NOT_EDITED)
         count, tooltip = notes_in_tooltip(slices.objects.findings)
         self.panel.show_note(" ".join(filter(None, (*notes, count))), tooltip)

@@ -159,9 +159,8 @@ class SuspectsPresenter(Presenter[SuspectsPanel]):
         found = self.found
         if found is None:
             return
-        copies, regions = self.session.copies, self.session.cohort.regions
         notes = []
-        if any(copies.has_edits(region.name) for region in regions):
+        if self.session.has_any_edits:
             notes.append(texts.NOT_EDITED)
         count, tooltip = notes_in_tooltip(found.findings)
         self.panel.show_note(" ".join(filter(None, (*notes, count))), tooltip)

@@ -8,7 +8,6 @@ from functools import partial
 
 from napari_panoptic.common.errors import PanopticError, SettingsError
 from napari_panoptic.common.progress import Progress
-from napari_panoptic.live.session import Session
 from napari_panoptic.nuclei.regions.run import RegionDone
 from napari_panoptic.questions.cohort_failures import FailureName
 from napari_panoptic.questions.versions import (
@@ -200,7 +199,7 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
         note = ""
         if (request.settings, request.source) != (session.settings, session.source):
             note = OUTDATED_SETTINGS
-        elif _has_edits(session):
+        elif session.has_any_edits:
             note = OUTDATED_EDITS if self._is_edited_since else UNSAVED
         self._show(comparison, note=note)
 
@@ -254,10 +253,6 @@ class VersionsPresenter(SeenPresenter[VersionsPanel]):
 def _after(teams: list[str], old: str) -> str:
     """Return the team after another, the first one after the last."""
     return teams[(teams.index(old) + 1) % len(teams)]
-
-
-def _has_edits(session: Session) -> bool:
-    return any(session.copies.has_edits(region.name) for region in session.cohort.regions)
 
 
 def _compared_in_region(

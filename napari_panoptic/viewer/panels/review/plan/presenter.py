@@ -261,13 +261,12 @@ class PlanPresenter(SeenPresenter[PlanPanel]):
         estimates = None if self._found is None else self._found.estimates
         n_units = None if self._known is None else len(self._known[1].units)
         design = "" if n_units is None else words.design_text(current.plan, n_units, estimates)
-        copies, regions = self.session.copies, self.session.cohort.regions
         told = "" if estimates is None else words.result_sentences(current.goal, estimates)
         findings = () if estimates is None or self.link.state.is_blind else estimates.findings
         notes = [words.note(at) for at in findings]
         notes = [text for text in notes if text not in told]
         notes += self._agreement()
-        if any(copies.has_edits(region.name) for region in regions):
+        if self.session.has_any_edits:
             notes.append(words.NOT_EDITED)
         self.panel.show_design(design, "\n".join([*notes, self._outside()]))
 
