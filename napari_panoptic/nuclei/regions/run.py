@@ -251,11 +251,9 @@ def walk_teams(
 
     def of_region(region: Region, held: HeldRegion) -> list[TeamResult[T]]:
         results = []
-        for team in team_names:
-            found = held.evaluate(team, settings, source)
+        for team, found in held.each_team(team_names, settings, source):
             own = None if found.evaluation is None else work(found.evaluation, region, team)
             results.append(TeamResult(region, team, found.findings, own))
-            held.forget(team)
         return results
 
     for region, results in walk(
@@ -388,23 +386,6 @@ def _do_region(
     return _Done(fingerprint, results)
 
 
-class _Cutter:
-    """Reduces a cohort to what one region needs, so that little is sent to a worker."""
-
-    def __init__(self, cohort: Cohort, team_names: tuple[str, ...]) -> None:
-        self._cohort = cohort
-        self._teams = team_names
-        usual = [_usual_form(cohort, team) for team in team_names]
-        # A team's usual format is a property of the cohort: one example tells the worker.
-        self._examples = {found[0]: cohort.predictions[found[0]] for found in usual if found}
-
-    def cut(self, region: Region) -> Cohort:
-        keys = [(team, region.name) for team in self._teams]
-        own = {k: self._cohort.predictions[k] for k in keys if k in self._cohort.predictions}
-        predictions = self._examples | own
-        return replace(self._cohort, regions=(region,), predictions=predictions, findings=())
-
-
 # --- the run ----------------------------------------------------------------------------------
 
 
@@ -419,9 +400,11 @@ class _Run:
         store: PartStore | None,
         on_result: Callable[[RegionDone], None] | None,
     ) -> None:
-        self._regions, self._work, self._pool, self._store = cohort.regions, work, pool, store
-        self._cutter = _Cutter(cohort, work.team_names)
-        self._on_result = on_result
+        self._cohort, self._work, self._pool, self._store = cohort, work, pool, store
+        self._regions, self._on_result = cohort.regions, on_result
+        usual = [_usual_form(cohort, team) for team in work.team_names]
+        # A team's usual format is a property of the cohort: one example tells the worker.
+        self._examples = {found[0]: cohort.predictions[found[0]] for found in usual if found}
         self._running: dict[Future[_Done], int] = {}
         # Place -> results, or None if they are in the store only.
         self._ready: dict[int, Any] = {}
@@ -457,9 +440,16 @@ class _Run:
     def _start_more(self) -> None:
         while len(self._running) < self._pool.limit and (place := self._next_place()) is not None:
             known = self._known(place)
-            part = self._cutter.cut(self._regions[place])
+            part = self._with_one(self._regions[place])
             future = self._pool.submit(part, self._work, self._store, known)
             self._running[future] = place
+
+    def _with_one(self, region: Region) -> Cohort:
+        """Reduce the cohort to what one region needs, so that little is sent to a worker."""
+        keys = [(team, region.name) for team in self._work.team_names]
+        own = {k: self._cohort.predictions[k] for k in keys if k in self._cohort.predictions}
+        predictions = self._examples | own
+        return replace(self._cohort, regions=(region,), predictions=predictions, findings=())
 
     def _next_place(self) -> int | None:
         if self._again:
