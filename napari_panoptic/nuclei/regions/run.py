@@ -189,10 +189,15 @@ def walk(
         If cancelled.
     """
     wanted = cohort.regions if regions is None else tuple(regions)
-    held = _HeldWork(tuple(team_names), settings, work, held_up_to_px, too_large)
+
+    def evaluate(part: Cohort, region: Region) -> T | Finding:
+        held = held_region(part, region, settings, held_up_to_px=held_up_to_px, too_large=too_large)
+        return held if isinstance(held, Finding) else work(region, held)
+
     pool = _Pool(min(jobs or os.cpu_count() or 1, _MOST_REGIONS), THREADS, None)
     try:
-        run = _Run(replace(cohort, regions=wanted), held, pool, None, None)
+        threaded = _ThreadWork(tuple(team_names), evaluate)
+        run = _Run(replace(cohort, regions=wanted), threaded, pool, None, None)
         results = run.in_order(progress.is_wanted)
         for number, (region, (result,)) in enumerate(zip(wanted, results, strict=False), start=1):
             progress.check()
@@ -328,25 +333,11 @@ def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | N
 
 
 @dataclass(frozen=True, eq=False)
-class _HeldWork(Generic[T]):
-    """Calls a function with a region that is held."""
+class _ThreadWork:
+    """Any function of a region, called in threads; its results are not stored."""
 
     team_names: tuple[str, ...]
-    settings: EvaluationSettings
-    work: Callable[[Region, HeldRegion], T]
-    held_up_to_px: int | None
-    too_large: str
-
-    def evaluate(self, cohort: Cohort, region: Region) -> T | Finding:
-        """Return the result, or the reason why the region cannot be held."""
-        held = held_region(
-            cohort,
-            region,
-            self.settings,
-            held_up_to_px=self.held_up_to_px,
-            too_large=self.too_large,
-        )
-        return held if isinstance(held, Finding) else self.work(region, held)
+    evaluate: Callable[[Cohort, Region], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,7 +350,7 @@ class _Done:
 
 def _do_region(
     part: Cohort,
-    work: Experiment | _HeldWork[Any],
+    work: Experiment | _ThreadWork,
     known: str | None,
     version: str,
     store: PartStore | None,
@@ -372,7 +363,7 @@ def _do_region(
             f"same version everywhere"
         )
     (region,) = part.regions
-    if isinstance(work, _HeldWork):
+    if isinstance(work, _ThreadWork):
         return _Done(_NEVER, [work.evaluate(part, region)])  # None would be: in the store
     fingerprint = _NEVER if store is None else region_fingerprint(part, region, work)
     if known is not None and fingerprint == known:
@@ -395,7 +386,7 @@ class _Run:
     def __init__(
         self,
         cohort: Cohort,
-        work: Experiment | _HeldWork[Any],
+        work: Experiment | _ThreadWork,
         pool: _Pool,
         store: PartStore | None,
         on_result: Callable[[RegionDone], None] | None,
@@ -515,9 +506,10 @@ class _Pool:
         self._cancelled = threading.Event()
         self._cancelled_in_processes: Any = None
         self._executors: list[Executor] = []
-        if self._cluster is None:
-            start = self._start_processes if scheduler == PROCESSES else self._start_threads
-            start()
+        if scheduler == PROCESSES:
+            self._start_processes()
+        elif is_local:
+            self._executors.append(ThreadPoolExecutor(self._jobs))
         self._start = time.perf_counter()
 
     @property
@@ -530,7 +522,7 @@ class _Pool:
     def submit(
         self,
         part: Cohort,
-        work: Experiment | _HeldWork[Any],
+        work: Experiment | _ThreadWork,
         store: PartStore | None,
         known: str | None,
     ) -> Future[_Done]:
@@ -581,9 +573,6 @@ class _Pool:
             executor.shutdown(wait=True, cancel_futures=True)
         if self._cluster is not None:
             self._cluster.close()
-
-    def _start_threads(self) -> None:
-        self._executors.append(ThreadPoolExecutor(self._jobs))
 
     def _start_processes(self) -> None:
         executor, self._cancelled_in_processes = _processes(self._jobs or 1)
