@@ -101,17 +101,15 @@ def _corrected(
     """Move each object with the verdict to the cell of the confusion matrix that it belongs to."""
     now = evaluation.counts
     reference, prediction = evaluation.outcomes.reference, evaluation.outcomes.prediction
-    confusion, iou_sum = now.confusion.copy(), now.iou_sum.copy()
-    matched_iou_sum = now.matched_iou_sum.copy()
-    hausdorff_sum, hausdorff_pairs = now.hausdorff_sum_px.copy(), now.hausdorff_pairs.copy()
-    hausdorff95_sum = now.hausdorff95_sum_px.copy()
+    changed = {name: getattr(now, name).copy() for name in ("confusion", "iou_sum", *_BY_REFERENCE)}
+    confusion, iou_sum = changed["confusion"], changed["iou_sum"]
 
     np.subtract.at(confusion[:, 0], reference.class_index[dropped], 1)
     new_class = prediction.class_index[lacking]
     np.subtract.at(confusion[0], new_class, 1)
     np.add.at(confusion, (new_class, new_class), 1)
     np.add.at(iou_sum, new_class - 1, 1.0)
-    np.add.at(matched_iou_sum, new_class - 1, 1.0)
+    np.add.at(changed["matched_iou_sum"], new_class - 1, 1.0)
 
     old = reference.class_index[renamed]
     new = prediction.class_index[reference.partner[renamed]]
