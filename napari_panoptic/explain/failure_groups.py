@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.statistics.graphs import connected_components
+from napari_panoptic.statistics.graphs import chosen_components
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import AmbiguousPolicy, Matching
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
@@ -297,15 +297,13 @@ def _group_sets(evaluation: Evaluation, links: _Links) -> _Sets:
     outcomes = evaluation.outcomes
     matched = outcomes.reference.partner[links.reference] == links.prediction
     edge = links.reference_inside | links.prediction_inside | matched
-    n_reference, n_prediction = len(outcomes.reference), len(outcomes.prediction)
-    n = n_reference + n_prediction
-    component = connected_components(links.reference[edge], n_reference + links.prediction[edge], n)
+    n_reference = len(outcomes.reference)
     causes = [CAUSE_CODE[cause] for cause in (*_OVER, *_UNDER)]
     cause = np.concatenate([outcomes.reference.cause, outcomes.prediction.cause])
-    failing = np.unique(component[np.isin(cause, causes)])
-    number = np.full(n, NO_GROUP, np.int64)
-    number[failing] = np.arange(len(failing))
-    return _Sets(len(failing), number[component[:n_reference]], number[component[n_reference:]])
+    number, n = chosen_components(
+        links.reference[edge], n_reference + links.prediction[edge], np.isin(cause, causes)
+    )
+    return _Sets(n, number[:n_reference], number[n_reference:])
 
 
 def _assembled_groups(

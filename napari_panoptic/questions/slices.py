@@ -254,7 +254,7 @@ class _Partition:
     def in_pairs(self, values: NDArray[Any]) -> _Partition:
         """Leave out the broad conditions, which are not combined in pairs."""
         narrow = conditions_on(self.covariate, values, broad=False)
-        kept = np.isin(np.arange(len(self.conditions)), [self.conditions.index(c) for c in narrow])
+        kept = [condition in narrow for condition in self.conditions]
         return replace(self, conditions=narrow, members=self.members[kept])
 
 
