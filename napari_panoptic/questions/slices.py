@@ -343,8 +343,8 @@ class _Search:
 
     def inside(self, conditions: tuple[Condition, ...]) -> BoolArray:
         """Return bool (n,): whether each object is in a slice."""
-        first, *others = (self.held[condition] for condition in conditions)
-        return first & others[0] if others else first
+        inside: BoolArray = np.all([self.held[condition] for condition in conditions], axis=0)
+        return inside
 
     def distinct(self, z: FloatArray, candidates: IntArray) -> list[int]:
         """Return the slices that do not restate better ones, the best first.
