@@ -197,7 +197,9 @@ def _elements(data: bytes, order: str) -> Iterator[_Element]:
     while at + 8 <= len(data):
         kind, size = struct.unpack_from(f"{order}II", data, at)
         if kind >> 16:  # a small element: its size is in the same word, its content in the next
-            kind, size = kind & 0xFFFF, min(kind >> 16, 4)
+            kind, size = kind & 0xFFFF, kind >> 16
+            if size > 4:
+                raise ValueError(f"a small element of {size} bytes, which can have 4 at most")
             yield kind, data[at + 4 : at + 4 + size]
             at += 8
             continue
