@@ -1,4 +1,4 @@
-"""JSON as programs write it: with a byte order mark, or with NaN."""
+"""JSON as programs write it, with a byte order mark or with NaN; errors of parsers."""
 
 from __future__ import annotations
 
@@ -43,13 +43,15 @@ def parsed_json(text: bytes) -> Any:
 
 
 @contextmanager
-def parsing(path: Path, what: str) -> Iterator[None]:
+def parsing(path: Path, what: str, *others: type[Exception]) -> Iterator[None]:
     """Turn the errors that unexpected content leads to into one that names the file.
 
     Parameters
     ----------
     path, what
         The file, and what is expected.
+    others
+        Errors of a parser beside the usual ones.
 
     Raises
     ------
@@ -66,6 +68,7 @@ def parsing(path: Path, what: str) -> Iterator[None]:
         AttributeError,
         OverflowError,
         RecursionError,
+        *others,
     ) as error:
         match error:
             case KeyError():

@@ -194,9 +194,7 @@ def level_windows(
             box = windows.place(number)
             if not np.array_equal(windows.read(box), by_openslide(box)):
                 return None
-    except UnreadableFileError:
-        return None
-    except DECODING_ERRORS:
+    except (UnreadableFileError, *DECODING_ERRORS):
         return None
     return windows
 

@@ -17,6 +17,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.fingerprints import file_stamps
 from napari_panoptic.io.files.guard import TABLE_BYTES, check_file, check_length
+from napari_panoptic.io.files.json_files import parsing
 from napari_panoptic.io.formats.class_numbers import tables_beside
 from napari_panoptic.io.formats.format import (
     Format,
@@ -173,7 +174,7 @@ def collected(
         path, scheme, renumbered="the ids of the objects do not ascend: they were renumbered"
     )
     left_out = Counter[str]()
-    try:
+    with parsing(path, title, csv.Error):
         for rings, value, id_, *more in entries:
             if isinstance(value, LeftOut):
                 left_out[value.what] += 1  # without a number: ids stay those of the objects
@@ -193,19 +194,6 @@ def collected(
                 else objects.numbers.of(value)
             )
             objects.add(points, known, id_=number, score=more[0] if more else None)
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        OSError,
-        csv.Error,
-    ) as error:
-        raise UnreadableFileError(
-            f"expected {title}, found a file that cannot be read ({error}); export it again",
-            path=path,
-        ) from error
     return objects.finished(
         findings=[
             Finding(FindingKind.FALLBACK, f"{n} {what} left out", path=path, count=n)
