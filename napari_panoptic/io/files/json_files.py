@@ -14,6 +14,10 @@ from napari_panoptic.common.errors import UnreadableFileError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Of UTF-8, which editors and programs of Windows write first."""
+_UNEXPECTED: tuple[type[Exception], ...] = (
+    *(OSError, ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError),
+)
+"""What values of other types and shapes than expected lead to."""
 
 
 def parsed_json(text: bytes) -> Any:
@@ -60,16 +64,7 @@ def parsing(path: Path, what: str, *others: type[Exception]) -> Iterator[None]:
     """
     try:
         yield
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-        *others,
-    ) as error:
+    except (*_UNEXPECTED, *others) as error:
         match error:
             case KeyError():
                 found = f"the key {error} is missing"

@@ -194,7 +194,9 @@ def level_windows(
             box = windows.place(number)
             if not np.array_equal(windows.read(box), by_openslide(box)):
                 return None
-    except (UnreadableFileError, *DECODING_ERRORS):
+    except UnreadableFileError:
+        return None
+    except DECODING_ERRORS:
         return None
     return windows
 
