@@ -105,10 +105,8 @@ def evaluate_cohort_summary(
                 line = RegionSummary.of(region.name, team, None, (finding,))
                 yield replace(line, is_slide=is_slide)
             continue
-        for team in wanted:
-            found = held.evaluate(team, quick, source)
+        for team, found in held.each_team(wanted, quick, source):
             findings = found.of_team
             if held.reference(quick).masks is None:  # what is odd in the annotation is the reason
                 findings = found.findings
             yield RegionSummary.of(region.name, team, found.evaluation, findings)
-            held.forget(team)

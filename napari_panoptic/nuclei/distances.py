@@ -280,39 +280,6 @@ class KnownDistances:
 
 
 def matched_distances(
-    pair: LabelPair,
-    table: OverlapTable,
-    judged: JudgedOverlap,
-    matches: Matches,
-    outlines: Outlines,
-    known: KnownDistances,
-) -> tuple[PairDistances, KnownDistances]:
-    """Return the distances of matched pairs; measure those that are not known.
-
-    Parameters
-    ----------
-    pair, table, judged, matches
-        The label pair and the stages before this one.
-    outlines
-        Which outlines to compare if ambiguous pixels are cut.
-    known
-        Distances measured before on the same pixels.
-
-    Returns
-    -------
-    distances
-        Those of ``matches.pair``, in its order.
-    known
-        With the new ones among them.
-    """
-
-    def measure(rows: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.float64]:
-        return pair_distances(pair, table, judged, rows, columns, outlines).figures
-
-    return known_or_measured(table, judged, matches, outlines, known, measure)
-
-
-def known_or_measured(
     table: OverlapTable,
     judged: JudgedOverlap,
     matches: Matches,
@@ -320,18 +287,25 @@ def known_or_measured(
     known: KnownDistances,
     measure: Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.float64]],
 ) -> tuple[PairDistances, KnownDistances]:
-    """Look up the distances of matched pairs; call a function for those that are not known.
+    """Return the distances of matched pairs; measure those that are not known.
 
     Parameters
     ----------
-    table, judged, matches, outlines, known
-        As in :func:`matched_distances`.
+    table, judged, matches
+        The stages before this one.
+    outlines
+        Which outlines to compare if ambiguous pixels are cut.
+    known
+        Distances measured before on the same pixels.
     measure
         Returns the figures (k, 2) of pairs of rows, int32 (k,) each.
 
     Returns
     -------
-    As :func:`matched_distances`.
+    distances
+        Those of ``matches.pair``, in its order.
+    known
+        With the new ones among them.
     """
     rows = judged.pair_reference[matches.pair]
     columns = judged.pair_prediction[matches.pair]

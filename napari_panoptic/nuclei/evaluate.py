@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol
@@ -14,8 +14,8 @@ from napari_panoptic.nuclei.ambiguity import JudgedOverlap, judge
 from napari_panoptic.nuclei.distances import (
     KnownDistances,
     PairDistances,
-    known_or_measured,
     matched_distances,
+    pair_distances,
 )
 from napari_panoptic.nuclei.matching import PointLookup, match
 from napari_panoptic.nuclei.metrics import (
@@ -139,9 +139,13 @@ class WindowReads(PointLookup, Protocol):
     """Reads the pixels that the stages after the overlap table need, in windows of a slide."""
 
     def measure(
-        self, judged: JudgedOverlap, settings: EvaluationSettings
-    ) -> Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.float64]]:
-        """Return a function that measures the distances (k, 2) of pairs of rows (k,)."""
+        self,
+        judged: JudgedOverlap,
+        settings: EvaluationSettings,
+        rows: NDArray[np.int32],
+        columns: NDArray[np.int32],
+    ) -> NDArray[np.float64]:
+        """Return the distances (k, 2) of pairs of rows (k,)."""
 
 
 def evaluated(
@@ -165,16 +169,19 @@ def evaluated(
     windows
         Reads the pixels of a pair that is not held; None for one that is.
     """
-    judged = judge(table, settings.ambiguous)
+    judged, outlines = judge(table, settings.ambiguous), settings.outlines
     matches = match(pair, table, judged, settings, points=windows)
+
+    def measure(rows: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.float64]:
+        if isinstance(pair, LabelPair):
+            return pair_distances(pair, table, judged, rows, columns, outlines).figures
+        if windows is None:
+            raise TypeError("distances of a pair that is read in windows need its windows")
+        return windows.measure(judged, settings, rows, columns)
+
     distances: PairDistances | None = None
     if settings.distances:
-        outlines = settings.outlines
-        if isinstance(pair, LabelPair):
-            distances, known = matched_distances(pair, table, judged, matches, outlines, known)
-        elif windows is not None:
-            measure = windows.measure(judged, settings)
-            distances, known = known_or_measured(table, judged, matches, outlines, known, measure)
+        distances, known = matched_distances(table, judged, matches, outlines, known, measure)
     result = outcomes(pair, table, judged, matches, distances, near_iou=settings.near_iou)
     return Evaluation(
         pair=pair,

@@ -275,30 +275,18 @@ class _Windows:
         return found
 
     def measure(
-        self, judged: JudgedOverlap, settings: EvaluationSettings
-    ) -> Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.float64]]:
+        self, judged: JudgedOverlap, settings: EvaluationSettings, rows: Rows, columns: Rows
+    ) -> NDArray[np.float64]:
         pair, table = self.pair, self.table
         cut_reference, cut_prediction = cuts(judged, settings.outlines)
         # Twice the usual edge: margins of windows are read twice.
         edge = 2 * window_edge(pair, self.run.window_px)
         run = self.run.part(0.3 if settings.matching is Matching.CENTROID else 0.0, 1.0)
-
-        def measured(rows: Rows, columns: Rows) -> NDArray[np.float64]:
-            reference = _Objects(
-                pair.reference,
-                rows,
-                table.reference.bbox[rows],
-                pair.ambiguous if cut_reference else None,
-            )
-            prediction = _Objects(
-                pair.prediction,
-                columns,
-                table.prediction.bbox[columns],
-                pair.ambiguous if cut_prediction else None,
-            )
-            return _distances(reference, prediction, edge, run)
-
-        return measured
+        void = pair.ambiguous if cut_reference else None
+        other_void = pair.ambiguous if cut_prediction else None
+        reference = _Objects(pair.reference, rows, table.reference.bbox[rows], void)
+        prediction = _Objects(pair.prediction, columns, table.prediction.bbox[columns], other_void)
+        return _distances(reference, prediction, edge, run)
 
     def _look_up(
         self,

@@ -346,14 +346,11 @@ def chosen_objects(
 
     def chosen(region: Region, held: HeldRegion) -> list[Block]:
         blocks = []
-        for team in cohort.team_names:
-            if (team, region.name) not in ids:
-                continue
-            evaluation = held.evaluate(team, settings, source).evaluation
-            if evaluation is not None:
-                own = objects_with_ids(evaluation, ids[team, region.name])
+        teams = [team for team in cohort.team_names if (team, region.name) in ids]
+        for team, found in held.each_team(teams, settings, source):
+            if found.evaluation is not None:
+                own = objects_with_ids(found.evaluation, ids[team, region.name])
                 blocks.append(Block(team, region.patient, region.name, own))
-            held.forget(team)
         return blocks
 
     found: list[Block] = []

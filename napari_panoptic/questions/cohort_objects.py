@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from napari_panoptic.io.tables.covariates import KEY_COLUMNS
 from napari_panoptic.io.tables.metadata import Metadata
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.regions.reading import HELD_UP_TO_PX, read_picture
-from napari_panoptic.nuclei.regions.region import HeldRegion
+from napari_panoptic.nuclei.regions.region import Evaluated, HeldRegion
 from napari_panoptic.nuclei.regions.run import walk
 from napari_panoptic.questions.covariates import (
     OUTCOME_COLUMNS,
@@ -30,6 +29,7 @@ from napari_panoptic.questions.covariates import (
     plugin_findings,
     region_covariates,
 )
+from napari_panoptic.questions.scored_objects import ScoredRegion, scored_region
 from napari_panoptic.questions.slices import SliceSearch, search_slices
 from napari_panoptic.statistics.max_t import PERMUTATIONS, SEED
 from napari_panoptic.values import vocabulary
@@ -70,11 +70,14 @@ class CohortObjects:
         float64, NaN if undefined; or words, empty if undefined.
     findings
         Inputs that could not be read, and covariates that are undefined.
+    scored
+        The regions that could be evaluated, if the scores of the team are wanted.
     """
 
     team: str
     frame: pd.DataFrame
     findings: tuple[Finding, ...] = ()
+    scored: Sequence[ScoredRegion] = ()
 
     @property
     def covariates(self) -> list[str]:
@@ -160,6 +163,7 @@ def cohort_objects(
     source: Source | None = None,
     metadata: Metadata | None = None,
     table: pd.DataFrame | None = None,
+    scores_of: Collection[str] = (),
     held_up_to_px: int = HELD_UP_TO_PX,
     jobs: int | None = 1,
     progress: Progress = UNWATCHED,
@@ -174,6 +178,8 @@ def cohort_objects(
         The table of patients. Its columns become covariates of the objects of each patient.
     table
         Further covariates, from `napari_panoptic.io.tables.covariates.read_covariates`.
+    scores_of
+        The teams whose scores are wanted.
     held_up_to_px
         Regions with more pixels are left out: covariates need all of their pixels at once.
     jobs
@@ -196,32 +202,36 @@ def cohort_objects(
     import pandas as pd
 
     settings = settings.replaced(distances=False)
-    parts: dict[str, list[pd.DataFrame]] = {team: [] for team in team_names}
-    findings: dict[str, list[Finding]] = {team: [*plugin_findings()] for team in team_names}
+    parts: dict[str, list[_TeamObjects]] = {team: [] for team in team_names}
     scales: dict[str, float | None] = {}
-    for region, found in walk(
+
+    def of_region(region: Region, held: HeldRegion) -> list[_TeamObjects]:
+        scales[region.name] = held.mpp
+        return _region_objects(region, held.each_team(team_names, settings, source), scores_of)
+
+    for _, found in walk(
         cohort,
         team_names,
         settings,
-        partial(_region_objects, team_names, settings, source),
+        of_region,
         jobs=jobs,
         held_up_to_px=held_up_to_px,
         too_large=_TOO_LARGE,
         progress=progress,
     ):
         if isinstance(found, Finding):
-            own: Sequence[_TeamObjects] = [([found], [])] * len(team_names)
-        else:
-            scales[region.name], own = found
-        for team, (odd, frames) in zip(team_names, own, strict=True):
-            findings[team] += odd
-            parts[team] += frames
+            found = [_TeamObjects([found])] * len(team_names)
+        for team, own in zip(team_names, found, strict=True):
+            parts[team].append(own)
     objects = {}
-    for team in team_names:
-        frame = pd.concat(parts[team], ignore_index=True) if parts[team] else _nothing()
+    for team, regions in parts.items():
+        frames = [frame for own in regions for frame in own.frames]
+        frame = pd.concat(frames, ignore_index=True) if frames else _nothing()
         frame, extra = _with_tables(_in_one_unit(frame, scales), metadata, table)
-        found_odd = (*findings[team], *extra, *_undefined(frame))
-        objects[team] = CohortObjects(team, frame, tuple(dict.fromkeys(found_odd)))
+        odd = [finding for own in regions for finding in own.findings]
+        findings = dict.fromkeys([*plugin_findings(), *odd, *extra, *_undefined(frame)])
+        scored = [one for own in regions for one in own.scored]
+        objects[team] = CohortObjects(team, frame, tuple(findings), scored)
     return objects
 
 
@@ -232,33 +242,38 @@ _KnownCovariates = dict[bool, Mapping[str, NDArray[Any]]]
 """Whether there is an image -> the built-in covariates of a side."""
 
 
-_TeamObjects = tuple[Sequence[Finding], Sequence["pd.DataFrame"]]
-"""What was odd, and the objects of a team in one region, side by side."""
+@dataclass(frozen=True, eq=False)
+class _TeamObjects:
+    """The objects of a team in one region, side by side, and with their scores if wanted."""
+
+    findings: Sequence[Finding]
+    frames: Sequence[pd.DataFrame] = ()
+    scored: Sequence[ScoredRegion] = ()
 
 
 def _region_objects(
-    team_names: Sequence[str],
-    settings: EvaluationSettings,
-    source: Source | None,
     region: Region,
-    held: HeldRegion,
-) -> tuple[float | None, Sequence[_TeamObjects]]:
-    """Return the micrometres per pixel of a region, and the objects of each team in it."""
-    teams: list[_TeamObjects] = []
+    teams: Iterator[tuple[str, Evaluated[Evaluation]]],
+    scores_of: Collection[str],
+) -> list[_TeamObjects]:
+    """Return the objects of each team in a region."""
+    objects: list[_TeamObjects] = []
     annotation: _KnownCovariates = {}
     image, odd = read_picture(region)
     try:
-        for team in team_names:
-            found = held.evaluate(team, settings, source)
-            at = region.patient, region.name, team
-            own = found.evaluation
-            frames = [] if own is None else list(_both_sides(own, at, image, annotation))
-            teams.append(([*odd, *found.findings], frames))
-            held.forget(team)
+        for team, found in teams:
+            findings = [*odd, *found.findings]
+            if (own := found.evaluation) is None:
+                objects.append(_TeamObjects(findings))
+                continue
+            at = region.patient, region.name
+            frames = list(_both_sides(own, (*at, team), image, annotation))
+            scored = [scored_region(own, *at)] if team in scores_of else []
+            objects.append(_TeamObjects(findings, frames, scored))
     finally:
         if image is not None:
             image.close()
-    return held.mpp, teams
+    return objects
 
 
 def _both_sides(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain, pairwise
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,7 @@ from napari_panoptic.nuclei.regions.results import RegionResult
 from napari_panoptic.nuclei.regions.run import THREADS, RegionDone, run_regions
 from napari_panoptic.nuclei.regions.shifts import SHIFTS
 from napari_panoptic.questions.cohort_objects import cohort_objects, common_slices
-from napari_panoptic.questions.cohort_scores import CohortScores, cohort_scores
+from napari_panoptic.questions.cohort_scores import CohortScores
 from napari_panoptic.questions.slices import SliceSearch
 from napari_panoptic.statistics.teams import TeamStatistics
 from napari_panoptic.values.cohort import Cohort, Source
@@ -320,50 +320,39 @@ def cohort_report(
             remove_kept(store)
         raise PanopticError(_why_nothing(request), path=request.cohort.root)
     try:
-        slices = _slices(request, jobs, Progress(is_wanted))
-        scores = _scores(request, detailed, jobs, Progress(is_wanted))
+        slices, scores = _slices_and_scores(request, detailed, jobs, Progress(is_wanted))
     except StoppedError:
         return None
     return regions.report(watch.noted(evaluation), watch.noted(detailed), slices, scores)
 
 
-def _slices(request: ReportRequest, jobs: int | None, progress: Progress) -> dict[str, SliceSearch]:
-    """Search what the failures of each team have in common."""
+def _slices_and_scores(
+    request: ReportRequest, detailed: CohortEvaluation, jobs: int | None, progress: Progress
+) -> tuple[dict[str, SliceSearch], dict[str, CohortScores]]:
+    """Search what the failures of each team have in common, and gather the scores of teams."""
+    scored = {
+        result.team
+        for result in detailed.evaluated
+        if result.objects is not None and result.objects["score"].notna().any()
+    }
     objects = cohort_objects(
         request.cohort,
         request.team_names,
         request.detailed,
         source=request.source,
         metadata=request.metadata,
+        scores_of=scored,
         held_up_to_px=request.held_up_to_px,
         jobs=jobs,
         progress=progress,
     )
-    return {team: common_slices(own, progress=progress) for team, own in objects.items()}
-
-
-def _scores(
-    request: ReportRequest, detailed: CohortEvaluation, jobs: int | None, progress: Progress
-) -> dict[str, CohortScores]:
-    """Evaluate the teams whose predictions have scores."""
-    scored = {
-        result.team
-        for result in detailed.evaluated
-        if result.objects is not None and result.objects["score"].notna().any()
+    slices = {team: common_slices(own, progress=progress) for team, own in objects.items()}
+    scores = {
+        team: CohortScores(team, own.scored, own.findings)
+        for team, own in objects.items()
+        if team in scored
     }
-    return (
-        cohort_scores(
-            request.cohort,
-            [team for team in request.team_names if team in scored],
-            request.detailed,
-            source=request.source,
-            held_up_to_px=request.held_up_to_px,
-            jobs=jobs,
-            progress=progress,
-        )
-        if scored
-        else {}
-    )
+    return slices, scores
 
 
 def _own_conditions(request: ReportRequest) -> tuple[tuple[Condition, ...], Condition]:
@@ -409,10 +398,6 @@ class _Regions:
             sums_of=tuple(chain.from_iterable(families.values())),
             held_up_to_px=request.held_up_to_px,
         )
-        ends = accumulate(map(len, families.values()), initial=len(self._own))
-        self._places = {
-            name: slice(*bounds) for name, bounds in zip(families, pairwise(ends), strict=True)
-        }
         names = request.cohort.scheme.names
         self._sums = {
             name: PatientSums(request.team_names, family, names)
@@ -425,10 +410,11 @@ class _Regions:
 
     def add(self, region: RegionResults) -> None:
         """Add the results of a region."""
-        found = {name: region[place] for name, place in self._places.items()}
-        for name, results in found.items():
-            self._sums[name].add(results)
-        self._by_own.append(region[: len(self._own)])
+        results = iter(region)
+        self._by_own.append(list(islice(results, len(self._own))))
+        found = {name: list(islice(results, len(own))) for name, own in self._families.items()}
+        for name, sums in self._sums.items():
+            sums.add(found[name])
         self._by_lesson.append(
             [[replace(one, findings=()) for one in results] for results in found["lessons"]]
         )

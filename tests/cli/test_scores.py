@@ -16,6 +16,7 @@ from napari_panoptic.cli.main import main
 from napari_panoptic.io.cohorts.nuclei import open_cohort
 from napari_panoptic.notebook import open_cohort as opened
 from napari_panoptic.questions.cohort_report import ReportRequest, cohort_report
+from napari_panoptic.questions.cohort_scores import cohort_scores
 from napari_panoptic.questions.precision import COCO_IOUS
 from napari_panoptic.questions.thresholds import FIGURES
 from napari_panoptic.report.nuclei.scores import SCORES_NAMES, TABLES
@@ -169,6 +170,11 @@ def test_the_report_shows_teams_with_scores(cohort: Path) -> None:
     report = cohort_report(request, jobs=1)
     assert report is not None
     assert list(report.scores) == ["scored"]
+    alone = cohort_scores(found, ["scored"], settings)["scored"]
+    pd.testing.assert_frame_equal(
+        report.scores["scored"].average_precisions, alone.average_precisions
+    )
+    pd.testing.assert_frame_equal(report.scores["scored"].failures, alone.failures)
     text = str(fragment(*scores_section(report)))
     assert "Average precision" in text
     assert "PQ is best without scores below" in text

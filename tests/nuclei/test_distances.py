@@ -172,7 +172,7 @@ def test_a_step_of_the_threshold_measures_only_new_pairs(monkeypatch: pytest.Mon
     def no_more(*_args: object) -> None:
         raise AssertionError("measured again")
 
-    monkeypatch.setattr(distances, "pair_distances", no_more)
+    monkeypatch.setattr("napari_panoptic.nuclei.evaluate.pair_distances", no_more)
     stricter = evaluate_again(evaluation, EvaluationSettings(iou_threshold=0.8))
     assert len(stricter.distances.keys) == known  # what is not needed now is kept
     assert_same(stricter, evaluate_again(stricter, EvaluationSettings(iou_threshold=0.8)))

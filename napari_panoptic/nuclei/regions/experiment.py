@@ -29,6 +29,7 @@ from napari_panoptic.nuclei.regions.results import (
 )
 from napari_panoptic.values.cohort import Cohort, Region
 from napari_panoptic.values.settings import EvaluationSettings, Scoring
+from napari_panoptic.values.windowed_labels import TiledPair
 
 _PATIENCE_S = 0.2
 _MOST_WORKERS = 8
@@ -143,7 +144,7 @@ def _of_team(
 def region_result(
     region: Region,
     team: str,
-    found: Evaluated[Evaluation | ChallengeEvaluation],
+    found: Evaluated[Evaluation | Evaluation[TiledPair] | ChallengeEvaluation],
     settings: EvaluationSettings,
     *,
     with_objects: bool = True,
@@ -221,18 +222,18 @@ def evaluate_slide(
                     progress=progress,
                     workers=workers,
                 )
-                findings = (*size.findings, *found.findings)
-                result = RegionResult(
-                    team, region.patient, region.name, None, None, findings=findings
+                found = replace(found, of_annotation=(*size.findings, *found.of_annotation))
+                has_rows = work.includes_objects(number)
+                result = region_result(
+                    region,
+                    team,
+                    found,
+                    condition.settings,
+                    with_objects=has_rows and store is None,
                 )
-                if found.evaluation is not None:
-                    result = replace(result, counts=found.evaluation.counts)
-                    if work.includes_objects(number) and store is None:
-                        result = replace(result, objects=found.evaluation.objects)
-                    elif work.includes_objects(number) and store is not None:
-                        rows_number = place * len(work.conditions) + number
-                        path = store.rows_path(region.name, rows_number)
-                        result = stored_rows(result, found.evaluation.outcomes, path)
+                if has_rows and store is not None and found.evaluation is not None:
+                    path = store.rows_path(region.name, place * len(work.conditions) + number)
+                    result = stored_rows(result, found.evaluation.outcomes, path)
                 results[number].append(result)
             slide.forget(team)
     return results

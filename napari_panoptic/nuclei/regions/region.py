@@ -7,7 +7,7 @@ evaluation: its files, the overlap and the distances.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -261,6 +261,14 @@ class HeldRegion:
         # The challenge scores the masks of each class, not the pixels that objects share.
         flat = settings.replaced(overlaps=Overlaps.FLATTEN)
         return self._of_pair(team, flat, source, shift, scored)
+
+    def each_team(
+        self, team_names: Sequence[str], settings: EvaluationSettings, source: Source | None = None
+    ) -> Iterator[tuple[str, Evaluated[Evaluation]]]:
+        """Evaluate teams one after the other, and release each before the next."""
+        for team in team_names:
+            yield team, self.evaluate(team, settings, source)
+            self.forget(team)
 
     def copy(self) -> HeldRegion:
         """Return the region with all that is known of it; neither learns from the other."""

@@ -25,6 +25,7 @@ from napari_panoptic.nuclei.outcomes import OBJECT_COLUMNS, Outcomes, SideOutcom
 from napari_panoptic.values.cohort import Region
 from napari_panoptic.values.settings import EvaluationSettings
 from napari_panoptic.values.vocabulary import CAUSES, STATUSES, Side
+from napari_panoptic.values.windowed_labels import TiledPair
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,7 +161,7 @@ def unreadable_region(
 
 def with_figures(
     result: RegionResult,
-    evaluation: Evaluation | ChallengeEvaluation,
+    evaluation: Evaluation | Evaluation[TiledPair] | ChallengeEvaluation,
     settings: EvaluationSettings,
     *,
     with_objects: bool = True,

@@ -189,10 +189,15 @@ def walk(
         If cancelled.
     """
     wanted = cohort.regions if regions is None else tuple(regions)
-    held = _HeldWork(tuple(team_names), settings, work, held_up_to_px, too_large)
+
+    def evaluate(part: Cohort, region: Region) -> T | Finding:
+        held = held_region(part, region, settings, held_up_to_px=held_up_to_px, too_large=too_large)
+        return held if isinstance(held, Finding) else work(region, held)
+
     pool = _Pool(min(jobs or os.cpu_count() or 1, _MOST_REGIONS), THREADS, None)
     try:
-        run = _Run(replace(cohort, regions=wanted), held, pool, None, None)
+        threaded = _ThreadWork(tuple(team_names), evaluate)
+        run = _Run(replace(cohort, regions=wanted), threaded, pool, None, None)
         results = run.in_order(progress.is_wanted)
         for number, (region, (result,)) in enumerate(zip(wanted, results, strict=False), start=1):
             progress.check()
@@ -251,11 +256,9 @@ def walk_teams(
 
     def of_region(region: Region, held: HeldRegion) -> list[TeamResult[T]]:
         results = []
-        for team in team_names:
-            found = held.evaluate(team, settings, source)
+        for team, found in held.each_team(team_names, settings, source):
             own = None if found.evaluation is None else work(found.evaluation, region, team)
             results.append(TeamResult(region, team, found.findings, own))
-            held.forget(team)
         return results
 
     for region, results in walk(
@@ -330,25 +333,11 @@ def _usual_form(cohort: Cohort, team: str) -> tuple[tuple[str, str], Source] | N
 
 
 @dataclass(frozen=True, eq=False)
-class _HeldWork(Generic[T]):
-    """Calls a function with a region that is held."""
+class _ThreadWork:
+    """Any function of a region, called in threads; its results are not stored."""
 
     team_names: tuple[str, ...]
-    settings: EvaluationSettings
-    work: Callable[[Region, HeldRegion], T]
-    held_up_to_px: int | None
-    too_large: str
-
-    def evaluate(self, cohort: Cohort, region: Region) -> T | Finding:
-        """Return the result, or the reason why the region cannot be held."""
-        held = held_region(
-            cohort,
-            region,
-            self.settings,
-            held_up_to_px=self.held_up_to_px,
-            too_large=self.too_large,
-        )
-        return held if isinstance(held, Finding) else self.work(region, held)
+    evaluate: Callable[[Cohort, Region], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +350,7 @@ class _Done:
 
 def _do_region(
     part: Cohort,
-    work: Experiment | _HeldWork[Any],
+    work: Experiment | _ThreadWork,
     known: str | None,
     version: str,
     store: PartStore | None,
@@ -374,7 +363,7 @@ def _do_region(
             f"same version everywhere"
         )
     (region,) = part.regions
-    if isinstance(work, _HeldWork):
+    if isinstance(work, _ThreadWork):
         return _Done(_NEVER, [work.evaluate(part, region)])  # None would be: in the store
     fingerprint = _NEVER if store is None else region_fingerprint(part, region, work)
     if known is not None and fingerprint == known:
@@ -388,23 +377,6 @@ def _do_region(
     return _Done(fingerprint, results)
 
 
-class _Cutter:
-    """Reduces a cohort to what one region needs, so that little is sent to a worker."""
-
-    def __init__(self, cohort: Cohort, team_names: tuple[str, ...]) -> None:
-        self._cohort = cohort
-        self._teams = team_names
-        usual = [_usual_form(cohort, team) for team in team_names]
-        # A team's usual format is a property of the cohort: one example tells the worker.
-        self._examples = {found[0]: cohort.predictions[found[0]] for found in usual if found}
-
-    def cut(self, region: Region) -> Cohort:
-        keys = [(team, region.name) for team in self._teams]
-        own = {k: self._cohort.predictions[k] for k in keys if k in self._cohort.predictions}
-        predictions = self._examples | own
-        return replace(self._cohort, regions=(region,), predictions=predictions, findings=())
-
-
 # --- the run ----------------------------------------------------------------------------------
 
 
@@ -414,14 +386,16 @@ class _Run:
     def __init__(
         self,
         cohort: Cohort,
-        work: Experiment | _HeldWork[Any],
+        work: Experiment | _ThreadWork,
         pool: _Pool,
         store: PartStore | None,
         on_result: Callable[[RegionDone], None] | None,
     ) -> None:
-        self._regions, self._work, self._pool, self._store = cohort.regions, work, pool, store
-        self._cutter = _Cutter(cohort, work.team_names)
-        self._on_result = on_result
+        self._cohort, self._work, self._pool, self._store = cohort, work, pool, store
+        self._regions, self._on_result = cohort.regions, on_result
+        usual = [_usual_form(cohort, team) for team in work.team_names]
+        # A team's usual format is a property of the cohort: one example tells the worker.
+        self._examples = {found[0]: cohort.predictions[found[0]] for found in usual if found}
         self._running: dict[Future[_Done], int] = {}
         # Place -> results, or None if they are in the store only.
         self._ready: dict[int, Any] = {}
@@ -457,9 +431,16 @@ class _Run:
     def _start_more(self) -> None:
         while len(self._running) < self._pool.limit and (place := self._next_place()) is not None:
             known = self._known(place)
-            part = self._cutter.cut(self._regions[place])
+            part = self._with_one(self._regions[place])
             future = self._pool.submit(part, self._work, self._store, known)
             self._running[future] = place
+
+    def _with_one(self, region: Region) -> Cohort:
+        """Reduce the cohort to what one region needs, so that little is sent to a worker."""
+        keys = [(team, region.name) for team in self._work.team_names]
+        own = {k: self._cohort.predictions[k] for k in keys if k in self._cohort.predictions}
+        predictions = self._examples | own
+        return replace(self._cohort, regions=(region,), predictions=predictions, findings=())
 
     def _next_place(self) -> int | None:
         if self._again:
@@ -525,9 +506,10 @@ class _Pool:
         self._cancelled = threading.Event()
         self._cancelled_in_processes: Any = None
         self._executors: list[Executor] = []
-        if self._cluster is None:
-            start = self._start_processes if scheduler == PROCESSES else self._start_threads
-            start()
+        if scheduler == PROCESSES:
+            self._start_processes()
+        elif is_local:
+            self._executors.append(ThreadPoolExecutor(self._jobs))
         self._start = time.perf_counter()
 
     @property
@@ -540,7 +522,7 @@ class _Pool:
     def submit(
         self,
         part: Cohort,
-        work: Experiment | _HeldWork[Any],
+        work: Experiment | _ThreadWork,
         store: PartStore | None,
         known: str | None,
     ) -> Future[_Done]:
@@ -591,9 +573,6 @@ class _Pool:
             executor.shutdown(wait=True, cancel_futures=True)
         if self._cluster is not None:
             self._cluster.close()
-
-    def _start_threads(self) -> None:
-        self._executors.append(ThreadPoolExecutor(self._jobs))
 
     def _start_processes(self) -> None:
         executor, self._cancelled_in_processes = _processes(self._jobs or 1)

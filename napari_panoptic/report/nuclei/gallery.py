@@ -191,14 +191,13 @@ def pictures(
             continue
         image = readable_image(region.image, region.image_item)
         try:
-            for team in dict.fromkeys(failure.team for failure in own):
-                found = held.evaluate(team, quick, source).evaluation
-                if found is not None:
+            teams = list(dict.fromkeys(failure.team for failure in own))
+            for team, evaluated in held.each_team(teams, quick, source):
+                if (found := evaluated.evaluation) is not None:
                     pair = found.pair
                     crops = CropSource(image, pair.reference, pair.prediction, found.outcomes)
                     of_team = [failure for failure in own if failure.team == team]
                     yield from pictures_of(crops, of_team, held.mpp)
-                held.forget(team)
         finally:
             if image is not None:
                 image.close()
