@@ -170,16 +170,12 @@ class DrawnSide:
         factor, look = 1 << level, self.look
         if level >= LEVELS_FROM_PIXELS:
             picture = np.zeros((height, width), np.uint8)
-            boxes, codes = self._in_sight(y * factor, x * factor, height * factor, width * factor)
+            boxes, codes = self._in_sight(
+                (y * factor, x * factor, (y + height) * factor, (x + width) * factor)
+            )
             drawing_kernels.paint_ellipses(boxes, codes, float(factor), y, x, 0, picture)
             return picture
-        most_y, most_x = self.labels.shape
-        box = (
-            y * factor,
-            x * factor,
-            min((y + height) * factor, most_y),
-            min((x + width) * factor, most_x),
-        )
+        box = _at_full_resolution(self.labels.shape, factor, y, x, height, width)
         index, missing = self.windows.window_so_far(box, factor)
         # What an outline needs from beyond the window lies out of sight.
         thickness = look.widths_px[level]
@@ -187,7 +183,7 @@ class DrawnSide:
             index = drawing_kernels.outline_pixels(index, thickness)
         picture = look.codes[index]
         if missing:
-            boxes, codes = self._in_sight(box[0], box[1], box[2] - box[0], box[3] - box[1])
+            boxes, codes = self._in_sight(box)
         for y0, x0, y1, x1 in missing:
             top, left = y0 // factor, x0 // factor
             part = np.zeros((-(-y1 // factor) - top, -(-x1 // factor) - left), np.uint8)
@@ -196,11 +192,9 @@ class DrawnSide:
             picture[top - y : top - y + rows, left - x : left - x + columns] = part
         return picture
 
-    def _in_sight(
-        self, y: int, x: int, height: int, width: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    def _in_sight(self, box: Box) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return boxes and codes of the objects in a window, those that failed last."""
-        found = _touching(self._boxes, y, x, y + height, x + width)
+        found = _touching(self._boxes, *box)
         return self._boxes[found], self.look.codes[self._labels[found]]
 
 
@@ -251,13 +245,7 @@ class DrawnArea:
         factor = 1 << level
         mask, rim_px = self._from_afar(factor, y, x, height, width), FAR_RIM_PX
         if level < LEVELS_FROM_PIXELS:
-            bottom, right = self.area.shape
-            box = (
-                y * factor,
-                x * factor,
-                min((y + height) * factor, bottom),
-                min((x + width) * factor, right),
-            )
+            box = _at_full_resolution(self.area.shape, factor, y, x, height, width)
             exact, missing = self.windows.window_so_far(box, factor)
             near = exact > 0
             for y0, x0, y1, x1 in missing:
@@ -359,6 +347,14 @@ class DrawnLevel:
 
     def _read(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
         return self._side.picture(self._number, y, x, height, width)
+
+
+def _at_full_resolution(
+    shape: tuple[int, int], factor: int, y: int, x: int, height: int, width: int
+) -> Box:
+    """Return a window of a level in px at full resolution, without what lies beyond the slide."""
+    bottom, right = min((y + height) * factor, shape[0]), min((x + width) * factor, shape[1])
+    return y * factor, x * factor, bottom, right
 
 
 def _levels(shape: tuple[int, int]) -> int:
