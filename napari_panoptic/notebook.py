@@ -642,13 +642,13 @@ def _pictures_html(result: PairResult, failures: pd.DataFrame) -> str:
 
     if failures.empty:
         return "<p>No failures.</p>"
-    pair, image = result.pair, None
+    mpp, image = result.pair.mpp, None
     if result.image is not None:
         pixels = rgb(result.image)
-        image = SlideImage((pixels,), pair.mpp, (), pixels.shape[:2])
-    source = CropSource(image, pair.reference, pair.prediction, result.outcomes)
+        image = SlideImage((pixels,), mpp, (), pixels.shape[:2])
     figures = []
-    for picture in pictures_of(source, failures_in(failures), pair.mpp):
+    source = CropSource.of(image, result)
+    for picture in pictures_of(source, failures_in(failures), mpp):
         failure = picture.failure
         says = f"{failure.status} {failure.cause} {failure.class_name} {failure.id}"
         data = base64.b64encode(picture.jpeg).decode("ascii")

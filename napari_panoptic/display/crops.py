@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from napari_panoptic.display.object_layers import checks, overlap, window
 from napari_panoptic.display.palette import status_colour_table
 from napari_panoptic.io.images.slides import SlideImage
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.values.labels import LabelImage
@@ -59,6 +60,17 @@ class CropSource:
     prediction: LabelImage
     outcomes: Outcomes
     beside: tuple[LabelImage, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        image: SlideImage | None,
+        evaluation: Evaluation,
+        beside: tuple[LabelImage, ...] = (),
+    ) -> CropSource:
+        """Take the objects and outcomes of an evaluation."""
+        pair = evaluation.pair
+        return cls(image, pair.reference, pair.prediction, evaluation.outcomes, beside)
 
     def labels(self, side: Side) -> LabelImage:
         """Return the objects of a side."""

@@ -190,12 +190,7 @@ def _rings(evaluation: Evaluation, side: Side, row: int, ring_px: int) -> Emphas
     outcomes, pair = evaluation.outcomes, evaluation.pair
     own, other = outcomes.side(side), outcomes.other(side)
     partner = int(own.partner[row])
-    return emphasis(
-        pair.side(side),
-        row,
-        box=own.bbox[row],
-        other=pair.side(side.other),
-        partner_row=partner,
-        partner_box=None if partner == NO_PARTNER else other.bbox[partner],
-        ring_px=ring_px,
-    )
+    beside = None
+    if partner != NO_PARTNER:
+        beside = pair.side(side.other), partner, other.bbox[partner]
+    return emphasis((pair.side(side), row, own.bbox[row]), beside, ring_px=ring_px)

@@ -248,46 +248,38 @@ def hatching(
     return drawn
 
 
-def emphasis(
-    own: LabelImage,
-    row: int,
-    *,
-    box: NDArray[np.int32],
-    other: LabelImage | None = None,
-    partner_row: int = -1,
-    partner_box: NDArray[np.int32] | None = None,
-    ring_px: int = 2,
-) -> Emphasis:
+Marked = tuple[LabelImage, int, NDArray[np.int32]]
+"""An object: its label image, its row there, and its bounding box y0, x0, y1, x1, half open."""
+
+
+def emphasis(own: Marked, partner: Marked | None = None, *, ring_px: int = 2) -> Emphasis:
     """Draw a ring around an object and a dashed one around its partner.
 
     The rings lie outside the objects, so that their own outlines stay visible.
 
     Parameters
     ----------
-    own, row
-        The object.
-    box
-        Its bounding box: y0, x0, y1, x1, half open.
-    other, partner_row, partner_box
-        Its partner, if it has one.
+    own, partner
+        The object, and its partner if it has one.
     ring_px
         Width of the inner, light ring; the outer, dark one is about as wide.
     """
     reach = 2 * ring_px
-    boxes = [box] if partner_box is None else [box, partner_box]
+    boxes = [box for _, _, box in filter(None, (own, partner))]
     y0, x0 = np.min(boxes, axis=0)[:2] - reach
     y1, x1 = np.max(boxes, axis=0)[2:] + reach
     around = int(y0), int(x0), int(y1), int(x1)
     image = np.zeros((around[2] - around[0], around[3] - around[1]), np.uint8)
-    if other is not None and partner_row >= 0:
-        _draw_rings(image, _cut(other, partner_row, around), ring_px, PARTNER, PARTNER_EDGE)
+    if partner is not None:
+        _draw_rings(image, _cut(partner, around), ring_px, PARTNER, PARTNER_EDGE)
         image[~checks(image.shape, DASHES_PER_RING * ring_px)] = 0
-    _draw_rings(image, _cut(own, row, around), ring_px, SELECTED, SELECTED_EDGE)
+    _draw_rings(image, _cut(own, around), ring_px, SELECTED, SELECTED_EDGE)
     return Emphasis(image, around[:2])
 
 
-def _cut(labels: LabelImage, row: int, box: Box) -> NDArray[np.bool_]:
+def _cut(marked: Marked, box: Box) -> NDArray[np.bool_]:
     """Cut the whole mask of an object out."""
+    labels, row, _ = marked
     mask: NDArray[np.bool_] = np.any(
         [window(sheet, box) == row + 1 for sheet in labels.sheets], axis=0
     )

@@ -408,14 +408,9 @@ def selected_rings(
     y1, x1 = (int(value) for value in np.max(boxes, axis=0)[2:])
     around = y0, x0, y1, x1
     corner = np.array([y0, x0, y0, x0], np.int32)
-    rings = emphasis(
-        own.cut(row, around),
-        0,
-        box=boxes[0] - corner,
-        other=None if partner == NO_PARTNER else other.cut(partner, around),
-        partner_row=-1 if partner == NO_PARTNER else 0,
-        partner_box=None if partner == NO_PARTNER else boxes[1] - corner,
-        ring_px=ring_px,
-    )
+    beside = None
+    if partner != NO_PARTNER:
+        beside = other.cut(partner, around), 0, boxes[1] - corner
+    rings = emphasis((own.cut(row, around), 0, boxes[0] - corner), beside, ring_px=ring_px)
     top, left = rings.origin_yx_px
     return Emphasis(rings.image, (top + y0, left + x0)), around

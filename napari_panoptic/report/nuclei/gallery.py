@@ -194,10 +194,8 @@ def pictures(
             for team in dict.fromkeys(failure.team for failure in own):
                 found = held.evaluate(team, quick, source).evaluation
                 if found is not None:
-                    pair = found.pair
-                    crops = CropSource(image, pair.reference, pair.prediction, found.outcomes)
                     of_team = [failure for failure in own if failure.team == team]
-                    yield from pictures_of(crops, of_team, held.mpp)
+                    yield from pictures_of(CropSource.of(image, found), of_team, held.mpp)
                 held.forget(team)
         finally:
             if image is not None:

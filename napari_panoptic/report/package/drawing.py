@@ -130,12 +130,7 @@ def drawn(cohort: Cohort, questions: Sequence[Question], reading: Reading) -> It
             for team in dict.fromkeys(question.team for question in own):
                 of_team = [question for question in own if question.team == team]
                 evaluation = _evaluation(held, region.name, team, reading)
-                crops = CropSource(
-                    image,
-                    evaluation.pair.reference,
-                    evaluation.pair.prediction,
-                    evaluation.outcomes,
-                )
+                crops = CropSource.of(image, evaluation)
                 subjects = Subjects(evaluation, region=region.name, team=team)
                 for question in of_team:
                     if question.object_id is None:
