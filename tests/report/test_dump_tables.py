@@ -233,6 +233,12 @@ def real() -> DumpEvaluation:
     return DumpEvaluation(read_dump(REAL_DUMP), MONUSAC_2020_TEST_ORGANS)
 
 
+def test_the_text_has_the_digits_of_small_p_values(real: DumpEvaluation) -> None:
+    text = dump_text(real)
+    assert "Friedman: chi2 41.16, p 6e-09, Kendall's W 0.549" in text
+    assert re.search(r"^Amirreza Mahbod +SJTU_426 +25 .* 2\.6e-06 +1\.5e-05$", text, re.MULTILINE)
+
+
 TABLE_2 = {
     "Breast": (0.667, 0.608, 0.342, 0.446),
     "Kidney": (0.583, 0.542, 0.465, 0.441),
