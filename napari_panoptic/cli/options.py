@@ -202,6 +202,12 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add how objects are read, for commands that match them by the usual rules."""
+    add_source(parser)
+    add_restoration(parser)
+
+
 def add_restoration(
     parser: argparse.ArgumentParser, *, default: Restoration = Restoration.BORDER_REMOVED
 ) -> None:

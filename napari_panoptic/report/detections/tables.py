@@ -13,6 +13,7 @@ from napari_panoptic.common.records import fields_of
 from napari_panoptic.detections.atypia import AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
+from napari_panoptic.display.styles import points_text
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.report.columns import (
     Cell,
@@ -39,11 +40,6 @@ if TYPE_CHECKING:
 
 def _short(value: float) -> str:
     return count(value) if value == int(value) and value > 1 else ratio(value)
-
-
-def whole_number(value: float) -> str:
-    """Write a whole number, which may be negative."""
-    return f"\N{MINUS SIGN}{count(-value)}" if value < 0 else count(value)
 
 
 def _score(row: Record) -> Cell:
@@ -122,7 +118,7 @@ ATYPIA = TableSpec(
         whole("reference", "true score", about="true score"),
         Column("score", _score, ("score",), about="empty: not evaluated"),
         unshown("confidence"),
-        number("points", write=whole_number),
+        number("points", write=points_text),
     ],
 )
 TABLES = (DETECTIONS, FRAMES, PATIENTS, TEAMS, CURVE, ATYPIA)
