@@ -212,11 +212,8 @@ def add_restoration(
     parser: argparse.ArgumentParser, *, default: Restoration = Restoration.BORDER_REMOVED
 ) -> None:
     """Add how objects of colour-coded masks are recovered."""
-    parser.add_argument(
-        "--restoration",
-        choices=[member.value for member in Restoration],
-        help=f"how objects of colour-coded masks are recovered (default: {default})",
-    )
+    meaning = "how objects of colour-coded masks are recovered"
+    add_choice(parser, "--restoration", Restoration, meaning, default)
     parser.add_argument(
         "--radius",
         type=int,

@@ -196,19 +196,18 @@ def _frame_title(result: FrameResult) -> Html:
 
 
 def _figure(picture: PointPicture) -> Html:
-    judged = picture.result.judged
-    is_reference = picture.side is Side.REFERENCE
-    points = judged.reference if is_reference else judged.prediction
-    distances = judged.reference_distance_um if is_reference else judged.prediction_distance_um
-    confidence, distance = float(points.confidence[picture.row]), float(distances[picture.row])
-    what = "annotated point" if is_reference else "detection"
-    lines: list[Child] = [f"{picture.status}: {what} {points.ids[picture.row]}"]
+    own, row = picture.result.judged.side(picture.side), picture.row
+    id_, confidence = own.points.ids[row], float(own.points.confidence[row])
+    distance = float(own.distance_um[row])
+    what, nearest = "annotated point", "detection"
+    if picture.side is Side.PREDICTION:
+        what, nearest = nearest, what
+    lines: list[Child] = [f"{picture.status}: {what} {id_}"]
     if not math.isnan(confidence):
         lines += [element("br"), f"confidence {confidence:g}"]
     if not math.isnan(distance):
-        nearest = "detection" if is_reference else "annotated point"
         lines += [element("br"), f"nearest {nearest}: {distance:.1f} µm"]
-    alt = f"{picture.status}, {what} {points.ids[picture.row]}, frame {picture.result.frame.name}"
+    alt = f"{picture.status}, {what} {id_}, frame {picture.result.frame.name}"
     return point_pictures.figure(picture.jpeg, alt, *lines)
 
 
