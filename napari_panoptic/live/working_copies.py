@@ -86,15 +86,17 @@ class RegionCopies:
             for key, labels in _sides(loaded).items()
         }
         self._on_disk.clear()
-        for key in [k for k, side in self._sides.items() if self._is_outdated(k, side)]:
-            del self._sides[key]
-            for team in list(self._pairs) if key is None else [key]:
-                self._pairs.pop(team, None)
+        self._drop_outdated()
         if not self.is_ambiguous_edited and loaded.ambiguous is not before.ambiguous:
             self._use_area(loaded.ambiguous)
 
-    def _is_outdated(self, key: str | None, side: EditedSide) -> bool:
-        return not side.is_edited and side.base is not self._flat.get(key)
+    def _drop_outdated(self) -> None:
+        """Drop copies without an edit of objects that are restored differently by now."""
+        for key, side in list(self._sides.items()):
+            if not side.is_edited and side.base is not self._flat.get(key):
+                del self._sides[key]
+                for team in list(self._pairs) if key is None else [key]:
+                    self._pairs.pop(team, None)
 
     def edit(
         self,
@@ -128,6 +130,7 @@ class RegionCopies:
         edit = do(self._live(team))
         key = key_of(side, team)
         self._sides[key].note_edit(area)
+        self._drop_outdated()
         if not is_mirrored:
             self.drawn.add(key)
         return edit

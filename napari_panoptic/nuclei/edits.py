@@ -415,16 +415,6 @@ class EditedPair:
 
     def _write(self, side: Side, box: Box, wanted: Labels) -> Edit:
         """Write a box of one side, and count it again."""
-        edit = self._written(side, box, wanted)
-        number, own = SIDES.index(side), self._sides[side]
-        present, ids = self._counter.rows[number][1:, AREA] > 0, own.labels.ids
-        if not (present.all() and (ids[1:] > ids[:-1]).all()):
-            places = own.tidy(present)
-            for pair in self._sharing(side):
-                pair._renumber(side, places)
-        return edit
-
-    def _written(self, side: Side, box: Box, wanted: Labels) -> Edit:
         number, own, pairs = SIDES.index(side), self._sides[side], self._sharing(side)
         pixels = own.index[box]
         changed = pixels != wanted
@@ -462,6 +452,11 @@ class EditedPair:
             pair._distances = pair._distances.without(*both)
         ids = own.labels.ids[touched]
         own.drop_scores(ids)
+        rows, every = self._counter.rows[number], own.labels.ids
+        if not (rows[touched + 1, AREA].all() and (every[1:] > every[:-1]).all()):
+            places = own.tidy(rows[1:, AREA] > 0)
+            for pair in pairs:
+                pair._renumber(side, places)
         return Edit(side, changed_px, tuple(sorted(ids.tolist())))
 
     def _renumber(self, side: Side, places: NDArray[np.int64]) -> None:

@@ -45,7 +45,7 @@ def test_what_was_written_before_a_kill_is_there_and_whole(tmp_path: Path) -> No
         [sys.executable, "-c", WRITES_FOR_EVER, str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[2],
     ) as process:
         assert process.stdout is not None
         written = [int(process.stdout.readline()) for _ in range(5)]

@@ -24,6 +24,7 @@ def many_failures(n: int, *, regions: int = 1) -> CohortFailures:
             "partner_class": np.zeros(k, np.int16),
             "iou": np.zeros(k),
             "hausdorff_px": np.full(k, np.nan),
+            "hausdorff95_px": np.full(k, np.nan),
             "area_px": part + 10,
             "centroid_yx_px": np.zeros((k, 2)),
             "bbox": np.zeros((k, 4), np.int32),

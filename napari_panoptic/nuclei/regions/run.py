@@ -156,7 +156,7 @@ def walk(
     too_large: str = "",
     progress: Progress = UNWATCHED,
 ) -> Iterator[tuple[Region, T | Finding]]:
-    """Do the same in each region of a cohort.
+    """Call a function with each region of a cohort, held in memory.
 
     Regions are read and worked on in threads, in any order, and only while they are worked on in
     memory.
@@ -205,7 +205,7 @@ def walk(
 
 @dataclass(frozen=True, eq=False)
 class TeamResult(Generic[T]):
-    """What came of one team in one region."""
+    """The result of one team in one region."""
 
     region: Region
     team: str
@@ -227,7 +227,7 @@ def walk_teams(
     too_large: str = "",
     progress: Progress = UNWATCHED,
 ) -> Iterator[TeamResult[T]]:
-    """Do the same with the evaluation of each team in each region of a cohort.
+    """Evaluate each team in each region of a cohort, and pass the evaluations on.
 
     Parameters
     ----------
