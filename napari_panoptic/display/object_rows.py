@@ -292,7 +292,7 @@ class ObjectRows:
         """
         if by not in self._known_orders:
             order = worst_first(self.values, by)
-            severity = _SEVERITY[self.values["status"][order].astype(np.intp)]
+            severity = SEVERITY[self.values["status"][order].astype(np.intp)]
             self._known_orders[by] = order[np.argsort(severity, kind="stable")]
         return self._known_orders[by]
 
@@ -358,7 +358,7 @@ def _severities() -> NDArray[np.int64]:
     return severity
 
 
-_SEVERITY = _severities()
+SEVERITY = _severities()
 """Status code -> 0 for failures, 1 for what is in order, 2 for what is ignored."""
 _CAUSE_RANKS = np.arange(len(CAUSES))
 _CAUSE_RANKS[CAUSE_CODE[Cause.NONE]] = len(CAUSES)

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.display import styles
 from napari_panoptic.display.decoded_windows import DecodedWindows
 from napari_panoptic.display.listed import DIMMED_ALPHA, Listed, Others
 from napari_panoptic.display.object_layers import HATCH_RIM_PX, Emphasis, emphasis, hatching
+from napari_panoptic.display.object_rows import SEVERITY
 from napari_panoptic.display.palette import class_colours, rgba_table, status_colour_table
 from napari_panoptic.display.styles import ColourBy
 from napari_panoptic.io.images.lazy_levels import read_indexed
@@ -29,7 +29,6 @@ from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import LabelImage
-from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Status
 from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels
 
 CHUNK_PX = 512
@@ -102,10 +101,7 @@ class DrawnSide:
         """Draw the same objects with their outcomes under other settings."""
         self.outcomes = outcomes
         # What failed lies on top of what did not.
-        rank = np.ones(len(STATUSES), np.int8)
-        rank[STATUS_CODE[Status.IGNORED]] = 0
-        rank[[STATUS_CODE[status] for status in styles.FAILURES]] = 2
-        order = np.argsort(rank[outcomes.status], kind="stable")
+        order = np.argsort(-SEVERITY[outcomes.status], kind="stable")
         self._boxes = np.ascontiguousarray(outcomes.bbox[order])
         self._labels = order + 1
 
