@@ -20,7 +20,7 @@ from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.metrics import Counts, Metrics, unit_metrics
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.nuclei.overlap import OverlapTable, SideTable
-from napari_panoptic.statistics.graphs import connected_components
+from napari_panoptic.statistics.graphs import chosen_components
 from napari_panoptic.values.labels import LabelImage, LabelPair
 from napari_panoptic.values.settings import AmbiguousPolicy, Matching
 from napari_panoptic.values.vocabulary import CAUSE_CODE, STATUS_CODE, Cause, Status
@@ -175,7 +175,9 @@ def counts_if_merged(evaluation: Evaluation, groups: Sequence[FailureGroup]) -> 
         set_of_reference[group.reference_rows] = number
         set_of_prediction[group.prediction_rows] = number
     sets = _Sets(len(groups), set_of_reference, set_of_prediction)
-    return _counts_with(evaluation, _links(evaluation), sets)
+    links = _links(evaluation)
+    edited = _evaluate_plan(evaluation, links, _plan(evaluation, links, sets))
+    return tally_all(edited).counts(edited.class_names)
 
 
 def pq_if_merged(evaluation: Evaluation, group: FailureGroup) -> Metrics:
@@ -295,68 +297,62 @@ def _group_sets(evaluation: Evaluation, links: _Links) -> _Sets:
     outcomes = evaluation.outcomes
     matched = outcomes.reference.partner[links.reference] == links.prediction
     edge = links.reference_inside | links.prediction_inside | matched
-    n_reference, n_prediction = len(outcomes.reference), len(outcomes.prediction)
-    n = n_reference + n_prediction
-    component = connected_components(links.reference[edge], n_reference + links.prediction[edge], n)
+    n_reference = len(outcomes.reference)
     causes = [CAUSE_CODE[cause] for cause in (*_OVER, *_UNDER)]
     cause = np.concatenate([outcomes.reference.cause, outcomes.prediction.cause])
-    failing = np.unique(component[np.isin(cause, causes)])
-    number = np.full(n, NO_GROUP, np.int64)
-    number[failing] = np.arange(len(failing))
-    return _Sets(len(failing), number[component[:n_reference]], number[component[n_reference:]])
+    number, n = chosen_components(
+        links.reference[edge], n_reference + links.prediction[edge], np.isin(cause, causes)
+    )
+    return _Sets(n, number[:n_reference], number[n_reference:])
 
 
 def _assembled_groups(
     evaluation: Evaluation, links: _Links, sets: _Sets, losses: FloatArray
 ) -> list[FailureGroup]:
-    judged = links.judged
-    within = np.flatnonzero(sets.holds(links))
-    pairs = within[np.argsort(sets.of_reference[links.reference[within]], kind="stable")]
-    pair_parts = _parts(sets.of_reference[links.reference[pairs]], sets.n)
-    reference, reference_parts = _members(sets.of_reference, sets.n)
-    prediction, prediction_parts = _members(sets.of_prediction, sets.n)
-    boxes = _boxes(evaluation.table, sets).tolist()
-    kinds = _kinds(evaluation.outcomes, sets)
-    r, p, shared = links.reference[pairs], links.prediction[pairs], links.shared[pairs]
-    of_reference = shared / judged.reference.area[r]
-    of_prediction = shared / judged.prediction.area[p]
-    return [
-        FailureGroup(
-            kind=kinds[k],
-            reference_rows=reference[reference_parts[k]],
-            prediction_rows=prediction[prediction_parts[k]],
-            pair_reference=r[pair_parts[k]],
-            pair_prediction=p[pair_parts[k]],
-            intersection_px=shared[pair_parts[k]],
-            share_of_reference=of_reference[pair_parts[k]],
-            share_of_prediction=of_prediction[pair_parts[k]],
-            bbox=(boxes[k][0], boxes[k][1], boxes[k][2], boxes[k][3]),
-            pq_lost=float(losses[k]),
+    judged, table = links.judged, evaluation.table
+    of_pair = np.where(sets.holds(links), sets.of_reference[links.reference], NO_GROUP)
+    of_object = np.concatenate([sets.of_reference, sets.of_prediction])
+    bbox = np.concatenate([table.reference.bbox, table.prediction.bbox])
+    found = []
+    for kind, rows, columns, pairs, box, loss in zip(
+        _kinds(evaluation.outcomes, sets),
+        _by_set(sets.of_reference, sets.n),
+        _by_set(sets.of_prediction, sets.n),
+        _by_set(of_pair, sets.n),
+        _enclosing(bbox, of_object, sets.n).tolist(),
+        losses.tolist(),
+        strict=True,
+    ):
+        r, p, shared = links.reference[pairs], links.prediction[pairs], links.shared[pairs]
+        group = FailureGroup(
+            kind=kind,
+            reference_rows=rows,
+            prediction_rows=columns,
+            pair_reference=r,
+            pair_prediction=p,
+            intersection_px=shared,
+            share_of_reference=shared / judged.reference.area[r],
+            share_of_prediction=shared / judged.prediction.area[p],
+            bbox=tuple(box),
+            pq_lost=loss,
         )
-        for k in range(sets.n)
-    ]
+        found.append(group)
+    return found
 
 
-def _members(sets: IntArray, n: int) -> tuple[IntArray, list[slice]]:
-    """Return the rows that are in a set, set by set, and the range of each set in them."""
-    rows = np.flatnonzero(sets != NO_GROUP)
-    rows = rows[np.argsort(sets[rows], kind="stable")]
-    return rows, _parts(sets[rows], n)
+def _by_set(sets: IntArray, n: int) -> list[IntArray]:
+    """Return the rows of each of n sets, ascending."""
+    rows = np.argsort(sets, kind="stable")
+    _, *found, _ = np.split(rows, np.searchsorted(sets[rows], np.arange(n + 1)))
+    return found
 
 
-def _parts(sorted_sets: IntArray, n: int) -> list[slice]:
-    ends = np.searchsorted(sorted_sets, np.arange(n), side="right").tolist()
-    return [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
-
-
-def _boxes(table: OverlapTable, sets: _Sets) -> IntArray:
-    """Return the bounding box (n, 4) of each set's objects."""
-    of = np.concatenate([sets.of_reference, sets.of_prediction])
-    bbox = np.concatenate([table.reference.bbox, table.prediction.bbox]).astype(np.int64)
-    bbox, of = bbox[of != NO_GROUP], of[of != NO_GROUP]
-    boxes = np.repeat([[np.iinfo(np.int64).max] * 2 + [0] * 2], sets.n, axis=0)
-    np.minimum.at(boxes[:, :2], of, bbox[:, :2])
-    np.maximum.at(boxes[:, 2:], of, bbox[:, 2:])
+def _enclosing(bbox: NDArray[np.integer], sets: IntArray, n: int) -> IntArray:
+    """Return the bounding box (n, 4) of the objects of each of n sets."""
+    bbox, sets = bbox[sets != NO_GROUP], sets[sets != NO_GROUP]
+    boxes = np.repeat([[np.iinfo(np.int32).max] * 2 + [0] * 2], n, axis=0)
+    np.minimum.at(boxes[:, :2], sets, bbox[:, :2])
+    np.maximum.at(boxes[:, 2:], sets, bbox[:, 2:])
     return boxes
 
 
@@ -422,11 +418,6 @@ def _sets_are_independent(evaluation: Evaluation) -> bool:
         return False
     has_void = bool(evaluation.table.prediction.void_area.any())
     return settings.ambiguous is not AmbiguousPolicy.MAJORITY or not has_void
-
-
-def _counts_with(evaluation: Evaluation, links: _Links, sets: _Sets) -> Counts:
-    edited = _evaluate_plan(evaluation, links, _plan(evaluation, links, sets))
-    return tally_all(edited).counts(edited.class_names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -530,9 +521,7 @@ def _edited_side(evaluation: Evaluation, links: _Links, plan: _Plan) -> SideTabl
     # The bounding box of the parts of a new object is large enough for it.
     parts = np.concatenate([plan.whole, links.prediction[plan.piece]])
     into = np.concatenate([plan.whole_into, plan.piece_into])
-    box = np.repeat([[np.iinfo(np.int32).max] * 2 + [0] * 2], len(plan.home), axis=0)
-    np.minimum.at(box[:, :2], into, side.bbox[parts, :2])
-    np.maximum.at(box[:, 2:], into, side.bbox[parts, 2:])
+    box = _enclosing(side.bbox[parts], into, len(plan.home))
     return SideTable(
         area=summed_up(side.area, table.intersection[position]),
         void_area=summed_up(side.void_area, table.void_intersection[position]),

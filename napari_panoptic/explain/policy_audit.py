@@ -14,7 +14,7 @@ from napari_panoptic.explain.what_if import tally, tally_all
 from napari_panoptic.nuclei.evaluate import Evaluation, evaluate_again
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, words_of
-from napari_panoptic.statistics.graphs import connected_components
+from napari_panoptic.statistics.graphs import chosen_components
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import (
     CAUSE_CODE,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-UNCHANGED = -1
 
 AUDIT_COLUMNS = (
     "side",
@@ -310,17 +309,12 @@ def _units(first: Outcomes, second: Outcomes) -> tuple[IntArray, IntArray, int]:
         Number of units.
     """
     n_reference = len(first.reference)
-    n = n_reference + len(first.prediction)
     rows, columns = (
         np.concatenate(ends) for ends in zip(*map(_partners, (first, second)), strict=True)
     )
-    component = connected_components(rows, n_reference + columns, n)
     changes = np.concatenate([_changes(first, second, side) for side in Side])
-    changing = np.unique(component[changes])
-    number = np.full(n, UNCHANGED, np.int64)
-    number[changing] = np.arange(len(changing))
-    unit = number[component]
-    return unit[:n_reference], unit[n_reference:], len(changing)
+    unit, n_units = chosen_components(rows, n_reference + columns, changes)
+    return unit[:n_reference], unit[n_reference:], n_units
 
 
 def _partners(outcomes: Outcomes) -> tuple[IntArray, IntArray]:

@@ -99,45 +99,35 @@ def _corrected(
     lacking: BoolArray,
 ) -> Counts:
     """Move each object with the verdict to the cell of the confusion matrix that it belongs to."""
-    now = evaluation.counts
     reference, prediction = evaluation.outcomes.reference, evaluation.outcomes.prediction
-    confusion, iou_sum = now.confusion.copy(), now.iou_sum.copy()
-    matched_iou_sum = now.matched_iou_sum.copy()
-    hausdorff_sum, hausdorff_pairs = now.hausdorff_sum_px.copy(), now.hausdorff_pairs.copy()
-    hausdorff95_sum = now.hausdorff95_sum_px.copy()
-
-    np.subtract.at(confusion[:, 0], reference.class_index[dropped], 1)
-    new_class = prediction.class_index[lacking]
-    np.subtract.at(confusion[0], new_class, 1)
-    np.add.at(confusion, (new_class, new_class), 1)
-    np.add.at(iou_sum, new_class - 1, 1.0)
-    np.add.at(matched_iou_sum, new_class - 1, 1.0)
-
     old = reference.class_index[renamed]
     new = prediction.class_index[reference.partner[renamed]]
+    is_measured = ~np.isnan(reference.hausdorff_px[renamed])
+    # Sums over pairs are by the class of the reference object, which has changed.
+    moved = {
+        "matched_iou_sum": reference.iou[renamed],
+        "hausdorff_pairs": is_measured.astype(np.int64),
+        "hausdorff_sum_px": np.where(is_measured, reference.hausdorff_px[renamed], 0.0),
+        "hausdorff95_sum_px": np.where(is_measured, reference.hausdorff95_px[renamed], 0.0),
+    }
+    names = ("confusion", "iou_sum", *moved)
+    counts = {name: getattr(evaluation.counts, name).copy() for name in names}
+    confusion = counts.pop("confusion")
+
+    np.subtract.at(confusion[:, 0], reference.class_index[dropped], 1)
+    added = prediction.class_index[lacking]
+    np.subtract.at(confusion[0], added, 1)
+    np.add.at(confusion, (added, added), 1)
+    np.add.at(counts["iou_sum"], added - 1, 1.0)
+    np.add.at(counts["matched_iou_sum"], added - 1, 1.0)
+
     np.subtract.at(confusion, (old, new), 1)
     np.add.at(confusion, (new, new), 1)
-    # Sums over pairs are by the class of the reference object, which has changed.
-    iou, hausdorff = reference.iou[renamed], reference.hausdorff_px[renamed]
-    hausdorff95 = reference.hausdorff95_px[renamed]
-    np.add.at(iou_sum, new - 1, iou)
-    np.subtract.at(matched_iou_sum, old - 1, iou)
-    np.add.at(matched_iou_sum, new - 1, iou)
-    measured = ~np.isnan(hausdorff)
-    np.subtract.at(hausdorff_sum, old[measured] - 1, hausdorff[measured])
-    np.add.at(hausdorff_sum, new[measured] - 1, hausdorff[measured])
-    np.subtract.at(hausdorff95_sum, old[measured] - 1, hausdorff95[measured])
-    np.add.at(hausdorff95_sum, new[measured] - 1, hausdorff95[measured])
-    np.subtract.at(hausdorff_pairs, old[measured] - 1, 1)
-    np.add.at(hausdorff_pairs, new[measured] - 1, 1)
-    return replace(
-        _with_confusion(now, confusion),
-        iou_sum=iou_sum,
-        matched_iou_sum=matched_iou_sum,
-        hausdorff_sum_px=hausdorff_sum,
-        hausdorff_pairs=hausdorff_pairs,
-        hausdorff95_sum_px=hausdorff95_sum,
-    )
+    np.add.at(counts["iou_sum"], new - 1, reference.iou[renamed])
+    for name, values in moved.items():
+        np.subtract.at(counts[name], old - 1, values)
+        np.add.at(counts[name], new - 1, values)
+    return replace(_with_confusion(evaluation.counts, confusion), **counts)
 
 
 def _with_confusion(counts: Counts, confusion: IntArray) -> Counts:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.questions.scored_objects import ScoredRegion
 from napari_panoptic.statistics.bootstrap import rate_bands
+from napari_panoptic.statistics.means import quotients
 from napari_panoptic.values.vocabulary import STATUS_CODE, Status
 
 BINS = 10
@@ -55,8 +56,7 @@ class Reliability:
     @property
     def share(self) -> FloatArray:
         """float64 (b,): share of right predictions; NaN in an empty bin."""
-        share: FloatArray = np.full(len(self.right), np.nan)
-        return np.divide(self.right, self.objects, out=share, where=self.objects > 0)
+        return quotients(self.right, self.objects)
 
     @property
     def ece(self) -> float:
@@ -114,7 +114,7 @@ def reliability(regions: Sequence[ScoredRegion]) -> Reliability | None:
         edges=np.linspace(0.0, 1.0, BINS + 1),
         objects=n,
         right=right.sum(axis=1),
-        score=np.divide(sums, n, out=np.full(BINS, np.nan), where=n > 0),
+        score=quotients(sums, n),
         low=bands.low,
         high=bands.high,
         over_patients=bands.over_groups,

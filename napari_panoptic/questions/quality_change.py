@@ -90,18 +90,8 @@ def quality_change(diff: VersionDiff, class_names: Sequence[str]) -> QualityChan
     rows = diff.rows
     patients, patient = np.unique(rows["patient"].to_numpy(object), return_inverse=True)
     shape = len(patients), len(class_names)
-    entries = [_entries(rows, when, class_names) for when in ("before", "after")]
-    s, w, tp = (
-        np.stack(
-            [
-                np.bincount(
-                    patient[one.row] * shape[1] + one.class_index, values, np.prod(shape)
-                ).reshape(shape)
-                for one, values in zip(entries, ways, strict=True)
-            ]
-        )
-        for ways in zip(*((one.iou, one.weight, one.is_tp) for one in entries), strict=True)
-    )
+    entries = [_entries(rows, patient, when, class_names) for when in ("before", "after")]
+    s, w, tp = np.stack([one.sums(shape) for one in entries], axis=1)
     pq = _quotient(s, w)
     n_classes = (w > 0).sum(axis=2)
     used = (n_classes > 0).all(axis=0)
@@ -115,7 +105,7 @@ def quality_change(diff: VersionDiff, class_names: Sequence[str]) -> QualityChan
     by_presence = np.where(used, per_class, 0.0)[:, np.newaxis] * appeared
     of_row = np.zeros(len(rows))
     for sign, one, total in zip((-1, 1), entries, w, strict=True):
-        at = patient[one.row], one.class_index
+        at = one.patient, one.class_index
         part = sign * (per_iou[at] * one.iou - per_weight[at] * one.weight) * share[at[0]]
         part += by_presence[at] * _quotient(one.weight, total[at])
         of_row += np.bincount(one.row, part, len(rows))
@@ -141,13 +131,25 @@ class _Entries:
     """Contributions of objects to the sums of their classes in one version; some have two."""
 
     row: NDArray[np.intp]
+    patient: NDArray[np.intp]
     class_index: NDArray[np.intp]
     iou: FloatArray
     weight: FloatArray
     is_tp: FloatArray
 
+    def sums(self, shape: tuple[int, int]) -> FloatArray:
+        """Return the sums of IoU, weight and TPs, (3, patients, classes)."""
+        cell = self.patient * shape[1] + self.class_index
+        sums = [
+            np.bincount(cell, values, np.prod(shape))
+            for values in (self.iou, self.weight, self.is_tp)
+        ]
+        return np.reshape(sums, (3, *shape))
 
-def _entries(rows: pd.DataFrame, when: str, class_names: Sequence[str]) -> _Entries:
+
+def _entries(
+    rows: pd.DataFrame, patient: NDArray[np.intp], when: str, class_names: Sequence[str]
+) -> _Entries:
     import pandas as pd
 
     names = pd.Index(class_names)
@@ -162,6 +164,7 @@ def _entries(rows: pd.DataFrame, when: str, class_names: Sequence[str]) -> _Entr
     is_tp = status[row] == str(Status.TP)
     return _Entries(
         row=row,
+        patient=patient[row],
         class_index=names.get_indexer(pd.Index(named, dtype=object)),
         iou=np.where(is_tp, rows[f"iou_{when}"].to_numpy(np.float64)[row], 0.0),
         weight=np.where(is_tp, 1.0, 0.5),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from napari_panoptic.common.text import LONGEST_WORD, shortened
 from napari_panoptic.questions.covariates import TEXTS, CovariateText
 from napari_panoptic.statistics.bootstrap import rate_bands
+from napari_panoptic.statistics.means import quotients
 from napari_panoptic.values.vocabulary import Side
 
 BoolArray = NDArray[np.bool_]
@@ -216,9 +217,7 @@ class Curve:
     @property
     def rate(self) -> NDArray[np.float64]:
         """float64 (b,): share of failures; NaN in an empty bin."""
-        with np.errstate(invalid="ignore"):
-            rate: NDArray[np.float64] = self.failures / self.objects
-        return rate
+        return quotients(self.failures, self.objects)
 
 
 def failure_curve(

@@ -254,7 +254,7 @@ class _Partition:
     def in_pairs(self, values: NDArray[Any]) -> _Partition:
         """Leave out the broad conditions, which are not combined in pairs."""
         narrow = conditions_on(self.covariate, values, broad=False)
-        kept = np.isin(np.arange(len(self.conditions)), [self.conditions.index(c) for c in narrow])
+        kept = [condition in narrow for condition in self.conditions]
         return replace(self, conditions=narrow, members=self.members[kept])
 
 
@@ -343,8 +343,8 @@ class _Search:
 
     def inside(self, conditions: tuple[Condition, ...]) -> BoolArray:
         """Return bool (n,): whether each object is in a slice."""
-        first, *others = (self.held[condition] for condition in conditions)
-        return first & others[0] if others else first
+        inside: BoolArray = np.all([self.held[condition] for condition in conditions], axis=0)
+        return inside
 
     def distinct(self, z: FloatArray, candidates: IntArray) -> list[int]:
         """Return the slices that do not restate better ones, the best first.

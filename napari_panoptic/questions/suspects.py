@@ -6,9 +6,11 @@ No review is needed. Suspects are not errors: teams can make the same errors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from itertools import combinations
+from functools import cached_property
+from itertools import combinations, compress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ from napari_panoptic.explain.consensus import (
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.statistics.graphs import connected_components
+from napari_panoptic.statistics.means import quotients
 from napari_panoptic.values.settings import AmbiguousPolicy
 from napari_panoptic.values.vocabulary import Side
 
@@ -63,15 +66,11 @@ class Suspect:
         From 0 to 1; higher is more suspect. See `find_suspects`.
     patient, region
         The place.
-    side, team, id
-        The object that represents the suspect: a reference object (team is None). If the annotation
-        overlooks the object, it is the largest prediction of the agreeing teams.
-    other_ids
-        The other reference objects of a split object.
+    side, id
+        The object that represents the suspect: a reference object. If the annotation overlooks the
+        object, it is the largest prediction of the agreeing teams.
     class_name
         Class of the object.
-    suggested_class
-        Another class, for the kind ``wrong-class``; else empty.
     teams
         The teams that agree with each other.
     bbox
@@ -80,6 +79,12 @@ class Suspect:
         Its centroid.
     sentence
         The reason, for the user.
+    team
+        The team of the prediction that represents the suspect; None for a reference object.
+    other_ids
+        The other reference objects of a split object.
+    suggested_class
+        Another class, for the kind ``wrong-class``; else empty.
     team_ids
         If the annotation overlooks the object: the id of the prediction of each agreeing team;
         else empty.
@@ -90,15 +95,15 @@ class Suspect:
     patient: str
     region: str
     side: Side
-    team: str | None
     id: int
-    other_ids: tuple[int, ...]
     class_name: str
-    suggested_class: str
     teams: tuple[str, ...]
     bbox: tuple[int, int, int, int]
     centroid_yx_px: tuple[float, float]
     sentence: str
+    team: str | None = None
+    other_ids: tuple[int, ...] = ()
+    suggested_class: str = ""
     team_ids: tuple[int, ...] = ()
 
 
@@ -273,10 +278,9 @@ def _proposals(several: Sequence[Evaluation]) -> tuple[IntArray, FloatArray]:
     left = [evaluation.judged.prediction.area > 0 for evaluation in several]
     nodes = np.flatnonzero(np.concatenate(left))
     team = np.repeat(np.arange(len(several)), counts)
-    nodes = nodes[np.lexsort((nodes, -strength[nodes], team[nodes], place[nodes]))]
-    is_first = np.ones(len(nodes), bool)
-    is_first[1:] = (np.diff(place[nodes]) != 0) | (np.diff(team[nodes]) != 0)
-    nodes = nodes[is_first]
+    nodes = nodes[np.lexsort((nodes, -strength[nodes]))]
+    _, strongest = np.unique(place[nodes] * len(several) + team[nodes], return_index=True)
+    nodes = nodes[strongest]
     found, group = np.unique(place[nodes], return_inverse=True)
     members = np.full((len(found), len(several)), NO_MEMBER, np.int64)
     members[group, team[nodes]] = nodes - offsets[team[nodes]]
@@ -286,9 +290,8 @@ def _proposals(several: Sequence[Evaluation]) -> tuple[IntArray, FloatArray]:
     inside = (group_of[i] >= 0) & (group_of[i] == group_of[j])
     summed = np.bincount(group_of[i][inside], iou[inside], len(found))
     size = (members != NO_MEMBER).sum(axis=1)
+    mean = quotients(summed, size * (size - 1) / 2)
     order = _in_reading_order(several, members)
-    pairs = size * (size - 1) / 2
-    mean = np.divide(summed, pairs, out=np.full(len(found), np.nan), where=pairs > 0)
     return members[order], mean[order]
 
 
@@ -313,7 +316,9 @@ def _touching(
     for team, evaluation in enumerate(several):
         judged = evaluation.judged
         rows, columns = judged.pair_reference, judged.pair_prediction
-        group_of = _group_of(members[:, team], len(evaluation.outcomes.prediction))
+        group_of = np.full(len(evaluation.outcomes.prediction), -1, np.int64)
+        groups = np.flatnonzero(members[:, team] != NO_MEMBER)
+        group_of[members[groups, team]] = groups
         kept = np.flatnonzero(group_of[columns] >= 0)
         rows, columns = rows[kept], columns[kept]
         keys.append(group_of[columns] * n + rows)
@@ -328,14 +333,6 @@ def _touching(
         np.bincount(place, value, len(key)) / size for value in np.concatenate(values, axis=1)
     )
     return touching, iou, of_object, of_reference
-
-
-def _group_of(members: IntArray, n: int) -> IntArray:
-    """Return the proposal of each of a team's n predictions, -1 for none."""
-    group_of = np.full(n, -1, np.int64)
-    groups = np.flatnonzero(members != NO_MEMBER)
-    group_of[members[groups]] = groups
-    return group_of
 
 
 def _ambiguous(several: Sequence[Evaluation], members: IntArray) -> BoolArray:
@@ -400,22 +397,16 @@ def find_suspects(regions: Sequence[Agreement]) -> tuple[Suspect, ...]:
     if not regions:
         return ()
     trust = zip(
+        regions,
         _reliabilities(regions),
         _reliabilities(regions, only_counterparts=True),
         _class_reliabilities(regions),
         strict=True,
     )
-    typical_iou = _typical_iou(regions)
-    found = [
-        suspect
-        for region, own in zip(regions, trust, strict=True)
-        for suspect in _RegionSuspects(region, *own, typical_iou).all()
-        if suspect.score > 0
-    ]
-    kinds = list(SuspectKind)
-    places = {(own.patient, own.region): place for place, own in enumerate(regions)}
-    found.sort(key=lambda s: (-s.score, places[s.patient, s.region], kinds.index(s.kind), s.id))
-    return tuple(found)
+    every_iou = np.concatenate([own.counterpart_iou[own.counterpart >= 0] for own in regions])
+    typical_iou = float(np.median(every_iou)) if len(every_iou) else 0.0
+    found = [suspect for own in trust for suspect in _RegionSuspects(*own, typical_iou).all()]
+    return tuple(sorted(found, key=lambda suspect: -suspect.score))
 
 
 def _reliabilities(
@@ -430,32 +421,20 @@ def _reliabilities(
     only_counterparts
         Count only proposals that are assigned to a reference object.
     """
-    states = [
-        np.where(region.members != NO_MEMBER, _AGREES, _SILENT).astype(np.int8)
-        for region in regions
-    ]
-    confirmed = [_is_confirmed(region) for region in regions]
-    counted = [~region.ambiguous for region in regions]
-    if only_counterparts:
-        counted = [
-            own & np.isin(np.arange(len(region)), region.counterpart)
-            for own, region in zip(counted, regions, strict=True)
-        ]
-    return _rates(regions, states, confirmed, counted)
+    states, hits, counted = [], [], []
+    for own in regions:
+        states.append(np.where(own.members != NO_MEMBER, _AGREES, _SILENT))
+        hits.append(_marked(own.touching[0, own.touching_iou > AGREEMENT_IOU], len(own)))
+        is_counterpart = _marked(own.counterpart[own.counterpart >= 0], len(own))
+        counted.append(~own.ambiguous & (is_counterpart | (not only_counterparts)))
+    return _rates(regions, states, hits, counted)
 
 
-def _typical_iou(regions: Sequence[Agreement]) -> float:
-    """Return the median IoU of reference objects with their assigned proposals."""
-    found = [region.counterpart_iou[region.counterpart >= 0] for region in regions]
-    every = np.concatenate([np.zeros(0), *found])
-    return float(np.median(every)) if len(every) else 0.0
-
-
-def _is_confirmed(region: Agreement) -> BoolArray:
-    """Return which proposals the annotation confirms."""
-    confirmed = np.zeros(len(region), bool)
-    confirmed[region.touching[0, region.touching_iou > AGREEMENT_IOU]] = True
-    return confirmed
+def _marked(rows: IntArray, n: int) -> BoolArray:
+    """Return bool (n,), True in some rows."""
+    marked = np.zeros(n, bool)
+    marked[rows] = True
+    return marked
 
 
 def _class_reliabilities(regions: Sequence[Agreement]) -> list[FloatArray]:
@@ -473,7 +452,7 @@ def _class_reliabilities(regions: Sequence[Agreement]) -> list[FloatArray]:
         votes = region.votes[:, np.newaxis, :]
         classes = np.arange(1, n_classes + 1)[:, np.newaxis]
         state = np.where(votes == 0, _SILENT, np.where(votes == classes, _AGREES, _DISSENTS))
-        states.append(state.reshape(-1, len(region.teams)).astype(np.int8))
+        states.append(state.reshape(-1, len(region.teams)))
         hits.append((region.reference.class_index[:, np.newaxis] == classes.T).reshape(-1))
     agreeing = [(state == _AGREES).sum(axis=1) for state in states]
     rates = _rates(regions, states, hits, [n > 0 for n in agreeing])
@@ -486,7 +465,7 @@ def _class_reliabilities(regions: Sequence[Agreement]) -> list[FloatArray]:
 
 def _rates(
     regions: Sequence[Agreement],
-    states: Sequence[NDArray[np.int8]],
+    states: Sequence[IntArray],
     hits: Sequence[BoolArray],
     counted: Sequence[BoolArray],
 ) -> list[FloatArray]:
@@ -497,19 +476,19 @@ def _rates(
     regions
         The regions, for their teams.
     states
-        int8 (k, T) per region: the state of each team of the region.
+        int64 (k, T) per region: the state of each team of the region.
     hits, counted
         bool (k,) per region: whether each row is a hit, and whether it counts.
     """
     teams = list(dict.fromkeys(team for region in regions for team in region.teams))
-    patterns = [np.zeros((0, len(teams)), np.int8)]
+    patterns = []
     for region, state in zip(regions, states, strict=True):
         pattern = np.full((len(state), len(teams)), _ABSENT, np.int8)
         pattern[:, [teams.index(team) for team in region.teams]] = state
         patterns.append(pattern)
     pattern = np.concatenate(patterns)
-    counts = np.concatenate([np.zeros(0, bool), *counted])
-    is_hit = np.concatenate([np.zeros(0, bool), *hits]) & counts
+    counts = np.concatenate(counted)
+    is_hit = np.concatenate(hits) & counts
     number = (pattern == _AGREES).sum(axis=1)
     alike = np.unique(pattern, axis=0, return_inverse=True)[1].reshape(-1)
     rate = np.full(len(pattern), is_hit.sum() / max(counts.sum(), 1))
@@ -517,10 +496,6 @@ def _rates(
         n = np.bincount(group, counts)[group]
         rate = (np.bincount(group, is_hit)[group] + _PRIOR * rate) / (n + _PRIOR)
     return np.split(rate**2, np.cumsum([len(state) for state in states])[:-1])
-
-
-def _say(teams: Sequence[str], alone: str, together: str) -> str:
-    return f"{english_list(list(teams))} {alone if len(teams) == 1 else together}"
 
 
 def _likeliest(found: Sequence[Suspect]) -> list[Suspect]:
@@ -537,58 +512,75 @@ def _likelihood(suspect: Suspect) -> float:
     return suspect.score * (1.0 if suspect.kind is SuspectKind.BADLY_LOCATED else _SAYS_MORE)
 
 
-class _RegionSuspects:
-    """Finds the suspects of one region.
+def _has_parts(whole: IntArray, share: FloatArray, n: int) -> BoolArray:
+    """Return which of n objects consist of two or more parts that cover more than half of them.
 
     Parameters
     ----------
-    own
-        The proposals of the region.
-    reliability
-        float64 (g,): reliability of the teams of each proposal, of it as an object.
-    located
-        float64 (g,): the same, of it as the outline of an annotated object.
-    classes
-        float64 (n, C): reliability of each class for each reference object.
-    typical_iou
-        Median IoU of reference objects with their proposals, over all regions.
+    whole, share
+        (k,): the object of each part, and the share of that object inside the part.
     """
+    has_parts: BoolArray = np.bincount(whole, minlength=n) > 1
+    return has_parts & (np.bincount(whole, share, n) > 0.5)
 
-    def __init__(
-        self,
-        own: Agreement,
-        reliability: FloatArray,
-        located: FloatArray,
-        classes: FloatArray,
-        typical_iou: float,
-    ) -> None:
-        self._own, self._typical_iou = own, typical_iou
-        self._reliability, self._located, self._classes = reliability, located, classes
-        n = len(own.reference)
-        self._reference_confirmed = np.zeros(n, bool)
-        self._reference_confirmed[own.touching[1, own.touching_iou > AGREEMENT_IOU]] = True
+
+@dataclass(frozen=True, eq=False)
+class _RegionSuspects:
+    """Finds the suspects of one region."""
+
+    own: Agreement
+    #: float64 (g,): reliability of the teams of each proposal, of it as an object
+    reliability: FloatArray
+    #: float64 (g,): the same, of it as the outline of an annotated object
+    located: FloatArray
+    #: float64 (n, C): reliability of each class for each reference object
+    classes: FloatArray
+    #: median IoU of reference objects with their proposals, over all regions
+    typical_iou: float
 
     def all(self) -> list[Suspect]:
-        """Return the suspects of all kinds."""
+        """Return the suspects of all kinds with a score above 0, by kind and id."""
         outlines = _likeliest([*self._split(), *self._merged(), *self._badly_located()])
-        return [*self._overlooked(), *outlines, *self._wrong_class()]
+        found = [*self._overlooked(), *outlines, *self._wrong_class()]
+        kinds = list(SuspectKind)
+        found.sort(key=lambda suspect: (kinds.index(suspect.kind), suspect.id))
+        return [suspect for suspect in found if suspect.score > 0]
 
     def _overlooked(self) -> list[Suspect]:
-        own = self._own
+        own = self.own
         groups = own.touching[0]
         nearest = np.zeros(len(own))
         np.maximum.at(nearest, groups, own.touching_iou)
         covered = np.bincount(groups, own.share_of_object, len(own))
-        free = (nearest < SAME_PLACE_IOU) & (covered <= 0.5) & ~own.ambiguous & own.is_shared
-        return [self._of_prediction(int(group)) for group in np.flatnonzero(free)]
+        free = (nearest < SAME_PLACE_IOU) & (covered <= 0.5) & self._counts
+        found = []
+        for group in np.flatnonzero(free).tolist():
+            teams = self._teams(group)
+            members = [
+                (side, int(row))
+                for side, row in zip(own.predictions, own.members[group], strict=True)
+                if row != NO_MEMBER
+            ]
+            largest = int(np.argmax([side.area_px[row] for side, row in members]))
+            reason = f"{english_list(teams)} agree on an object; the annotation has none"
+            suspect = self._suspect(
+                SuspectKind.OVERLOOKED,
+                self.reliability[group],
+                members[largest],
+                teams,
+                f"{reason}; {self._trust(group)}",
+                team=teams[largest],
+                team_ids=tuple(int(side.ids[row]) for side, row in members),
+            )
+            found.append(suspect)
+        return found
 
     def _badly_located(self) -> list[Suspect]:
-        own = self._own
-        typical = self._typical_iou
+        own, typical = self.own, self.typical_iou
         rows = np.flatnonzero(own.counterpart >= 0)
         groups, iou = own.counterpart[rows], own.counterpart_iou[rows]
         loss = np.clip(2 * (1 - iou / max(typical, _LEAST_IOU)), 0, 1)
-        trust = self._located[groups] * np.where(own.is_shared[groups], 1, _ALONE)
+        trust = self.located[groups] * np.where(own.is_shared[groups], 1, _ALONE)
         score = trust * loss
         found = []
         for k in np.flatnonzero((score > 0) & ~own.ambiguous[groups]).tolist():
@@ -598,129 +590,96 @@ class _RegionSuspects:
                 f"IoU of {english_list(teams)}{between} with the annotation {iou[k]:.2f}; "
                 f"{typical:.2f} is typical"
             )
-            found.append(
-                self._of_reference(
-                    SuspectKind.BADLY_LOCATED, float(score[k]), int(rows[k]), teams, reason
-                )
-            )
+            place = own.reference, int(rows[k])
+            found.append(self._suspect(SuspectKind.BADLY_LOCATED, score[k], place, teams, reason))
         return found
 
     def _wrong_class(self) -> list[Suspect]:
-        own = self._own
-        n = len(own.reference)
-        others = self._classes.copy()
-        others[np.arange(n), own.reference.class_index - 1] = 0
+        own = self.own
+        annotated = own.reference.class_index - 1
+        others = self.classes.copy()
+        others[np.arange(len(annotated)), annotated] = 0
         found = []
         for row in np.flatnonzero(others.any(axis=1)).tolist():
-            suggested = int(others[row].argmax()) + 1
-            score = float(others[row, suggested - 1])
-            teams = [t for t, v in zip(own.teams, own.votes[row], strict=True) if v == suggested]
-            annotated = own.class_names[own.reference.class_index[row] - 1]
-            found.append(
-                self._of_reference(
-                    SuspectKind.WRONG_CLASS,
-                    score,
-                    row,
-                    tuple(teams),
-                    f"annotated as {annotated}; {_say(teams, 'predicts', 'agree on')} "
-                    f"{own.class_names[suggested - 1]}",
-                    suggested=own.class_names[suggested - 1],
-                )
+            suggested = int(others[row].argmax())
+            teams = self._named(own.votes[row] == suggested + 1)
+            say = "predicts" if len(teams) == 1 else "agree on"
+            suspect = self._suspect(
+                SuspectKind.WRONG_CLASS,
+                others[row, suggested],
+                (own.reference, row),
+                teams,
+                f"annotated as {own.class_names[annotated[row]]}; {english_list(teams)} {say} "
+                f"{own.class_names[suggested]}",
+                suggested_class=own.class_names[suggested],
             )
+            found.append(suspect)
         return found
 
     def _split(self) -> list[Suspect]:
-        own = self._own
+        own = self.own
         groups, rows = own.touching
         inside = (own.share_of_reference > 0.5) & ~self._reference_confirmed[rows]
-        parts = np.bincount(groups[inside], minlength=len(own))
-        covered = np.bincount(groups[inside], own.share_of_object[inside], len(own))
+        is_split = _has_parts(groups[inside], own.share_of_object[inside], len(own))
         found = []
-        for group in np.flatnonzero(
-            (parts > 1) & (covered > 0.5) & own.is_shared & ~own.ambiguous
-        ).tolist():
+        for group in np.flatnonzero(is_split & self._counts).tolist():
             at = np.flatnonzero(inside & (groups == group))
-            at = at[np.argsort(-own.share_of_object[at], kind="stable")]
+            first, *others = rows[at[np.argsort(-own.share_of_object[at], kind="stable")]].tolist()
             teams = self._teams(group)
-            found.append(
-                self._of_reference(
-                    SuspectKind.SPLIT,
-                    float(self._reliability[group]),
-                    int(rows[at[0]]),
-                    teams,
-                    f"{english_list(teams)} agree on one object; the annotation has {len(at)}; "
-                    + self._trust(group),
-                    others=rows[at[1:]],
-                )
+            reason = f"{english_list(teams)} agree on one object; the annotation has {len(at)}"
+            suspect = self._suspect(
+                SuspectKind.SPLIT,
+                self.reliability[group],
+                (own.reference, first),
+                teams,
+                f"{reason}; {self._trust(group)}",
+                other_ids=tuple(own.reference.ids[others].tolist()),
             )
+            found.append(suspect)
         return found
 
     def _merged(self) -> list[Suspect]:
-        own = self._own
+        own = self.own
         groups, rows = own.touching
-        n = len(own.reference)
-        inside = (own.share_of_object > 0.5) & (own.is_shared & ~own.ambiguous)[groups]
-        parts = np.bincount(rows[inside], minlength=n)
-        covered = np.bincount(rows[inside], own.share_of_reference[inside], n)
-        merged = (parts > 1) & (covered > 0.5) & ~self._reference_confirmed
+        inside = (own.share_of_object > 0.5) & self._counts[groups]
+        is_merged = _has_parts(rows[inside], own.share_of_reference[inside], len(own.reference))
         found = []
-        for row in np.flatnonzero(merged).tolist():
+        for row in np.flatnonzero(is_merged & ~self._reference_confirmed).tolist():
             at = groups[inside & (rows == row)]
-            weakest = int(at[np.argmin(self._reliability[at])])
+            weakest = int(at[np.argmin(self.reliability[at])])
             teams = self._teams(weakest)
-            found.append(
-                self._of_reference(
-                    SuspectKind.MERGED,
-                    float(self._reliability[weakest]),
-                    row,
-                    teams,
-                    f"{english_list(teams)} agree on {len(at)} objects; the annotation has one; "
-                    + self._trust(weakest),
-                )
+            reason = f"{english_list(teams)} agree on {len(at)} objects; the annotation has one"
+            suspect = self._suspect(
+                SuspectKind.MERGED,
+                self.reliability[weakest],
+                (own.reference, row),
+                teams,
+                f"{reason}; {self._trust(weakest)}",
             )
+            found.append(suspect)
         return found
 
+    @property
+    def _counts(self) -> BoolArray:
+        """Whether teams agree on each proposal (g,), outside of the ambiguous area."""
+        return self.own.is_shared & ~self.own.ambiguous
+
+    @cached_property
+    def _reference_confirmed(self) -> BoolArray:
+        """Whether a proposal confirms each reference object (n,)."""
+        own = self.own
+        return _marked(own.touching[1, own.touching_iou > AGREEMENT_IOU], len(own.reference))
+
     def _teams(self, group: int) -> tuple[str, ...]:
-        own = self._own
-        agrees = own.members[group] != NO_MEMBER
-        return tuple(team for team, is_in in zip(own.teams, agrees, strict=True) if is_in)
+        """Return the teams that agree on a proposal."""
+        return self._named(self.own.members[group] != NO_MEMBER)
+
+    def _named(self, chosen: BoolArray) -> tuple[str, ...]:
+        return tuple(compress(self.own.teams, chosen))
 
     def _trust(self, group: int) -> str:
-        share = float(np.sqrt(self._reliability[group]))
+        share = float(np.sqrt(self.reliability[group]))
         return f"it has {share:.0%} of the objects on which exactly these teams agree"
-
-    def _of_prediction(self, group: int) -> Suspect:
-        """Return an overlooked object, represented by the largest of the agreeing predictions."""
-        own = self._own
-        teams = [k for k, row in enumerate(own.members[group]) if row != NO_MEMBER]
-        rows = [(own.predictions[k], int(own.members[group, k])) for k in teams]
-        team = teams[int(np.argmax([side.area_px[row] for side, row in rows]))]
-        reason = f"{english_list(self._teams(group))} agree on an object; the annotation has none"
-        found = self._suspect(
-            SuspectKind.OVERLOOKED,
-            float(self._reliability[group]),
-            (own.predictions[team], int(own.members[group, team])),
-            self._teams(group),
-            f"{reason}; {self._trust(group)}",
-            team=own.teams[team],
-        )
-        return replace(found, team_ids=tuple(int(side.ids[row]) for side, row in rows))
-
-    def _of_reference(
-        self,
-        kind: SuspectKind,
-        score: float,
-        row: int,
-        teams: tuple[str, ...],
-        reason: str,
-        *,
-        suggested: str = "",
-        others: IntArray | None = None,
-    ) -> Suspect:
-        reference = self._own.reference
-        found = self._suspect(kind, score, (reference, row), teams, reason)
-        ids = () if others is None else tuple(reference.ids[others].tolist())
-        return replace(found, suggested_class=suggested, other_ids=ids)
 
     def _suspect(
         self,
@@ -729,25 +688,23 @@ class _RegionSuspects:
         place: tuple[SideOutcomes, int],
         teams: tuple[str, ...],
         reason: str,
-        *,
-        team: str | None = None,
+        **further: Any,
     ) -> Suspect:
+        """Return the suspect that an object represents, with further fields of `Suspect`."""
         side, row = place
         y, x = side.centroid_yx_px[row].tolist()
         top, left, bottom, right = side.bbox[row].tolist()
         return Suspect(
             kind=kind,
-            score=score,
-            patient=self._own.patient,
-            region=self._own.region,
+            score=float(score),
+            patient=self.own.patient,
+            region=self.own.region,
             side=side.side,
-            team=team,
             id=int(side.ids[row]),
-            other_ids=(),
-            class_name=self._own.class_names[side.class_index[row] - 1],
-            suggested_class="",
+            class_name=self.own.class_names[side.class_index[row] - 1],
             teams=teams,
             bbox=(top, left, bottom, right),
             centroid_yx_px=(y, x),
             sentence=f"{reason}.",
+            **further,
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,10 +61,12 @@ PAIR_COLUMNS = ("patient", "region", "id_before", "id_after")
 NO_OBJECT = "none"
 """The outcome of an FP in the other version if that does not have it."""
 
+_NO_ROW = -1
 _PLACE = ["patient", "region"]
 _KEY = [*_PLACE, "id"]
 _TEXTS = ["side", "class", "status", "cause", "partner_class"]
-_SHAPE = ["area_px", "centroid_y_px", "centroid_x_px"]
+_OBJECT = [*_KEY, "side", "class", "area_px", "centroid_y_px", "centroid_x_px"]
+_OUTCOME = ["id", "class", "partner_id", "partner_class", "status", "cause", "iou"]
 _TP, _FP, _MISCLASSIFIED, _IGNORED = (
     str(s) for s in (Status.TP, Status.FP, Status.MISCLASSIFIED, Status.IGNORED)
 )
@@ -226,20 +228,18 @@ def version_diff(
     LabelError
         If the reference objects or their classes differ, or a pair has an object that is not an FP.
     """
-    import pandas as pd
-
     old, new = _tidied(old), _tidied(new)
     same_fps = disc_pairs(old, new) if same_fps is None else same_fps
-    reference, n_ignored = _reference_rows(old, new)
-    rows = pd.concat([reference, _prediction_rows(old, new, same_fps)], ignore_index=True)
+    rows = _side_by_side(old, new, same_fps)
+    in_both = (rows["status_before"] == _IGNORED) & (rows["status_after"] == _IGNORED)
+    rows = _compared(rows[~in_both])
     place = rows["change"].map({str(change): place for place, change in enumerate(Change)})
-    order = rows.assign(place=place).sort_values(["place", *_KEY], kind="stable").index
-    rows = rows.loc[order].reset_index(drop=True)
+    rows = rows.assign(place=place).sort_values(["place", *_KEY], ignore_index=True)
     step = rows["iou_after"] - rows["iou_before"]  # NaN is neither above nor below
     rows["iou_change"] = np.select([step > iou_step, step < -iou_step], ["up", "down"], "")
     causes = rows["cause_before"], rows["cause_after"]
     rows["cause_changed"] = (causes[0] != causes[1]) & (causes[0] != "") & (causes[1] != "")
-    return VersionDiff(*names, rows[list(DIFF_COLUMNS)], n_ignored)
+    return VersionDiff(*names, rows[list(DIFF_COLUMNS)], int(in_both.sum()))
 
 
 def fp_rows(objects: pd.DataFrame) -> pd.DataFrame:
@@ -323,59 +323,67 @@ def joined_pairs(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*PAIR_COLUMNS])
 
 
-# --- reference objects ------------------------------------------------------------------------
+# --- both versions side by side ---------------------------------------------------------------
 
 
 def _tidied(objects: pd.DataFrame) -> pd.DataFrame:
     """Return objects with empty texts in place of the NaN that a reader of CSV leaves."""
     texts = {name: objects[name].astype(object).fillna("") for name in _TEXTS}
-    return objects.assign(**texts, partner_id=objects["partner_id"].astype("Int64"))
+    tidied = objects.assign(**texts, partner_id=objects["partner_id"].astype("Int64"))
+    return tidied.reset_index(drop=True)
 
 
-def _reference_rows(old: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Return a row per reference object, and how many have none: those ignored in both versions."""
-    before, after = (
-        side[side["side"] == str(Side.REFERENCE)].sort_values(_KEY, ignore_index=True)
-        for side in (old, new)
+def _side_by_side(old: pd.DataFrame, new: pd.DataFrame, same_fps: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per reference object and per FP, with its outcome in both versions."""
+    import pandas as pd
+
+    reference = [
+        own[own["side"] == str(Side.REFERENCE)].sort_values(_KEY).index for own in (old, new)
+    ]
+    _check_same(old.loc[reference[0]], new.loc[reference[1]])
+    a, b = _rows_of(old, same_fps, "id_before"), _rows_of(new, same_fps, "id_after")
+    gone = np.setdiff1d(fp_rows(old).index, a)
+    appeared = np.setdiff1d(fp_rows(new).index, b)
+    before = np.concatenate([reference[0], a, gone, np.full(len(appeared), _NO_ROW)])
+    after = np.concatenate([reference[1], b, np.full(len(gone), _NO_ROW), appeared])
+    # A prediction is described as in the new version, or as in the old one if only that has it.
+    is_new = (np.arange(len(after)) >= len(reference[0])) & (after != _NO_ROW)
+    every = pd.concat([old[_OBJECT], new[_OBJECT]], ignore_index=True)
+    objects = every.iloc[np.where(is_new, len(old) + after, before)].reset_index(drop=True)
+    return pd.concat(
+        [objects, _outcomes(old, before, "before"), _outcomes(new, after, "after")], axis=1
     )
-    _check_same(before, after)
-    was, is_ = before["status"].to_numpy(), after["status"].to_numpy()
-    right = was == _TP, is_ == _TP
-    wrong_class = was == _MISCLASSIFIED, is_ == _MISCLASSIFIED
-    other_class = (before["partner_class"] != after["partner_class"]).to_numpy()
-    # Under "majority", a match can keep an object that is ignored without one.
-    ignored = was == _IGNORED, is_ == _IGNORED
+
+
+def _outcomes(objects: pd.DataFrame, rows: NDArray[np.intp], when: str) -> pd.DataFrame:
+    """Return the outcomes of a version in some rows; empty for `_NO_ROW`."""
+    found = objects[_OUTCOME].astype({"id": "Int64", "iou": np.float64}).reindex(rows)
+    named = found.rename(columns=lambda name: f"{name.removesuffix('_id')}_{when}")
+    texts = {f"{name}_{when}": "" for name in _TEXTS}
+    return named.fillna(texts).reset_index(drop=True)
+
+
+def _compared(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add the change of each object that counts, and whether its class changed."""
+    was, is_ = rows["status_before"], rows["status_after"]
+    other_partner = rows["partner_class_before"] != rows["partner_class_after"]
+    is_persistent = (was == _FP) & (is_ == _FP)
     cases = {
-        Change.IGNORED_ONCE: ignored[0] ^ ignored[1],
-        Change.STILL_RIGHT: right[0] & right[1],
-        Change.BROKEN: right[0],
-        Change.FIXED: right[1],
-        Change.RECLASSIFIED: wrong_class[0] & wrong_class[1] & other_class,
+        Change.PERSISTENT: is_persistent,
+        Change.NEW: was == "",
+        Change.GONE: is_ == "",
+        # Under "majority", a match can keep an object that is ignored without one.
+        Change.IGNORED_ONCE: (was == _IGNORED) | (is_ == _IGNORED),
+        Change.STILL_RIGHT: (was == _TP) & (is_ == _TP),
+        Change.BROKEN: was == _TP,
+        Change.FIXED: is_ == _TP,
+        Change.RECLASSIFIED: (was == _MISCLASSIFIED) & (is_ == _MISCLASSIFIED) & other_partner,
     }
     change = np.select(list(cases.values()), [*map(str, cases)], str(Change.STILL_FAILING))
-    is_matched = (right[0] | wrong_class[0]) & (right[1] | wrong_class[1])
-    rows = before[[*_KEY, "side", "class", *_SHAPE]].assign(
-        **_versions(before, after), change=change, class_changed=is_matched & other_class
-    )
-    in_both = ignored[0] & ignored[1]
-    return rows.iloc[np.flatnonzero(~in_both)], int(in_both.sum())
-
-
-def _versions(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
-    """Return the columns of both versions, row by row."""
-    found: dict[str, Any] = {
-        "id_before": before["id"].astype("Int64").array,
-        "class_before": before["class"].to_numpy(),
-    }
-    for when, own in (("before", before), ("after", after)):
-        found |= {
-            f"partner_{when}": own["partner_id"].array,
-            f"partner_class_{when}": own["partner_class"].to_numpy(),
-            f"status_{when}": own["status"].to_numpy(),
-            f"cause_{when}": own["cause"].to_numpy(),
-            f"iou_{when}": own["iou"].to_numpy(np.float64),
-        }
-    return found
+    matched = [_TP, _MISCLASSIFIED]
+    changed = was.isin(matched) & is_.isin(matched) & other_partner
+    changed |= is_persistent & (rows["class_before"] != rows["class_after"])
+    return rows.assign(change=change, class_changed=changed)
 
 
 def _check_same(before: pd.DataFrame, after: pd.DataFrame) -> None:
@@ -400,52 +408,11 @@ def _check_same(before: pd.DataFrame, after: pd.DataFrame) -> None:
     )
 
 
-# --- FPs --------------------------------------------------------------------------------------
-
-
-def _prediction_rows(old: pd.DataFrame, new: pd.DataFrame, same_fps: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per FP: in both versions, in the new one only, in the old one only."""
-    import pandas as pd
-
-    sides = fp_rows(old).reset_index(drop=True), fp_rows(new).reset_index(drop=True)
-    a = _positions(sides[0], same_fps, "id_before")
-    b = _positions(sides[1], same_fps, "id_after")
-    gone = np.setdiff1d(np.arange(len(sides[0])), a)
-    appeared = np.setdiff1d(np.arange(len(sides[1])), b)
-    missing = np.full(max(len(gone), len(appeared)), -1)
-    before = _taken(sides[0], [a, missing[: len(appeared)], gone])
-    after = _taken(sides[1], [b, appeared, missing[: len(gone)]])
-    change = np.repeat(
-        [str(Change.PERSISTENT), str(Change.NEW), str(Change.GONE)],
-        [len(a), len(appeared), len(gone)],
-    )
-    # The object of the new version, or of the old one if the new version does not have it.
-    own = _taken(
-        pd.concat(sides, ignore_index=True), [len(sides[0]) + b, len(sides[0]) + appeared, gone]
-    )
-    other_class = before["class"].to_numpy() != after["class"].to_numpy()
-    return own[[*_KEY, "side", "class", *_SHAPE]].assign(
-        **_versions(before, after),
-        change=change,
-        class_changed=(change == str(Change.PERSISTENT)) & other_class,
-    )
-
-
-def _taken(objects: pd.DataFrame, positions: Sequence[NDArray[np.integer]]) -> pd.DataFrame:
-    """Return the rows at given positions; an empty row for position -1."""
-    at = np.concatenate(positions)
-    found = objects.iloc[np.maximum(at, 0)] if len(objects) else objects.reindex(at)
-    is_none = at < 0
-    empty: dict[str, Any] = {name: found[name].mask(is_none, "") for name in _TEXTS}
-    empty |= {"id": found["id"].astype("Int64").mask(is_none), "iou": found["iou"].mask(is_none)}
-    empty |= {"partner_id": found["partner_id"].astype("Int64").mask(is_none)}
-    return found.assign(**empty).reset_index(drop=True)
-
-
-def _positions(fps: pd.DataFrame, pairs: pd.DataFrame, which: str) -> NDArray[np.intp]:
+def _rows_of(objects: pd.DataFrame, pairs: pd.DataFrame, which: str) -> NDArray[np.intp]:
     """Return the row of the FP of each pair."""
     import pandas as pd
 
+    fps = fp_rows(objects)
     index = pd.MultiIndex.from_frame(fps[_KEY])
     wanted = pd.MultiIndex.from_frame(pairs[[*_PLACE, which]])
     found = index.get_indexer(wanted)
@@ -453,7 +420,10 @@ def _positions(fps: pd.DataFrame, pairs: pd.DataFrame, which: str) -> NDArray[np
         raise LabelError(
             f"expected pairs of FPs, each FP at most once, found other objects as {which}"
         )
-    return found.astype(np.intp)
+    return fps.index.to_numpy(np.intp)[found]
+
+
+# --- FPs without their pixels -----------------------------------------------------------------
 
 
 def _paired_discs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import UNWATCHED, Progress
 from napari_panoptic.common.text import counted, english_list
 from napari_panoptic.io.tables.evaluation import EvaluationTables
-from napari_panoptic.nuclei.averages import TeamSummary, summarise_team
+from napari_panoptic.nuclei.averages import summarise_team
 from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.metrics import METRIC_NAMES, Counts
 from napari_panoptic.nuclei.regions.cohort_evaluation import LOWER_IS_BETTER
@@ -224,19 +224,23 @@ def compare_versions(
         iou_step=iou_step,
     )
     classes = tuple(class_names)
-    summaries = [summarise_team(_counted(version), classes) for version in (old, new)]
-    patients = sorted({patient for patient, _ in common})
+    summaries = [
+        summarise_team([(one.patient, one.counts) for one in version.regions], classes)
+        for version in (old, new)
+    ]
+    patients = list(summaries[0].patients)
+    by_metric = [
+        [[own[name] for name in METRIC_NAMES] for own in team.metrics.values()]
+        for team in summaries
+    ]
     metrics = paired_differences(
-        _defined({name: _figures(summaries, patients, name) for name in METRIC_NAMES}, keep=metric),
-        patients,
-        lower_is_better=LOWER_IS_BETTER,
+        _defined(METRIC_NAMES, by_metric, keep=metric), patients, lower_is_better=LOWER_IS_BETTER
     )
-    by_class = paired_differences(
-        _defined(
-            {name: _class_figures(summaries, patients, place) for place, name in enumerate(classes)}
-        ),
-        patients,
-    )
+    pq_by_class = [
+        [own.figures_by_class["pq"].tolist() for own in team.patients.values()]
+        for team in summaries
+    ]
+    by_class = paired_differences(_defined(classes, pq_by_class), patients)
     decision = decide(next(one for one in metrics if one.name == metric), margin)
     if only_old and decision.verdict is Verdict.NOT_WORSE:
         decision = replace(
@@ -271,35 +275,27 @@ def _within(version: Version, places: set[Place]) -> Version:
     return replace(version, objects=objects, regions=kept)
 
 
-def _counted(version: Version) -> list[tuple[str, Counts]]:
-    return [(one.patient, one.counts) for one in version.regions]
-
-
-def _figures(
-    summaries: Sequence[TeamSummary], patients: Sequence[str], metric: str
-) -> tuple[list[float], list[float]]:
-    old, new = ([own.metrics[patient][metric] for patient in patients] for own in summaries)
-    return old, new
-
-
-def _class_figures(
-    summaries: Sequence[TeamSummary], patients: Sequence[str], place: int
-) -> tuple[list[float], list[float]]:
-    old, new = (
-        [float(own.patients[patient].figures_by_class["pq"][place]) for patient in patients]
-        for own in summaries
-    )
-    return old, new
-
-
 def _defined(
-    figures: Mapping[str, tuple[list[float], list[float]]], keep: str = ""
-) -> dict[str, tuple[list[float], list[float]]]:
-    """Leave out what no patient has, such as distances that were not measured."""
+    names: Sequence[str], figures: Sequence[Sequence[Sequence[float]]], keep: str = ""
+) -> dict[str, tuple[Sequence[float], Sequence[float]]]:
+    """Return the old and the new figure of each patient by name.
+
+    Figures that no patient has are left out, such as distances that were not measured.
+
+    Parameters
+    ----------
+    names
+        Of the figures.
+    figures
+        Of both versions, each (patients, names).
+    keep
+        The name of a figure that is not left out.
+    """
+    old, new = (zip(*of_version, strict=True) for of_version in figures)
     return {
-        name: values
-        for name, values in figures.items()
-        if name == keep or not np.isnan(values).all()
+        name: both
+        for name, both in zip(names, zip(old, new, strict=True), strict=True)
+        if name == keep or not np.isnan(both).all()
     }
 
 

@@ -26,6 +26,32 @@ def connected_components(a: NDArray[np.integer], b: NDArray[np.integer], n: int)
     return csgraph.connected_components(graph, directed=False)[1].astype(np.int64)  # type: ignore[no-any-return]
 
 
+def chosen_components(
+    a: NDArray[np.integer], b: NDArray[np.integer], is_chosen: NDArray[np.bool_]
+) -> tuple[IntArray, int]:
+    """Return the connected components that have a chosen node, by number.
+
+    Parameters
+    ----------
+    a, b
+        (k,): the nodes at the two ends of each edge.
+    is_chosen
+        bool (n,): of each node.
+
+    Returns
+    -------
+    number
+        int64 (n,): the component of each node, from 0; -1 if none of its nodes is chosen.
+    count
+        Number of these components.
+    """
+    component = connected_components(a, b, len(is_chosen))
+    chosen = np.unique(component[is_chosen])
+    number = np.full(len(is_chosen), -1, np.int64)
+    number[chosen] = np.arange(len(chosen))
+    return number[component], len(chosen)
+
+
 def pairs_by_component(rows: NDArray[np.integer], columns: NDArray[np.integer]) -> list[IntArray]:
     """Group pairs that compete with each other, directly or by a chain of pairs.
 

@@ -345,6 +345,17 @@ def test_matlab_numbers_that_do_not_fill_the_variable(tmp_path: Path, size: int)
         _ids(_mat(tmp_path, 12, (5, bytes(size))))
 
 
+def test_small_matlab_elements_that_claim_too_much(tmp_path: Path) -> None:
+    """The name was cut to four bytes, and with it all that follows was misread."""
+    files = _mat(tmp_path, 9, (2, two_objects().astype(np.uint8)))
+    path = files.all_paths[0]
+    name = _element(1, b"n_ary_mask")
+    small = struct.pack("<HH", 1, 5) + b"mask" + bytes(len(name) - 8)
+    path.write_bytes(path.read_bytes().replace(name, small))
+    with pytest.raises(UnreadableFileError, match="small element of 5 bytes"):
+        _ids(files)
+
+
 def test_matlab_variables_of_negative_size(tmp_path: Path) -> None:
     """That was the size of the region, where nothing else told it."""
     files = _mat(tmp_path, 12, (5, bytes(8)), shape=(-1, -2))

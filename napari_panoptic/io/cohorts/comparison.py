@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,8 +19,7 @@ from napari_panoptic.io.cohorts.description_edits import toml_text
 from napari_panoptic.io.cohorts.folder_scan import description_text
 from napari_panoptic.io.cohorts.pair import PAIR, scheme_of
 from napari_panoptic.io.formats.labels.label_images import AMBIGUOUS_SUFFIX
-from napari_panoptic.io.formats.labels.label_tiff import write_labels
-from napari_panoptic.io.formats.scores import SCORE_NAMES
+from napari_panoptic.io.formats.labels.label_tiff import class_table_text, write_labels
 from napari_panoptic.values.cohort import MONUSAC_CLASSES, ONLY_CLASS, ClassScheme
 from napari_panoptic.values.labels import check_mpp
 
@@ -177,15 +177,9 @@ class Comparison:
             array = np.asarray(side.array)
             write_labels(path, array)
             ids = np.unique(array)
-        with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
-            table = csv.writer(file, lineterminator="\n")
-            rows = class_rows(ids, side.classes)
-            if side.scores:
-                table.writerow(("id", "class", SCORE_NAMES[0]))
-                table.writerows((*row, side.scores.get(row[0], "")) for row in rows)
-            else:
-                table.writerow(("id", "class"))
-                table.writerows(rows)
+        rows = class_rows(ids, side.classes)
+        text = class_table_text(rows, [side.scores.get(id_, math.nan) for id_, _ in rows])
+        path.with_suffix(".csv").write_text(text, encoding="utf-8", newline="")
         return path.suffix
 
 

@@ -11,12 +11,11 @@ from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import composed, english_list
 from napari_panoptic.io.formats.labels.label_images import area_beside, sidecars_beside
 from napari_panoptic.io.formats.one_file import (
-    form_has_size,
     format_of,
     stated_classes,
     stem_of,
 )
-from napari_panoptic.io.formats.registry import form_of
+from napari_panoptic.io.formats.registry import form_of, is_mask
 from napari_panoptic.io.images.slides import probe_image
 from napari_panoptic.values.cohort import (
     MONUSAC_CLASSES,
@@ -88,7 +87,7 @@ def pair_cohort(
         names += [side.item for side in sides if side.item is not None]
         sides.append(_Side.of(path, class_table, names))
     scheme, findings = _scheme(sides, classes)
-    if image is None and not any(form_has_size(side.source) for side in sides):
+    if image is None and not any(is_mask(side.files(scheme)) for side in sides):
         raise PanopticError(
             "outlines do not contain the size of the image: give the image (--image), or a label "
             "image for one of the sides",

@@ -1,14 +1,23 @@
-"""JSON as programs write it: with a byte order mark, or with NaN."""
+"""JSON as programs write it, with a byte order mark or with NaN; errors of parsers."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import orjson
 
+from napari_panoptic.common.errors import UnreadableFileError
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Of UTF-8, which editors and programs of Windows write first."""
+_UNEXPECTED: tuple[type[Exception], ...] = (
+    *(OSError, ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError),
+)
+"""What values of other types and shapes than expected lead to."""
 
 
 def parsed_json(text: bytes) -> Any:
@@ -35,3 +44,34 @@ def parsed_json(text: bytes) -> Any:
         return json.loads(text)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
+
+
+@contextmanager
+def parsing(path: Path, what: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn the errors that unexpected content leads to into one that names the file.
+
+    Parameters
+    ----------
+    path, what
+        The file, and what is expected.
+    others
+        Errors of a parser beside the usual ones.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the content is not what is expected.
+    """
+    try:
+        yield
+    except (*_UNEXPECTED, *others) as error:
+        match error:
+            case KeyError():
+                found = f"the key {error} is missing"
+            case RecursionError():  # its message describes the decoder, not the file
+                found = "lists nested too deeply"
+            case _:
+                found = str(error)
+        raise UnreadableFileError(
+            f"expected {what}, found something else ({found}); export it again", path=path
+        ) from error

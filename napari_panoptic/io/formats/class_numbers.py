@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.io.files.guard import SMALL_TABLE_BYTES
+from napari_panoptic.io.files.json_files import parsing
 from napari_panoptic.io.formats.polygons.model import AMBIGUOUS, UNKNOWN, class_number
 from napari_panoptic.io.tables.csv_tables import read_text
 from napari_panoptic.values.cohort import ClassScheme
@@ -40,21 +40,14 @@ def read_type_info(path: Path) -> dict[str, str]:
     UnreadableFileError
         If it is not valid.
     """
-    text = read_text(path, "a table of class names", SMALL_TABLE_BYTES)
-    try:
+    what = "a table of class names"
+    text = read_text(path, what, SMALL_TABLE_BYTES)
+    with parsing(path, f'{what} such as {{"1": ["Epithelial", [255, 0, 0]]}}'):
         table = json.loads(text)
         return {
             str(int(key)): str(value[0] if isinstance(value, list) else value)
             for key, value in table.items()
         }
-    except (ValueError, AttributeError, LookupError, RecursionError) as error:
-        # The message of a RecursionError describes the decoder, not the file.
-        found = "lists nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise UnreadableFileError(
-            f'expected a table of class names such as {{"1": ["Epithelial", [255, 0, 0]]}}, found '
-            f"something else ({found}); export it again",
-            path=path,
-        ) from error
 
 
 class ClassNumbers:

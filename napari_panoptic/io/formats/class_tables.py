@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.files.guard import TABLE_BYTES, check_file
+from napari_panoptic.io.files.json_files import parsing
 from napari_panoptic.io.formats.scores import no_such_score, score_column, score_value
 from napari_panoptic.io.tables.csv_tables import csv_lines, read_text
 from napari_panoptic.values.cohort import ClassScheme
@@ -169,18 +169,13 @@ def read_class_table(path: Path, scheme: ClassScheme, score: str | None = None) 
     check_file(path, WHAT_TABLE)
     text = read_text(path, WHAT_TABLE, TABLE_BYTES)
     findings: list[Finding] = []
-    try:
+    example = f'{{"1": "{scheme.names[0]}"}}'
+    with parsing(path, f"{WHAT_TABLE}: CSV with the header id,class, or JSON such as {example}"):
         if path.suffix.lower() == ".json":
             cells = [(id_, name, None) for id_, name in _json_pairs(text)]
         else:
             cells = _csv_cells(text, path, scheme, score, findings)
         rows = [(_object_id(id_), _name(name)) for id_, name, _ in cells]
-    except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise UnreadableFileError(
-            f"expected {WHAT_TABLE}: CSV with the header id,class, or JSON such as "
-            f'{{"1": "{scheme.names[0]}"}}; found something else ({error})',
-            path=path,
-        ) from error
     table = ClassTable.of(rows, scheme, path, [score_value(value) for *_, value in cells])
     return replace(table, findings=(*findings, *table.findings))
 
@@ -241,7 +236,7 @@ def _csv_cells(
     has_one_class = len(scheme.names) == 1 and score_at is not None
     needed = ("id",) if has_one_class else ("id", "class")
     if missing := [name for name in needed if name not in columns]:
-        raise KeyError(f"no column {english_list(missing)}")
+        raise ValueError(f"no column {english_list(missing)}")
     id_at, class_at = columns["id"], columns.get("class")
 
     def cell(row: list[str], at: int | None) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.text import composed
 from napari_panoptic.io.files.guard import check_file, check_length
-from napari_panoptic.io.files.json_files import parsed_json
+from napari_panoptic.io.files.json_files import parsed_json, parsing
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def read_coco(path: Path, what: str) -> CocoContent:
 
 @lru_cache(maxsize=4)
 def _parsed(path: Path, what: str, mtime_ns: int, size: int) -> CocoContent:  # noqa: ARG001 - the file as it was
-    try:
+    with parsing(path, what):
         table = parsed_json(path.read_bytes())
         results = isinstance(table, list)
         objects: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
@@ -85,10 +85,6 @@ def _parsed(path: Path, what: str, mtime_ns: int, size: int) -> CocoContent:  # 
             return CocoContent({key: key for key in objects}, objects, {})
         images = {str(image["id"]): str(image["file_name"]) for image in table["images"]}
         categories = {int(c["id"]): str(c["name"]) for c in table.get("categories") or ()}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise coco_refused(path, what, str(error)) from error
-    except LookupError as error:
-        raise coco_refused(path, what, f"the key {error} is missing") from error
     if unknown := set(objects) - set(images):
         found = f"annotations of the image {min(unknown)[:40]}, which is not listed"
         raise coco_refused(path, what, found)

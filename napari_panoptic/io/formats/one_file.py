@@ -126,12 +126,6 @@ def _picture_format(path: Path) -> Source:
     )
 
 
-def form_has_size(source: Source) -> bool:
-    """Return whether files of a format tell the size of the image."""
-    form = form_of(source)
-    return form is None or form.outlines is None
-
-
 @dataclass(frozen=True)
 class _RecordingScheme(ClassScheme):
     """Records the names by which a file calls the classes of its objects."""

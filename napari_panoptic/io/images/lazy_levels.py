@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from napari_panoptic.io.pixels.decode import DECODING_ERRORS, undecodable
+from napari_panoptic.io.pixels.decode import decoding
 from napari_panoptic.values.windowed_labels import Box
 
 CHUNK_PX = 512
@@ -76,10 +76,8 @@ class LazyLevel:
     def _read(self, y: int, x: int, height: int, width: int) -> NDArray[np.uint8]:
         if height == 0 or width == 0:
             return np.zeros((height, width, 3), np.uint8)
-        try:
+        with decoding(self._path, self._what):
             return self._window((y, x, y + height, x + width))
-        except DECODING_ERRORS as error:
-            raise undecodable(self._path, self._what, error) from error
 
 
 def but_smallest(lazy: Sequence[LazyLevel], most_px: int) -> tuple[LazyLevel, ...]:

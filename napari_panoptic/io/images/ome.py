@@ -24,14 +24,12 @@ from napari_panoptic.io.files.guard import SEGMENT_BYTES, check_pixels, check_sl
 from napari_panoptic.io.files.xml_files import Element, xml_text_root
 from napari_panoptic.io.images.lazy_levels import LazyLevel
 from napari_panoptic.io.pixels.decode import (
-    DECODING_ERRORS,
     check_page_complete,
     check_segments,
+    decoding,
     file_kind,
     foreign_decoder,
     open_tiff,
-    undecodable,
-    without_warnings,
 )
 from napari_panoptic.io.pixels.label_windows import is_zarr, opened_zarr, zarr_attributes
 from napari_panoptic.io.pixels.tiff_windows import KEPT_BYTES, PageWindows
@@ -125,11 +123,8 @@ def open_ome(path: Path, what: str) -> OmeImage | None:
     UnreadableFileError
         If it is damaged, not a single plane of channels, or its planes are in other files.
     """
-    try:
-        with without_warnings():
-            image = _opened(path, what)
-    except DECODING_ERRORS as error:
-        raise undecodable(path, what, error) from error
+    with decoding(path, what):
+        image = _opened(path, what)
     if image is not None:
         check_slide(image.shape, path=path)
     return image

@@ -21,13 +21,13 @@ from napari_panoptic.io.images.lazy_levels import LazyLevel, but_smallest, overv
 from napari_panoptic.io.images.ome import OmeImage, open_ome
 from napari_panoptic.io.pixels.decode import (
     DECODING_ERRORS,
+    decoding,
     file_kind,
     foreign_decoder,
     open_picture,
     open_tiff,
     pixel_shape,
     read_pixels,
-    undecodable,
 )
 from napari_panoptic.io.pixels.tiff_windows import VENDORS, PageWindows, level_windows
 from napari_panoptic.values.labels import size_text
@@ -385,13 +385,11 @@ def _region(
     import openslide
 
     try:
-        with foreign_decoder():
+        with decoding(path, WHAT, openslide.OpenSlideError), foreign_decoder():
             rgba = np.asarray(slide.read_region(corner_xy, level, size))
     except ArgumentError as error:
         # What the library says when its handle is closed.
         raise _closed(path) from error
-    except (openslide.OpenSlideError, *DECODING_ERRORS) as error:
-        raise undecodable(path, WHAT, error) from error
     rgb = np.ascontiguousarray(rgba[..., :3])
     # Where nothing was scanned, glass is white, not black.
     empty = rgba[..., 3] == 0
@@ -477,14 +475,11 @@ def _property_tags(properties: Mapping[str, str]) -> tuple[float | None, float |
 def _resolution_tags(path: Path) -> tuple[float | None, float | None]:
     if file_kind(path) != "tiff":
         return None, None
-    try:
-        with open_tiff(path) as tiff:
-            with foreign_decoder():
-                tags = tiff.pages[0].tags
-            um = MICROMETRES.get(RESOLUTION_UNITS.get(_tag(tags, "ResolutionUnit"), ""))
-            x, y = _ratio(_tag(tags, "XResolution")), _ratio(_tag(tags, "YResolution"))
-    except DECODING_ERRORS as error:
-        raise undecodable(path, WHAT, error) from error
+    with decoding(path, WHAT), open_tiff(path) as tiff:
+        with foreign_decoder():
+            tags = tiff.pages[0].tags
+        um = MICROMETRES.get(RESOLUTION_UNITS.get(_tag(tags, "ResolutionUnit"), ""))
+        x, y = _ratio(_tag(tags, "XResolution")), _ratio(_tag(tags, "YResolution"))
     return (um / x if um and x else None, um / y if um and y else None)
 
 

@@ -26,17 +26,15 @@ from napari_panoptic.io.files.guard import check_file
 from napari_panoptic.io.images.lazy_levels import CHUNK_PX
 from napari_panoptic.io.images.slides import SLIDE_ENDINGS, read_image
 from napari_panoptic.io.pixels.decode import (
-    DECODING_ERRORS,
     check_complete,
     check_segments,
+    decoding,
     file_kind,
     foreign_decoder,
     map_npy,
     open_picture,
     open_tiff,
     tiff_series,
-    undecodable,
-    without_warnings,
 )
 
 LARGEST_VOXELS = 1 << 27
@@ -49,8 +47,6 @@ AFFINE_TOLERANCE = 1e-3
 """Affines that differ by no more, in mm, are the same."""
 MM = {"meter": 1000.0, "mm": 1.0, "micron": 1e-3, "unknown": 1.0}
 NIFTI_ENDINGS = (".nii", ".nii.gz")
-
-_ERRORS = (*DECODING_ERRORS, ImageFileError, HeaderDataError, MemoryError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +103,9 @@ def read_volume(path: Path, what: str) -> Volume:
     """
     check_file(path, what)
     read = _read_nifti if is_nifti(path) else _readers()[file_kind(path)]
-    try:
-        # What libraries warn of is either no fault, or an error below.
-        with without_warnings(), np.errstate(all="ignore"):
-            volume = read(path, what)
-    except _ERRORS as error:
-        raise undecodable(path, what, error) from error
+    # What libraries warn of is either no fault, or an error below.
+    with decoding(path, what, ImageFileError, HeaderDataError), np.errstate(all="ignore"):
+        volume = read(path, what)
     # What the header promised, a decoder may still not give.
     _check_voxels(volume.values.shape, path, what)
     return volume

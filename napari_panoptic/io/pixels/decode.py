@@ -114,6 +114,29 @@ def foreign_decoder() -> Iterator[None]:
         raise ValueError(str(error) or type(error).__name__) from error
 
 
+@contextmanager
+def decoding(path: Path, what: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn the errors of decoders into one that names the file; suppress their warnings.
+
+    Parameters
+    ----------
+    path, what
+        The file, and what is expected.
+    others
+        Errors of a decoder beside `DECODING_ERRORS`.
+
+    Raises
+    ------
+    UnreadableFileError
+        If the file cannot be decoded.
+    """
+    try:
+        with without_warnings():
+            yield
+    except (*DECODING_ERRORS, *others) as error:
+        raise undecodable(path, what, error) from error
+
+
 def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
     """Decode a TIFF, PNG, JPEG or NPY file, whatever its name says.
 
@@ -137,24 +160,21 @@ def read_pixels(path: Path, what: str, *, colour: bool) -> NDArray[Any]:
         If it cannot be decoded.
     """
     check_file(path, what)
-    try:
-        with without_warnings():
-            match file_kind(path):
-                case "tiff":
-                    array = _decode_tiff(path, colour)
-                case "npy" if holds_objects(path):
-                    array = channels_last(masks_of_cellpose(path, what))
-                case "npy":
-                    array = _decode_npy(path, what)
-                case _ if is_npz(path):
-                    with foreign_decoder():  # numpy, of a damaged header
-                        array = channels_last(npz_labels(path, what))
-                case _:
-                    array = _decode_other(path, colour)
+    with decoding(path, what):
+        match file_kind(path):
+            case "tiff":
+                array = _decode_tiff(path, colour)
+            case "npy" if holds_objects(path):
+                array = channels_last(masks_of_cellpose(path, what))
+            case "npy":
+                array = _decode_npy(path, what)
+            case _ if is_npz(path):
+                with foreign_decoder():  # numpy, of a damaged header
+                    array = channels_last(npz_labels(path, what))
+            case _:
+                array = _decode_other(path, colour)
         _checked_shape(array.shape)
-        return array
-    except DECODING_ERRORS as error:
-        raise undecodable(path, what, error) from error
+    return array
 
 
 def check_exact(path: Path, what: str) -> None:
@@ -199,32 +219,24 @@ def pixel_shape(path: Path, what: str) -> tuple[int, ...]:
         If its header cannot be understood.
     """
     check_file(path, what)
-    try:
-        with without_warnings():
-            return _shape_of(path, what)
-    except DECODING_ERRORS as error:
-        raise undecodable(path, what, error) from error
-
-
-def _shape_of(path: Path, what: str) -> tuple[int, ...]:
-    match file_kind(path):
-        case "tiff":
-            with open_tiff(path) as tiff:
-                series = tiff_series(tiff)
-                shape, axes = tuple(series.shape), series.axes
-            return channels_last_shape(_checked_shape(shape), axes)
-        case "npy" if holds_objects(path):
-            masks = masks_of_cellpose(path, what)
-            return channels_last_shape(_checked_shape(masks.shape), "")
-        case "npy":
-            mapped = map_npy(path, what)
-            return channels_last_shape(_checked_shape(mapped.shape), "")
-        case _ if is_npz(path):
-            with foreign_decoder():
-                return channels_last_shape(_checked_shape(npz_shape(path, what)), "")
-        case _:
-            with open_picture(path) as image:
-                return (image.height, image.width)
+    axes = ""
+    with decoding(path, what):
+        match file_kind(path):
+            case "tiff":
+                with open_tiff(path) as tiff:
+                    series = tiff_series(tiff)
+                    shape, axes = tuple(series.shape), series.axes
+            case "npy" if holds_objects(path):
+                shape = masks_of_cellpose(path, what).shape
+            case "npy":
+                shape = map_npy(path, what).shape
+            case _ if is_npz(path):
+                with foreign_decoder():
+                    shape = npz_shape(path, what)
+            case _:
+                with open_picture(path) as image:
+                    return (image.height, image.width)
+        return channels_last_shape(_checked_shape(shape), axes)
 
 
 def file_kind(path: Path) -> str:

@@ -14,18 +14,16 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.files.guard import SEGMENT_BYTES, check_slide
 from napari_panoptic.io.pixels.decode import (
-    DECODING_ERRORS,
     check_exact,
     check_page_complete,
     check_segments,
+    decoding,
     file_kind,
     foreign_decoder,
     map_npy,
     open_tiff,
     read_pixels,
     tiff_series,
-    undecodable,
-    without_warnings,
 )
 from napari_panoptic.io.pixels.packed_arrays import holds_objects
 from napari_panoptic.io.pixels.tiff_windows import PageWindows
@@ -79,18 +77,15 @@ def open_pixels(path: Path, what: str) -> TiledPixels:
         For files that cannot be decoded, have several planes, or are too large
         to be read whole where that is the only way.
     """
-    try:
+    with decoding(path, what):
         if is_zarr(path):
-            with without_warnings():
-                return _open_zarr(path, what)
+            return _open_zarr(path, what)
         check_exact(path, what)
         match file_kind(path):
             case "tiff":
                 return _open_tiff(path, what)
             case "npy" if not holds_objects(path):
                 return _open_npy(path, what)
-    except DECODING_ERRORS as error:
-        raise undecodable(path, what, error) from error
     return _held(path, what)
 
 
@@ -114,10 +109,8 @@ def _reading(path: Path, what: str, read: Read) -> Read:
     """Make typed errors of whatever a decoder raises; numbers get this machine's byte order."""
 
     def safely(box: Box) -> NDArray[Any]:
-        try:
+        with decoding(path, what):
             window = read(box)
-        except DECODING_ERRORS as error:
-            raise undecodable(path, what, error) from error
         return np.ascontiguousarray(window, window.dtype.newbyteorder("="))
 
     return safely
@@ -212,11 +205,8 @@ def zarr_label(path: Path, what: str) -> tuple[Any, Mapping[str, Any]]:
     UnreadableFileError
         If there is no such array.
     """
-    try:
-        with without_warnings():
-            return _label_in(opened_zarr(path), path, what)
-    except DECODING_ERRORS as error:
-        raise undecodable(path, what, error) from error
+    with decoding(path, what):
+        return _label_in(opened_zarr(path), path, what)
 
 
 def zarr_areas(path: Path, names: Container[str]) -> tuple[Path, ...]:
@@ -224,15 +214,12 @@ def zarr_areas(path: Path, names: Container[str]) -> tuple[Path, ...]:
 
     Names are compared without regard to case.
     """
-    try:
-        with without_warnings():
-            node = opened_zarr(path)
-            if hasattr(node, "chunks") or "labels" not in node:
-                return ()
-            listed = zarr_attributes(node["labels"]).get("labels") or []
+    with decoding(path, "an OME-Zarr image with labels"):
+        node = opened_zarr(path)
+        if hasattr(node, "chunks") or "labels" not in node:
+            return ()
+        listed = zarr_attributes(node["labels"]).get("labels") or []
         return tuple(path / "labels" / name for name in listed[1:] if name.casefold() in names)
-    except DECODING_ERRORS as error:
-        raise undecodable(path, "an OME-Zarr image with labels", error) from error
 
 
 def has_labels(path: Path) -> bool:
@@ -240,21 +227,18 @@ def has_labels(path: Path) -> bool:
 
     An image with one plane of numbers can be a label image of any program.
     """
-    try:
-        with without_warnings():
-            node = opened_zarr(path)
-            if hasattr(node, "chunks") or "labels" in node:
-                return True
-            attributes = zarr_attributes(node)
-            if "bioformats2raw.layout" in attributes:
-                return False
-            scales = attributes.get("multiscales")
-            if not scales or "image-label" in attributes:
-                return True
-            array = node[str(scales[0]["datasets"][0]["path"])]
-            return "omero" not in attributes and all(size == 1 for size in array.shape[:-2])
-    except DECODING_ERRORS as error:
-        raise undecodable(path, "an OME-Zarr image", error) from error
+    with decoding(path, "an OME-Zarr image"):
+        node = opened_zarr(path)
+        if hasattr(node, "chunks") or "labels" in node:
+            return True
+        attributes = zarr_attributes(node)
+        if "bioformats2raw.layout" in attributes:
+            return False
+        scales = attributes.get("multiscales")
+        if not scales or "image-label" in attributes:
+            return True
+        array = node[str(scales[0]["datasets"][0]["path"])]
+        return "omero" not in attributes and all(size == 1 for size in array.shape[:-2])
 
 
 def absent_chunks(path: Path) -> list[Finding]:
@@ -268,12 +252,9 @@ def absent_chunks(path: Path) -> list[Finding]:
     from napari_panoptic.io.pixels.zarr_chunks import count_pieces
 
     what = "a label image"
-    try:
-        with without_warnings():
-            array, *_ = _zarr_plane(path, what)
-            n_there, n_all = count_pieces(array)
-    except DECODING_ERRORS as error:
-        raise undecodable(path, what, error) from error
+    with decoding(path, what):
+        array, *_ = _zarr_plane(path, what)
+        n_there, n_all = count_pieces(array)
     if n_there >= n_all:
         return []
     absent = n_all - n_there

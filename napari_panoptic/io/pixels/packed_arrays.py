@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +36,8 @@ def holds_objects(path: Path) -> bool:
 
 def npz_shape(path: Path, what: str) -> tuple[int, ...]:
     """Return the shape of the label image in an archive, as `npz_labels` finds it."""
-    with zipfile.ZipFile(path) as archive, _member(archive, path, what) as (_, shape, _):
-        return shape
+    with zipfile.ZipFile(path) as archive:
+        return _member(archive, path, what)[1]
 
 
 def npz_labels(path: Path, what: str) -> NDArray[Any]:
@@ -51,18 +49,17 @@ def npz_labels(path: Path, what: str) -> NDArray[Any]:
         If there is no such array, several are called so, or it is too large.
     """
     with zipfile.ZipFile(path) as archive:
-        with _member(archive, path, what) as (name, shape, dtype):
-            check_pixels(shape, dtype.itemsize, path=path, what=what)
+        name, shape, dtype = _member(archive, path, what)
+        check_pixels(shape, dtype.itemsize, path=path, what=what)
         with archive.open(name) as file:
             array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
             return array
 
 
-@contextmanager
 def _member(
     archive: zipfile.ZipFile, path: Path, what: str
-) -> Iterator[tuple[str, tuple[int, ...], np.dtype[Any]]]:
-    """Find the label image in an archive, and yield its file, shape and type."""
+) -> tuple[str, tuple[int, ...], np.dtype[Any]]:
+    """Find the label image in an archive, and return its file, shape and type."""
     names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
     found = names if len(names) == 1 else [name for name in names if name in LABEL_NAMES]
     if len(found) != 1:
@@ -75,13 +72,13 @@ def _member(
         version = np.lib.format.read_magic(file)
         if version not in ((1, 0), (2, 0)):
             raise ValueError(f"its array has the version {version}")
-        first = np.lib.format.read_array_header_1_0
-        shape, _, dtype = (first if version == (1, 0) else np.lib.format.read_array_header_2_0)(
-            file
-        )
+        formats = np.lib.format
+        is_first = version == (1, 0)
+        read = formats.read_array_header_1_0 if is_first else formats.read_array_header_2_0
+        shape, _, dtype = read(file)
     if dtype.hasobject:
         raise objects_refused(path, what)
-    yield f"{found[0]}.npy", shape, dtype
+    return f"{found[0]}.npy", shape, dtype
 
 
 def masks_of_cellpose(path: Path, what: str) -> NDArray[Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,8 +61,8 @@ def read_rows(
         If the file cannot be read, is too large or no CSV table, lacks a column, names one twice,
         or has a row of another length, or a text twice in the unique column.
     """
-    found = [*csv_lines(read_text(path, what, most_bytes), path, what)]
-    header = [cell.strip() for cell in found[0][1]] if found else []
+    lines = csv_lines(read_text(path, what, most_bytes), path, what)
+    header = [cell.strip() for _, cells in itertools.islice(lines, 1) for cell in cells]
     if lacking := [name for name in needed if name not in header]:
         columns = "column" if len(needed) == 1 else "columns"
         raise UnreadableFileError(
@@ -74,14 +76,15 @@ def read_rows(
             f"expected each column once, found {english_list(doubled)} twice; keep one of them",
             path=path,
         )
-    rows = Rows(header, [line for line, _ in found[1:]], [])
-    for line, row in found[1:]:
+    rows = Rows(header, [], [])
+    for line, row in lines:
         if len(row) != len(header):
             raise UnreadableFileError(
                 f"expected {len(header)} cells in line {line}, found {len(row)}; correct the line",
                 path=path,
             )
-        rows.cells.append(list(map(str.strip, row)))
+        rows.lines.append(line)
+        rows.cells.append([sys.intern(cell.strip()) for cell in row])
     if unique is not None:
         _check_unique(rows, unique, path)
     return rows

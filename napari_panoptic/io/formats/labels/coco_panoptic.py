@@ -23,7 +23,7 @@ from napari_panoptic.common.errors import CohortError, UnreadableFileError, Unwr
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.text import english_list, shortened, visible
 from napari_panoptic.io.files.guard import check_file, check_length
-from napari_panoptic.io.files.json_files import parsed_json
+from napari_panoptic.io.files.json_files import parsed_json, parsing
 from napari_panoptic.io.files.replacing import replaced_when_complete
 from napari_panoptic.io.formats.format import Item, LoadedMasks, LoadRequest, Objects, located
 from napari_panoptic.io.formats.labels.planes import labels_with_classes
@@ -32,7 +32,6 @@ from napari_panoptic.io.pixels.decode import (
     check_size,
     pixel_shape,
     read_pixels,
-    undecodable,
 )
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles, Rgb
@@ -212,7 +211,7 @@ def _read(path: Path) -> _Set:
 
 @lru_cache(maxsize=8)
 def _parsed(path: Path, mtime_ns: int, size: int) -> _Set:  # noqa: ARG001 - a file as it was then
-    try:
+    with parsing(path, WHAT):
         table = parsed_json(path.read_bytes())
         categories = table["categories"]
         names = {int(c["id"]): str(c["name"]) for c in categories}
@@ -231,10 +230,6 @@ def _parsed(path: Path, mtime_ns: int, size: int) -> _Set:  # noqa: ARG001 - a f
             raise ValueError(f"categories {sorted(unknown)[:5]} of segments are not described")
         if len(segments) < len(table["annotations"]):
             raise ValueError("several annotations have one file_name")
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        if isinstance(error, KeyError):
-            error = KeyError(f"the key {error} is missing")
-        raise undecodable(path, WHAT, error) from error
     return _Set(segments, names, stuff, colours, damaged)
 
 

@@ -25,7 +25,7 @@ from napari_panoptic.io.formats.dicom_files import (
 )
 from napari_panoptic.io.formats.format import LoadedMasks, LoadRequest, located
 from napari_panoptic.io.formats.labels.planes import labels_with_classes
-from napari_panoptic.io.pixels.decode import DECODING_ERRORS, check_size, undecodable
+from napari_panoptic.io.pixels.decode import check_size, decoding
 from napari_panoptic.kernels.restore import components
 from napari_panoptic.values.cohort import ClassScheme, MaskFiles
 
@@ -46,15 +46,13 @@ def load_files(files: MaskFiles, scheme: ClassScheme, request: LoadRequest) -> L
     path = files.all_paths[0]
     check_file(path, WHAT)
     highdicom = optional("highdicom", path)
-    try:
+    with decoding(path, WHAT):
         dataset = read_dicom(path, WHAT, SEGMENTATIONS)
         with decoding_dicom(path):
             labels = _labels(dataset)
             _check_frames(dataset, len(labels), path)
             check_size(_shape(dataset), request.shape, path=path, region=request.region)
             numbers, findings = _numbers(highdicom, dataset, path)
-    except DECODING_ERRORS as error:
-        raise undecodable(path, WHAT, error) from error
     numbers, undescribed = _described(numbers, labels, path)
     findings += undescribed
     instances, label_of = _instances(numbers, labels)
@@ -68,12 +66,10 @@ def files_shape(files: MaskFiles) -> tuple[int, int] | None:
     """Return height and width of the slide in px."""
     path = files.all_paths[0]
     check_file(path, WHAT)
-    try:
+    with decoding(path, WHAT):
         dataset = read_dicom(path, WHAT, SEGMENTATIONS, with_pixels=False)
         with decoding_dicom(path):
             return _shape(dataset)
-    except DECODING_ERRORS as error:
-        raise undecodable(path, WHAT, error) from error
 
 
 def _shape(dataset: Any) -> tuple[int, int]:

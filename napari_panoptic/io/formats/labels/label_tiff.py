@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,29 +24,43 @@ from napari_panoptic.values.labels import checked_array, compact
 def write_label_tiff(path: Path, objects: Objects) -> tuple[Path, ...]:
     """Write a label TIFF, a table of classes and scores, and the mask of an excluded area."""
     labels = objects.labels
-    names, scores = labels.class_names_of_objects(), labels.scores
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    if np.isnan(scores).all():
-        writer.writerow(("id", "class"))
-        writer.writerows(zip(labels.ids.tolist(), names, strict=True))
-    else:
-        written = ["" if math.isnan(score) else score for score in scores.tolist()]
-        writer.writerow(("id", "class", SCORE_NAMES[0]))
-        writer.writerows(zip(labels.ids.tolist(), names, written, strict=True))
+    rows = zip(labels.ids.tolist(), labels.class_names_of_objects(), strict=True)
+    classes = class_table_text(rows, labels.scores.tolist())
     table_path, mask = beside_label_tiff(path)
     paths = [path, table_path]
     if objects.ambiguous is not None:
         paths.append(mask)
     # Together: ids mean something else under another table of classes.
     with replaced_together(paths) as (image, table, *areas):
-        table.write(lines.getvalue().encode("utf-8"))
+        table.write(classes.encode("utf-8"))
         for file in areas:
             _write_pixels(file, np.asarray(objects.ambiguous, np.uint8))
         _write_pixels(image, objects.labels.id_image())
     if objects.ambiguous is None and has_file(mask):
         mask.unlink()  # of the label image that was replaced
     return tuple(paths)
+
+
+def class_table_text(rows: Iterable[tuple[int, str]], scores: Sequence[float]) -> str:
+    """Return a table of classes as CSV, with a column of scores if any object has one.
+
+    Parameters
+    ----------
+    rows
+        The id and the class of each object.
+    scores
+        Of each object; NaN for none.
+    """
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    if all(map(math.isnan, scores)):
+        writer.writerow(("id", "class"))
+        writer.writerows(rows)
+    else:
+        written = ["" if math.isnan(score) else score for score in scores]
+        writer.writerow(("id", "class", SCORE_NAMES[0]))
+        writer.writerows((*row, score) for row, score in zip(rows, written, strict=True))
+    return lines.getvalue()
 
 
 def beside_label_tiff(path: Path) -> tuple[Path, Path]:

@@ -15,7 +15,6 @@ import math
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from napari_panoptic.io.files.guard import (
     check_segment,
     largest_px,
 )
-from napari_panoptic.io.pixels.decode import DECODING_ERRORS, undecodable
+from napari_panoptic.io.pixels.decode import decoding
 
 WHAT = "a MATLAB file with an n-ary mask"
 MOST_VARIABLES = 10_000
@@ -74,7 +73,7 @@ def mat_variables(path: Path) -> dict[str, Shape]:
     UnreadableFileError
         If it is no MATLAB file, is of version 4, or of version 7.3 and h5py is not installed.
     """
-    with _decoded(path):
+    with decoding(path, WHAT):
         if _is_hdf5(path):
             return _hdf5_variables(path)
         check_length(path, WHAT, largest_px() * BYTES_PER_PX + _HEADER_BYTES)
@@ -103,16 +102,8 @@ def mat_value(path: Path, name: str) -> NDArray[Any]:
     UnreadableFileError
         If it cannot be decoded, or would take too much memory.
     """
-    with _decoded(path):
+    with decoding(path, WHAT):
         return _hdf5_value(path, name) if _is_hdf5(path) else _version_5_value(path, name)
-
-
-@contextmanager
-def _decoded(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except DECODING_ERRORS as error:
-        raise undecodable(path, WHAT, error) from error
 
 
 # --- version 5 -----------------------------------------------------------------------------------
@@ -206,7 +197,9 @@ def _elements(data: bytes, order: str) -> Iterator[_Element]:
     while at + 8 <= len(data):
         kind, size = struct.unpack_from(f"{order}II", data, at)
         if kind >> 16:  # a small element: its size is in the same word, its content in the next
-            kind, size = kind & 0xFFFF, min(kind >> 16, 4)
+            kind, size = kind & 0xFFFF, kind >> 16
+            if size > 4:
+                raise ValueError(f"a small element of {size} bytes, which can have 4 at most")
             yield kind, data[at + 4 : at + 4 + size]
             at += 8
             continue

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.common.errors import UnreadableFileError
+from napari_panoptic.io.files.json_files import parsing
 from napari_panoptic.io.files.replacing import exchange, folder_to_disk
 from napari_panoptic.io.formats.format import Objects
 from napari_panoptic.io.formats.scores import SCORE_NAMES, ScoreNames
@@ -45,19 +45,14 @@ def label_classes(path: Path) -> dict[int, str] | None:
     UnreadableFileError
         If the properties are not what the format wants.
     """
-    try:
+    example = f'{{"label-value": 1, "{CLASS_KEY}": "Epithelial"}}'
+    with parsing(path, f"properties of labels such as {example}"):
         properties = _properties(path)
         classes = {
             int(of_label["label-value"]): str(of_label[CLASS_KEY]).strip()
             for of_label in properties
             if CLASS_KEY in of_label
         }
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UnreadableFileError(
-            f"expected properties of labels such as "
-            f'{{"label-value": 1, "class": "Epithelial"}}, found something else ({error})',
-            path=path,
-        ) from error
     return classes or None
 
 

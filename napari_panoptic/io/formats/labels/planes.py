@@ -440,8 +440,10 @@ def _pieces(plane: Plane, progress: CountReport) -> tuple[Plane, int]:
         )
     held = components((plane.read((top, left, bottom, right)) > 0).view(np.uint8))
 
-    def read(box: Box) -> NDArray[np.uint32]:
+    def read(box: Box) -> NDArray[np.integer[Any]]:
         y0, x0, y1, x1 = box
+        if top <= y0 and y1 <= bottom and left <= x0 and x1 <= right:
+            return held[y0 - top : y1 - top, x0 - left : x1 - left].view(np.uint32)
         window = np.zeros((y1 - y0, x1 - x0), np.uint32)
         a, b = max(y0, top), min(y1, bottom)
         c, d = max(x0, left), min(x1, right)

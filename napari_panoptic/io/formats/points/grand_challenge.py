@@ -13,8 +13,9 @@ import numpy as np
 import orjson
 
 from napari_panoptic.common.errors import UnreadableFileError
-from napari_panoptic.common.findings import FindingKind
+from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.files.guard import check_file, check_length
+from napari_panoptic.io.files.json_files import parsing
 from napari_panoptic.io.formats.points.boxes import CATEGORY, LARGEST_PX
 from napari_panoptic.values.detections import Points
 
@@ -35,8 +36,8 @@ def is_point_list(path: Path) -> bool:
 
 def read_point_list(
     path: Path, mpp_xy: tuple[float, float], category: str | None = None
-) -> tuple[Points, list[tuple[FindingKind, str, tuple[int, ...]]]]:
-    """Read points of one name; return them and findings about others: kind, message and ids.
+) -> tuple[Points, list[Finding]]:
+    """Read points of one name; return them and findings about others.
 
     Parameters
     ----------
@@ -55,16 +56,12 @@ def read_point_list(
     """
     check_file(path, WHAT)
     check_length(path, WHAT)
-    try:
+    with parsing(path, WHAT):
         entries = orjson.loads(path.read_bytes())["points"]
         names = [str(entry.get("name")).strip() for entry in entries]
         mm = np.array([entry["point"][:2] for entry in entries], np.float64).reshape(-1, 2)
         scores = [entry.get("probability") for entry in entries]
         confidence = np.array([np.nan if score is None else score for score in scores], np.float64)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise UnreadableFileError(
-            f"expected {WHAT}, found something else ({error}); export it again", path=path
-        ) from error
     xy_px = mm * 1000 / np.array(mpp_xy)
     if not (np.abs(xy_px) <= LARGEST_PX).all() or np.isinf(confidence).any():
         raise UnreadableFileError(
@@ -80,5 +77,5 @@ def read_point_list(
     for name in dict.fromkeys(np.array(names, object)[~kept].tolist()):
         own = tuple(id_ for id_ in ids[~kept].tolist() if names[id_ - 1] == name)
         message = f"{len(own)} point(s) of the name '{name}' are not used; '{wanted}' is"
-        unused.append((FindingKind.EXTRA, message, own))
+        unused.append(Finding(FindingKind.EXTRA, message, count=len(own), object_ids=own))
     return Points(xy_px[kept], confidence[kept], ids[kept]), unused

@@ -14,6 +14,7 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.io.files.guard import TABLE_BYTES
 from napari_panoptic.io.files.replacing import replaced_when_complete
+from napari_panoptic.io.formats.format import LoadRequest, located
 from napari_panoptic.io.formats.points import boxes
 from napari_panoptic.io.formats.points.grand_challenge import is_point_list, read_point_list
 from napari_panoptic.io.tables.csv_tables import read_text
@@ -98,15 +99,16 @@ def read_points(
     UnreadableFileError
         If the file cannot be read, or is not empty and no line is a point.
     """
+    request = LoadRequest(region=region, team=team)
     if path.suffix.casefold() == boxes.ENDING:
         name, category = (in_file.name, in_file.category) if in_file else (region or "", None)
         if mpp_xy is not None and is_point_list(path):
-            points, unused = read_point_list(path, mpp_xy, category)
-            findings = unused + _beyond(points, shape, path)
-            return ReadPoints(points, _located(findings, path, region, team))
-        points, stated = boxes.read_boxes(path, category).of(name, path)
-        findings = _other_size(points, stated, shape) + _beyond(points, shape, path)
-        return ReadPoints(points, _located(findings, path, region, team))
+            points, findings = read_point_list(path, mpp_xy, category)
+        else:
+            points, stated = boxes.read_boxes(path, category).of(name, path)
+            findings = _other_size(points, stated, shape)
+        findings += _beyond(points, shape, path)
+        return ReadPoints(points, located(findings, request, path=path))
     rows: list[tuple[int, float, float, float]] = []
     wrong: list[tuple[int, str]] = []
     for number, line in enumerate(read_text(path, _WHAT, TABLE_BYTES).split("\n"), start=1):
@@ -128,7 +130,7 @@ def read_points(
     table = np.array(rows, np.float64).reshape(-1, 4)
     points = Points(table[:, 1:3].copy(), table[:, 3].copy(), table[:, 0].astype(np.int64))
     findings = _wrong_lines(wrong, wanted, path) + _beyond(points, shape, path)
-    return ReadPoints(points, _located(findings, path, region, team))
+    return ReadPoints(points, located(findings, request, path=path))
 
 
 def read_atypia(path: Path) -> AtypiaScore:
@@ -199,22 +201,19 @@ def _point(numbers: Sequence[float], is_reference: bool) -> tuple[float, float, 
     return (x, y, confidence) if is_near else None
 
 
-_Told = list[tuple[FindingKind, str, tuple[int, ...]]]
-
-
-def _wrong_lines(wrong: Sequence[tuple[int, str]], wanted: str, path: Path) -> _Told:
+def _wrong_lines(wrong: Sequence[tuple[int, str]], wanted: str, path: Path) -> list[Finding]:
     return [
-        (
+        Finding(
             FindingKind.MALFORMED,
             f"line {number} of {path.name} is left out: expected {wanted} with finite numbers "
             f"and coordinates up to {boxes.LARGEST_PX:g} px, found '{_cut(line)}'",
-            (number,),
+            object_ids=(number,),
         )
         for number, line in wrong
     ]
 
 
-def _beyond(points: Points, shape: tuple[int, int] | None, path: Path) -> _Told:
+def _beyond(points: Points, shape: tuple[int, int] | None, path: Path) -> list[Finding]:
     height, width = shape or (math.inf, math.inf)
     # The first pixel reaches from -0.5 to 0.5.
     x, y = points.xy_px.T
@@ -224,13 +223,17 @@ def _beyond(points: Points, shape: tuple[int, int] | None, path: Path) -> _Told:
         return []
     first = "number" if path.suffix.casefold() == boxes.ENDING else "in line"
     size = "have negative coordinates" if shape is None else f"lie outside {size_text(shape)}"
-    message = f"{len(beyond)} point(s) of {path.name}, the first {first} {beyond[0]}, {size}; "
-    return [(FindingKind.OUTSIDE_IMAGE, message + "counted like any other", beyond)]
+    message = (
+        f"{len(beyond)} point(s) of {path.name}, the first {first} {beyond[0]}, {size}; counted "
+        f"like any other"
+    )
+    kind = FindingKind.OUTSIDE_IMAGE
+    return [Finding(kind, message, count=len(beyond), object_ids=beyond)]
 
 
 def _other_size(
     points: Points, stated: tuple[int, int] | None, shape: tuple[int, int] | None
-) -> _Told:
+) -> list[Finding]:
     if stated is None or shape is None or stated == shape or not len(points.ids):
         return []
     message = (
@@ -238,14 +241,8 @@ def _other_size(
         f"its boxes may be in px of another resolution. They were read as px of the image; export "
         f"them so"
     )
-    return [(FindingKind.CONVENTION, message, tuple(points.ids.tolist()))]
-
-
-def _located(told: _Told, path: Path, region: str | None, team: str | None) -> tuple[Finding, ...]:
-    return tuple(
-        Finding(kind, message, path, region, team, count=len(ids), object_ids=ids)
-        for kind, message, ids in told
-    )
+    ids = tuple(points.ids.tolist())
+    return [Finding(FindingKind.CONVENTION, message, count=len(ids), object_ids=ids)]
 
 
 def _cut(text: str) -> str:

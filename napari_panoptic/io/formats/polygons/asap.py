@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.files.xml_files import xml_root
 from napari_panoptic.io.formats.polygons.polygon_format import LeftOut, Outline
 
-WHAT = "an ASAP XML annotation"
 ROOT = "ASAP_Annotations"
 OUTLINES = ("Polygon", "Rectangle", "Spline")
 """Types with an area; points and measurements have none."""
@@ -26,7 +24,6 @@ def read_objects(path: Path) -> Iterator[Outline]:
 
     The class is the group, or, without a group, none. Ids are running numbers.
     """
-    check_length(path, WHAT)
     root = xml_root(path)
     if root.tag != ROOT:
         raise ValueError(f"its root element is <{str(root.tag)[:60]}>, not <{ROOT}>")

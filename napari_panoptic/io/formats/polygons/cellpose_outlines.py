@@ -11,15 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
-
-WHAT = "outlines of Cellpose"
 
 
 def read_objects(path: Path) -> Iterator[Outline]:
     """Yield the objects of a file; ids are the numbers of their lines, and there are no classes."""
-    check_length(path, WHAT)
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, start=1):
             cells = line.split(",") if line.strip() else []

@@ -10,11 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
-
-WHAT = "CellViT's cells.json"
 
 
 def read_objects(path: Path) -> Iterator[Outline]:
@@ -22,7 +19,6 @@ def read_objects(path: Path) -> Iterator[Outline]:
 
     The class is the name that ``type_map`` has for the type; without it the number.
     """
-    check_length(path, WHAT)
     table = parsed_json(path.read_bytes())
     names = {str(key): str(name) for key, name in (table.get("type_map") or {}).items()}
     for cell in table["cells"]:

@@ -14,12 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.files.json_files import parsed_json
 from napari_panoptic.io.formats.polygons.polygon_format import LeftOut, Outline
 from napari_panoptic.io.formats.polygons.shapes import ellipse, rectangle
-
-WHAT = "annotations of the Digital Slide Archive"
 
 
 def read_objects(path: Path) -> Iterator[Outline]:
@@ -29,7 +26,6 @@ def read_objects(path: Path) -> Iterator[Outline]:
     the group of an element, else its label, else the name of its annotation. Ids are running
     numbers.
     """
-    check_length(path, WHAT)
     table = parsed_json(path.read_bytes())
     planes: set[float] = set()
     for outer in table if isinstance(table, list) else [table]:

@@ -12,12 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.files.xml_files import Element, xml_root
 from napari_panoptic.io.formats.polygons.polygon_format import LeftOut, Outline
 from napari_panoptic.io.formats.polygons.shapes import contains, ellipse, rectangle
 
-WHAT = "a HALO annotation"
 _POLYGON, _RECTANGLE, _ELLIPSE = "Polygon", "Rectangle", "Ellipse"
 _MOST_TESTS = 10**8
 """Of a hole against the box of a region, in a layer."""
@@ -30,7 +28,6 @@ def read_objects(path: Path) -> Iterator[Outline]:
     layer that contains its first vertex; outside of all, it is left out. Rectangles and
     ellipses are given by two corners of their boxes. Ids are running numbers.
     """
-    check_length(path, WHAT)
     root = xml_root(path)
     if root.tag != "Annotations":
         raise ValueError(f"its root element is <{str(root.tag)[:60]}>, not <Annotations>")

@@ -14,11 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
 from napari_panoptic.io.formats.polygons.shapes import Ring, ellipse
 
-WHAT = "a CSV of a Shapes layer of napari"
 _AREAS = ("polygon", "rectangle", "ellipse")
 
 
@@ -28,7 +26,6 @@ def read_objects(path: Path) -> Iterator[Outline]:
     Lines and paths have no area. They get their type as class, so that they are left out and
     listed.
     """
-    check_length(path, WHAT)
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.DictReader(file, strict=True)
         *planes, y, x = [name for name in rows.fieldnames or () if name.startswith("axis-")]

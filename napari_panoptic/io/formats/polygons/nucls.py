@@ -13,10 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
 
-WHAT = "a table of NuCLS (columns coords_x, coords_y and a classification or group)"
 _CLASSES = ("group", "raw_classification", "super_classification", "main_classification")
 _BOX = "rectangle"
 _FIELD = "fov"
@@ -29,7 +27,6 @@ def read_objects(path: Path) -> Iterator[Outline]:
     The class is the first of the three levels that the cohort knows. A box outlines no nucleus: its
     class is ``rectangle``, so that it is left out and listed unless the cohort has an alias for it.
     """
-    check_length(path, WHAT)
     with path.open(encoding="utf-8-sig", newline="") as file:
         for row in csv.DictReader(file, strict=True):
             names = tuple(name for column in _CLASSES if (name := row.get(column)))

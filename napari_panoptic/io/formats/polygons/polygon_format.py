@@ -16,7 +16,8 @@ from napari_panoptic.common.errors import UnreadableFileError
 from napari_panoptic.common.findings import Finding, FindingKind
 from napari_panoptic.common.progress import CountReport, unreported
 from napari_panoptic.io.files.fingerprints import file_stamps
-from napari_panoptic.io.files.guard import check_file
+from napari_panoptic.io.files.guard import TABLE_BYTES, check_file, check_length
+from napari_panoptic.io.files.json_files import parsing
 from napari_panoptic.io.formats.class_numbers import tables_beside
 from napari_panoptic.io.formats.format import (
     Format,
@@ -96,6 +97,7 @@ def polygon_format(
     read: Callable[..., Iterable[Outline]],
     vertices: Vertices | None = Vertices.PIXEL_EDGES,
     in_shares: bool = False,
+    most_bytes: int = TABLE_BYTES,
     items: ListItems | None = None,
     write: Write | None = None,
     write_all: WriteAll | None = None,
@@ -121,6 +123,8 @@ def polygon_format(
         ``cohort.toml`` can state it.
     in_shares
         Whether coordinates are shares of the image's width and height instead of px.
+    most_bytes
+        Larger files are refused, without a call of ``read``.
     """
 
     def read_outlines(
@@ -134,7 +138,7 @@ def polygon_format(
         def entries() -> Iterator[Outline]:
             yield from read(path) if items is None else read(path, item)
 
-        file = collected(path, scheme, title, entries(), progress)
+        file = collected(path, scheme, title, entries(), progress, most_bytes)
         if vertices is None:
             return file
         stated = OutlineRules(vertices, Multipolygons.ONE_OBJECT)
@@ -160,15 +164,17 @@ def collected(
     title: str,
     entries: Iterable[Outline],
     progress: CountReport,
+    most_bytes: int = TABLE_BYTES,
 ) -> PolygonFile:
     """Return the objects of a file as they stand there; parameters as in `polygon_format`."""
     if not is_zarr(path):
         check_file(path, title)
+        check_length(path, title, most_bytes)
     objects = Collector(
         path, scheme, renumbered="the ids of the objects do not ascend: they were renumbered"
     )
     left_out = Counter[str]()
-    try:
+    with parsing(path, title, csv.Error):
         for rings, value, id_, *more in entries:
             if isinstance(value, LeftOut):
                 left_out[value.what] += 1  # without a number: ids stay those of the objects
@@ -188,19 +194,6 @@ def collected(
                 else objects.numbers.of(value)
             )
             objects.add(points, known, id_=number, score=more[0] if more else None)
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        OSError,
-        csv.Error,
-    ) as error:
-        raise UnreadableFileError(
-            f"expected {title}, found a file that cannot be read ({error}); export it again",
-            path=path,
-        ) from error
     return objects.finished(
         findings=[
             Finding(FindingKind.FALLBACK, f"{n} {what} left out", path=path, count=n)

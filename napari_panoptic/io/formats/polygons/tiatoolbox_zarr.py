@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
-from napari_panoptic.io.pixels.decode import DECODING_ERRORS, undecodable, without_warnings
+from napari_panoptic.io.pixels.decode import decoding
 from napari_panoptic.io.pixels.label_windows import opened_zarr
 
 WHAT = "a Zarr of TIAToolbox (contours, type and prob of nuclei)"
@@ -27,40 +27,34 @@ _MOST_NUMBERS = 10**6
 
 def holds_contours(path: Path) -> bool:
     """Return whether a Zarr folder has contours rather than pixels."""
-    try:
-        with without_warnings():
-            node = _task(opened_zarr(path))
-            return not hasattr(node, "chunks") and "contours" in node and "box" in node
-    except DECODING_ERRORS as error:
-        raise undecodable(path, WHAT, error) from error
+    with decoding(path, WHAT):
+        node = _task(opened_zarr(path))
+        return not hasattr(node, "chunks") and "contours" in node and "box" in node
 
 
 def read_objects(path: Path) -> Iterator[Outline]:
     """Yield the nuclei of a store; ids are running numbers, and the class is the type."""
-    try:
-        with without_warnings():
-            node = _task(opened_zarr(path))
-            contours, kinds, scores = (
-                _array(node, name, path) for name in ("contours", "type", "prob")
-            )
-            count = contours.shape[0]
-            if kinds.shape != (count,) or scores.shape != (count,):
-                raise ValueError("contours, type and prob differ in length")
-            if not count:
-                return
-            if contours.ndim != 3 or contours.shape[2] != 2 or contours.dtype.kind != "i":
-                raise ValueError(f"contours have the shape {contours.shape}, not (n, vertices, 2)")
-            padding = np.iinfo(contours.dtype).min
-            step = max(1, _MOST_NUMBERS // max(1, contours.shape[1]))
-            for start in range(0, count, step):
-                rows = slice(start, start + step)
-                for ring, kind, score in zip(
-                    contours[rows], kinds[rows].tolist(), scores[rows].tolist(), strict=True
-                ):
-                    is_vertex = (ring != padding).all(axis=1)
-                    yield [ring[is_vertex]], kind, None, score
-    except DECODING_ERRORS as error:
-        raise undecodable(path, WHAT, error) from error
+    with decoding(path, WHAT):
+        node = _task(opened_zarr(path))
+        contours, kinds, scores = (
+            _array(node, name, path) for name in ("contours", "type", "prob")
+        )
+        count = contours.shape[0]
+        if kinds.shape != (count,) or scores.shape != (count,):
+            raise ValueError("contours, type and prob differ in length")
+        if not count:
+            return
+        if contours.ndim != 3 or contours.shape[2] != 2 or contours.dtype.kind != "i":
+            raise ValueError(f"contours have the shape {contours.shape}, not (n, vertices, 2)")
+        padding = np.iinfo(contours.dtype).min
+        step = max(1, _MOST_NUMBERS // max(1, contours.shape[1]))
+        for start in range(0, count, step):
+            rows = slice(start, start + step)
+            for ring, kind, score in zip(
+                contours[rows], kinds[rows].tolist(), scores[rows].tolist(), strict=True
+            ):
+                is_vertex = (ring != padding).all(axis=1)
+                yield [ring[is_vertex]], kind, None, score
 
 
 def _task(node: Any) -> Any:

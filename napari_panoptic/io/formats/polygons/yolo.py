@@ -11,11 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_panoptic.io.files.guard import check_length
 from napari_panoptic.io.formats.class_numbers import FromZero
 from napari_panoptic.io.formats.polygons.polygon_format import Outline
 
-WHAT = "YOLO segmentation text"
 _LEAST = 6
 """Numbers of an outline; a box has four."""
 _FARTHEST = 2.0
@@ -24,7 +22,6 @@ _FARTHEST = 2.0
 
 def read_objects(path: Path) -> Iterator[Outline]:
     """Yield the outlines of a file in shares of the image; ids are the numbers of their lines."""
-    check_length(path, WHAT)
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
