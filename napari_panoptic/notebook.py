@@ -5,7 +5,6 @@ The public names are also names of the package: ``import napari_panoptic as npan
 
 from __future__ import annotations
 
-import base64
 import html
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 WORST = 8
 """Number of failures that a notebook shows by default."""
 _SHOWN = ("pq", "sq", "dq", "detection_f1", "detection_precision", "detection_recall", "mean_iou")
-_FAILED = ("FN", "FP", "misclassified")
 
 Classes = Mapping[int, str] | str | None
 ObjectScores = Mapping[int, float] | ArrayLike | None
@@ -78,10 +76,9 @@ class PairResult(Evaluation):
 
         A misclassified pair is listed once, by its reference object.
         """
-        table = self.objects
-        is_failure = table["status"].isin(_FAILED)
-        is_failure &= (table["status"] != "misclassified") | (table["side"] == "reference")
-        return table[is_failure].sort_values("area_px", ascending=False, kind="stable").head(n)
+        from napari_panoptic.report.nuclei.gallery import failed
+
+        return failed(self.objects).sort_values("area_px", ascending=False, kind="stable").head(n)
 
     def _repr_html_(self) -> str:
         odd = "".join(f"<p>{html.escape(message)}</p>" for message in self.findings["message"])
@@ -115,12 +112,16 @@ class Comparison:
     @cached_property
     def objects(self) -> pd.DataFrame:
         """One row per object and prediction, as in ``objects.csv``."""
-        return _stacked({team: result.objects for team, result in self.results.items()})
+        from napari_panoptic.report.columns import stacked
+
+        return stacked({team: result.objects for team, result in self.results.items()})
 
     @cached_property
     def by_class(self) -> pd.DataFrame:
         """One row per prediction and class."""
-        return _stacked({team: result.by_class for team, result in self.results.items()})
+        from napari_panoptic.report.columns import stacked
+
+        return stacked({team: result.by_class for team, result in self.results.items()})
 
     @cached_property
     def findings(self) -> pd.DataFrame:
@@ -592,17 +593,6 @@ def _check_image(image: ArrayLike | None, reference: ArrayLike) -> None:
         )
 
 
-def _stacked(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    import pandas as pd
-
-    tables = []
-    for team, frame in frames.items():
-        named = frame.copy()
-        named.insert(0, "team", team)
-        tables.append(named)
-    return pd.concat(tables, ignore_index=True)
-
-
 def _findings_table(findings: Sequence[Any]) -> pd.DataFrame:
     import pandas as pd
 
@@ -639,23 +629,24 @@ def _pictures_html(result: PairResult, failures: pd.DataFrame) -> str:
     from napari_panoptic.io.cohorts.comparison import rgb
     from napari_panoptic.io.images.slides import SlideImage
     from napari_panoptic.report.nuclei.gallery import SIZE_PX, failures_in, pictures_of
+    from napari_panoptic.report.page import data_uri
 
     if failures.empty:
         return "<p>No failures.</p>"
-    pair, image = result.pair, None
+    mpp, image = result.pair.mpp, None
     if result.image is not None:
         pixels = rgb(result.image)
-        image = SlideImage((pixels,), pair.mpp, (), pixels.shape[:2])
-    source = CropSource(image, pair.reference, pair.prediction, result.outcomes)
+        image = SlideImage((pixels,), mpp, (), pixels.shape[:2])
     figures = []
-    for picture in pictures_of(source, failures_in(failures), pair.mpp):
+    source = CropSource.of(image, result)
+    for picture in pictures_of(source, failures_in(failures), mpp):
         failure = picture.failure
         says = f"{failure.status} {failure.cause} {failure.class_name} {failure.id}"
-        data = base64.b64encode(picture.jpeg).decode("ascii")
         figures.append(
             '<figure style="display:inline-block;margin:4px;text-align:center">'
             f'<img width="{SIZE_PX // 2}" alt="{html.escape(says)}" '
-            f'src="data:image/jpeg;base64,{data}"><figcaption>{html.escape(says)}</figcaption>'
+            f'src="{data_uri("image/jpeg", picture.jpeg)}">'
+            f"<figcaption>{html.escape(says)}</figcaption>"
             "</figure>"
         )
     return f"<p>Largest failures</p>{''.join(figures)}"

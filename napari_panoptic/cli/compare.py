@@ -243,13 +243,11 @@ def _teams_of_tables(
     wanted: str | None, old: EvaluationTables, new: EvaluationTables
 ) -> tuple[str, str]:
     """Return the team of either folder: the only one, or the one that is named."""
-    names = [] if wanted is None else words(wanted)
-    if len(names) > 2 or (wanted is not None and not names):
+    names: list[str | None] = [None] if wanted is None else [*words(wanted)]
+    if not 1 <= len(names) <= 2:
         raise SettingsError(f"--teams: expected one name, or one for each folder, found '{wanted}'")
     found = []
-    for tables, name in zip(
-        (old, new), names * (2 // max(len(names), 1)) or (None, None), strict=True
-    ):
+    for tables, name in ((old, names[0]), (new, names[-1])):
         if name is None and len(tables.teams) == 1:
             found.append(tables.teams[0])
         elif name in tables.teams:

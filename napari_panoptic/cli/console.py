@@ -113,9 +113,9 @@ def progress_bar(total: int, unit: str) -> tqdm[Any]:
     return tqdm(total=total, unit=unit, disable=None)
 
 
-def words(text: str) -> list[str]:
+def words(text: str, separator: str = ",") -> list[str]:
     """Split a text at commas, without repeated words."""
-    return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    return list(dict.fromkeys(word.strip() for word in text.split(separator) if word.strip()))
 
 
 def chosen_teams(

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 
 from napari_panoptic.cli.console import report_findings
-from napari_panoptic.cli.inputs import nuclei_from, restoration_from, source_from
-from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
+from napari_panoptic.cli.inputs import nuclei_from, reading_from
+from napari_panoptic.cli.options import add_cohort, add_output, add_reading
 from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import checked_name
 from napari_panoptic.common.text import english_list
 from napari_panoptic.io.formats.registry import known_forms
 from napari_panoptic.nuclei.regions import conversion
-from napari_panoptic.values.settings import EvaluationSettings
 
 ABOUT = (
     "Read every region of a team's predictions, or of the annotation, and write them in another "
@@ -37,8 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="replace files of the same names in DIR"
     )
-    add_source(parser)
-    add_restoration(parser)
+    add_reading(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -47,8 +45,7 @@ def run(options: argparse.Namespace) -> int:
     team = options.team
     if team is not None:
         team = checked_name("--team", team, cohort.checked_team)
-    settings = EvaluationSettings().replaced(**restoration_from(options))
-    source = source_from(options, cohort, () if team is None else (team,))
+    settings, source = reading_from(options, cohort, () if team is None else (team,))
     form = conversion.form_to_write(options.to)
     work = conversion.Conversion(cohort, team, form, settings, source, options.force)
     report_findings(conversion.convert(work, options.output), None)

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from napari_panoptic.cli.console import report_findings, tables_in
-from napari_panoptic.cli.inputs import nuclei_from, restoration_from, source_from
-from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
+from napari_panoptic.cli.inputs import nuclei_from, reading_from
+from napari_panoptic.cli.options import add_cohort, add_output, add_reading
 from napari_panoptic.cli.parser import add_seed
 from napari_panoptic.cli.printing import say
 from napari_panoptic.common.findings import Finding
@@ -52,15 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
     meaning = "the seed of the plan, to be checked and stated in estimates.json"
     add_seed(parser, meaning, default=None)
-    add_source(parser)
-    add_restoration(parser)
+    add_reading(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write what the verdicts of a plan say about a cohort."""
     cohort = nuclei_from(options)
-    settings = EvaluationSettings().replaced(**restoration_from(options))
-    source = source_from(options, cohort, cohort.team_names)
+    settings, source = reading_from(options, cohort, cohort.team_names)
     review, findings = _reviewed(options, cohort, settings, source)
     report_findings([*findings, *review.estimates.findings], ESTIMATES_RECORD)
     inputs = file_fingerprints([options.plan, options.verdicts], cohort.root)

@@ -110,6 +110,14 @@ def settings_from(options: argparse.Namespace) -> EvaluationSettings:
     return settings.replaced(**given)
 
 
+def reading_from(
+    options: argparse.Namespace, cohort: Cohort, names: Sequence[str]
+) -> tuple[EvaluationSettings, Source | None]:
+    """Return the usual settings with the given restoration, and the form of predictions."""
+    settings = EvaluationSettings().replaced(**restoration_from(options))
+    return settings, source_from(options, cohort, names)
+
+
 def restoration_from(options: argparse.Namespace) -> dict[str, Any]:
     """Return restoration and radius if given; a radius alone means border-dilated."""
     names = ("restoration", "radius")

@@ -202,15 +202,18 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add how objects are read, for commands that match them by the usual rules."""
+    add_source(parser)
+    add_restoration(parser)
+
+
 def add_restoration(
     parser: argparse.ArgumentParser, *, default: Restoration = Restoration.BORDER_REMOVED
 ) -> None:
     """Add how objects of colour-coded masks are recovered."""
-    parser.add_argument(
-        "--restoration",
-        choices=[member.value for member in Restoration],
-        help=f"how objects of colour-coded masks are recovered (default: {default})",
-    )
+    meaning = "how objects of colour-coded masks are recovered"
+    add_choice(parser, "--restoration", Restoration, meaning, default)
     parser.add_argument(
         "--radius",
         type=int,

@@ -13,8 +13,8 @@ from napari_panoptic.cli.console import (
     report_findings,
     words,
 )
-from napari_panoptic.cli.inputs import restoration_from, source_from
-from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
+from napari_panoptic.cli.inputs import reading_from
+from napari_panoptic.cli.options import add_cohort, add_output, add_reading
 from napari_panoptic.cli.parser import add_seed, positive
 from napari_panoptic.cli.printing import say
 from napari_panoptic.cli.tasks import check_task
@@ -33,7 +33,6 @@ from napari_panoptic.review.package.choosing import (
     worst_pairs,
 )
 from napari_panoptic.values.cohort import Cohort
-from napari_panoptic.values.settings import EvaluationSettings
 
 ABOUT = (
     "Write the items of a review plan, or the worst failures of a cohort, into one HTML file "
@@ -61,8 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--teams", metavar="A,B", help="with --failures: teams, separated by commas (default: all)"
     )
-    add_source(parser)
-    add_restoration(parser)
+    add_reading(parser)
     parser.add_argument(
         "--blind",
         action="store_true",
@@ -87,8 +85,8 @@ def run(options: argparse.Namespace) -> int:
     check_task(options)
     check_report(options.output, options.cohort)
     cohort = open_cohort(options.cohort, allow_outside=options.allow_outside)
-    settings = EvaluationSettings().replaced(**restoration_from(options), distances=False)
-    reading = Reading(settings, source_from(options, cohort, cohort.team_names))
+    settings, source = reading_from(options, cohort, cohort.team_names)
+    reading = Reading(settings.replaced(distances=False), source)
     pair = _pair(cohort, options.compare)
     is_blind = options.blind or pair is not None
     groups, plan = _groups(options, cohort, reading, pair)

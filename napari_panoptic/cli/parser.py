@@ -82,11 +82,15 @@ class CommandParser(Parser):
 
 
 def add_choice(
-    parser: argparse.ArgumentParser, flag: str, vocabulary: type[StrEnum], meaning: str
+    parser: argparse.ArgumentParser,
+    flag: str,
+    vocabulary: type[StrEnum],
+    meaning: str,
+    default: StrEnum | None = None,
 ) -> None:
-    """Add an option with the values of an enum; the first one is the default."""
+    """Add an option with the values of an enum; by default the first one is the default."""
     words = [member.value for member in vocabulary]
-    parser.add_argument(flag, choices=words, help=f"{meaning} (default: {words[0]})")
+    parser.add_argument(flag, choices=words, help=f"{meaning} (default: {default or words[0]})")
 
 
 def add_seed(

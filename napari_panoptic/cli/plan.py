@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from napari_panoptic.cli.console import print_table, report_findings
-from napari_panoptic.cli.inputs import nuclei_from, restoration_from, source_from
-from napari_panoptic.cli.options import add_cohort, add_output, add_restoration, add_source
+from napari_panoptic.cli.inputs import nuclei_from, reading_from
+from napari_panoptic.cli.options import add_cohort, add_output, add_reading
 from napari_panoptic.cli.parser import add_seed, positive
 from napari_panoptic.cli.printing import say
 from napari_panoptic.common.errors import checked_name
@@ -21,7 +21,6 @@ from napari_panoptic.review.plan.estimates import expected
 from napari_panoptic.review.plan.suspects import with_cohort_suspects
 from napari_panoptic.review.plan.tables import plan_frame, read_plan
 from napari_panoptic.review.plan.units import Units, population
-from napari_panoptic.values.settings import EvaluationSettings
 
 ABOUT = (
     "Draw a stratified sample of the objects of a team, and of tiles of background, and write it "
@@ -58,16 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "not with the annotation; estimates stay unbiased. Needs the predictions of two teams",
     )
     add_output(parser, "CSV", "the table to write")
-    add_source(parser)
-    add_restoration(parser)
+    add_reading(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Draw a plan, write its table, and print the design."""
     cohort = nuclei_from(options)
     teams = tuple(checked_name("--team", name, cohort.checked_team) for name in options.team)
-    settings = EvaluationSettings().replaced(**restoration_from(options))
-    source = source_from(options, cohort, teams)
+    settings, source = reading_from(options, cohort, teams)
     check_writable(options.output)
     check_not_in_cohort([options.output], cohort.root)
     found = population(cohort, tuple(dict.fromkeys(teams)), settings, source)

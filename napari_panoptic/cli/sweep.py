@@ -152,10 +152,7 @@ def _values(
 
 def _teams_from(text: str, cohort: Cohort) -> tuple[str, ...]:
     """Split names at semicolons if there are any, since names can contain commas."""
-    if ";" not in text:
-        names = words(text)
-    else:
-        names = list(dict.fromkeys(name.strip() for name in text.split(";") if name.strip()))
+    names = words(text, ";" if ";" in text else ",")
     if not names:
         raise SettingsError(f"--teams: expected names separated by commas, found '{text}'")
     return tuple(checked_name("--teams", name, cohort.checked_team) for name in names)

@@ -99,14 +99,15 @@ def english_list(words: Sequence[object], *, limit: int = 8) -> str:
 
 
 def counted(number: int, noun: str, *, write: Callable[[int], str] = str) -> str:
-    """Return a number with its noun, which ends in an s unless there is one.
+    """Return a number with its noun, in the plural unless there is one.
 
     Examples
     --------
-    >>> counted(1, "region"), counted(2, "region")
-    ('1 region', '2 regions')
+    >>> counted(1, "region"), counted(2, "region"), counted(2, "class")
+    ('1 region', '2 regions', '2 classes')
     """
-    return f"{write(number)} {noun}{'' if number == 1 else 's'}"
+    ending = "" if number == 1 else "es" if noun.endswith("s") else "s"
+    return f"{write(number)} {noun}{ending}"
 
 
 def no_such(what: str, name: str, known: Sequence[str]) -> str:

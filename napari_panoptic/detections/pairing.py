@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -255,6 +256,15 @@ def _best(near: NearPairs, group: NDArray[np.int64]) -> tuple[NDArray[np.int64],
 # --- one frame ------------------------------------------------------------------------------------
 
 
+class JudgedSide(NamedTuple):
+    """The points of one side of a frame and their outcomes, as in `JudgedPoints`."""
+
+    points: Points
+    status: NDArray[np.int8]
+    partner: NDArray[np.int64]
+    distance_um: NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False)
 class JudgedPoints:
     """The outcome of every point of one frame.
@@ -281,9 +291,13 @@ class JudgedPoints:
     reference_distance_um: NDArray[np.float64]
     prediction_distance_um: NDArray[np.float64]
 
-    def of(self, side: Side) -> Points:
-        """Return the points of a side."""
-        return self.reference if side is Side.REFERENCE else self.prediction
+    def side(self, side: Side) -> JudgedSide:
+        """Return the points of a side and their outcomes."""
+        if side is Side.REFERENCE:
+            outcomes = self.reference_status, self.reference_partner, self.reference_distance_um
+            return JudgedSide(self.reference, *outcomes)
+        outcomes = self.prediction_status, self.prediction_partner, self.prediction_distance_um
+        return JudgedSide(self.prediction, *outcomes)
 
     @cached_property
     def counts(self) -> DetectionCounts:

@@ -45,32 +45,34 @@ def behind_cell(reference: str, prediction: str) -> ObjectFilter:
     reference, prediction
         Its row and column; ``none`` for the empty side.
     """
+    cell = [(reference, prediction)]
     if reference == NONE_WORD:
-        title = f"{_FP} → {prediction}"
-    else:
-        title = f"{reference} → {_FN if prediction == NONE_WORD else prediction}"
-    sides = _PREDICTION if reference == NONE_WORD else _REFERENCE
-    return ObjectFilter(sides=sides, pairs=frozenset({(reference, prediction)}), title=title)
+        return _behind_cells(cell, _PREDICTION, f"{_FP} → {prediction}")
+    found = _FN if prediction == NONE_WORD else prediction
+    return _behind_cells(cell, _REFERENCE, f"{reference} → {found}")
 
 
 def behind_row(reference: str, class_names: Sequence[str]) -> ObjectFilter:
     """List what a row of the confusion matrix counts: the objects annotated as a class."""
-    everything = (*class_names, NONE_WORD)
-    pairs = {(reference, other) for other in everything} - {(NONE_WORD, NONE_WORD)}
-    is_empty = reference == NONE_WORD
-    title = _FP if is_empty else f"annotated as {reference}"
-    sides = _PREDICTION if is_empty else _REFERENCE
-    return ObjectFilter(sides=sides, pairs=frozenset(pairs), title=title)
+    pairs = [(reference, other) for other in (*class_names, NONE_WORD)]
+    if reference == NONE_WORD:
+        return _behind_cells(pairs, _PREDICTION, _FP)
+    return _behind_cells(pairs, _REFERENCE, f"annotated as {reference}")
 
 
 def behind_column(prediction: str, class_names: Sequence[str]) -> ObjectFilter:
     """List what a column of the confusion matrix counts: the objects predicted as a class."""
-    everything = (*class_names, NONE_WORD)
-    pairs = {(other, prediction) for other in everything} - {(NONE_WORD, NONE_WORD)}
-    is_empty = prediction == NONE_WORD
-    title = _FN if is_empty else f"predicted as {prediction}"
-    sides = _REFERENCE if is_empty else _PREDICTION
-    return ObjectFilter(sides=sides, pairs=frozenset(pairs), title=title)
+    pairs = [(other, prediction) for other in (*class_names, NONE_WORD)]
+    if prediction == NONE_WORD:
+        return _behind_cells(pairs, _REFERENCE, _FN)
+    return _behind_cells(pairs, _PREDICTION, f"predicted as {prediction}")
+
+
+def _behind_cells(
+    pairs: Sequence[tuple[str, str]], sides: frozenset[str], title: str
+) -> ObjectFilter:
+    cells = frozenset(pairs) - {(NONE_WORD, NONE_WORD)}
+    return ObjectFilter(sides=sides, pairs=cells, title=title)
 
 
 def behind_class(name: str, of_class: str, class_names: Sequence[str]) -> ObjectFilter:
@@ -137,9 +139,7 @@ def absent_classes(counts: Counts) -> list[str]:
 def absent_text(counts: Counts) -> str:
     """Describe in a few words how many absent classes PQ counts; empty for none."""
     n = len(absent_classes(counts))
-    if n == 0:
-        return ""
-    return f"{n} absent class{'' if n == 1 else 'es'} count{'s' if n == 1 else ''} as 0"
+    return f"{counted(n, 'absent class')} {_count_as_0(n)}" if n else ""
 
 
 def mean_sentence(counts: Counts) -> str:
@@ -150,9 +150,13 @@ def mean_sentence(counts: Counts) -> str:
     n = int(((counts.tp + counts.fp + counts.fn) > 0).sum())
     names = english_list(absent, limit=len(absent))
     return (
-        f"PQ and DQ: mean over {n} class{'' if n == 1 else 'es'}; {names}, predicted but not "
-        f"annotated here, count{'s' if len(absent) == 1 else ''} as 0."
+        f"PQ and DQ: mean over {counted(n, 'class')}; {names}, predicted but not annotated here, "
+        f"{_count_as_0(len(absent))}."
     )
+
+
+def _count_as_0(n: int) -> str:
+    return "counts as 0" if n == 1 else "count as 0"
 
 
 def by_class_sentence(counts: Counts) -> str:

@@ -98,13 +98,8 @@ class CropReader:
         )
         if found is None:
             return None
-        return CropSource(
-            opened.image,
-            found.pair.reference,
-            found.pair.prediction,
-            found.outcomes,
-            tuple(other.pair.prediction for other in others if other is not None),
-        )
+        beside = tuple(other.pair.prediction for other in others if other is not None)
+        return CropSource.of(opened.image, found, beside)
 
     def _region(self, name: str) -> _Opened | None:
         if name not in self._opened:

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.display.object_layers import checks
+from napari_panoptic.display.object_layers import checks, overlap, window
 from napari_panoptic.display.palette import status_colour_table
 from napari_panoptic.io.images.slides import SlideImage
+from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes, SideOutcomes
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.windowed_labels import Box
 
 SMALLEST_FIELD_PX, LARGEST_FIELD_PX = 32, 512
 """Bounds of the width of a crop in the image."""
@@ -58,6 +60,17 @@ class CropSource:
     prediction: LabelImage
     outcomes: Outcomes
     beside: tuple[LabelImage, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        image: SlideImage | None,
+        evaluation: Evaluation,
+        beside: tuple[LabelImage, ...] = (),
+    ) -> CropSource:
+        """Take the objects and outcomes of an evaluation."""
+        pair = evaluation.pair
+        return cls(image, pair.reference, pair.prediction, evaluation.outcomes, beside)
 
     def labels(self, side: Side) -> LabelImage:
         """Return the objects of a side."""
@@ -120,8 +133,9 @@ def cut(
     y0, x0, y1, x1 = (int(value) for value in source.outcomes.side(side).bbox[row])
     corner = (y0 + y1 - field_px) // 2, (x0 + x1 - field_px) // 2
     on_top = _on_top(source, side, row)
+    field = _square(corner, field_px)
     labels = {
-        which: _enlarged(_drawn(source.labels(which), on_top[which], corner, field_px), size_px)
+        which: _enlarged(_drawn(source.labels(which), on_top[which], field), size_px)
         for which in Side
     }
     concerned = _concerned(source, side, row, labels)
@@ -139,10 +153,10 @@ def cut(
         colours[beside, 3] = (colours[beside, 3] * BESIDE_ALPHA).astype(np.uint8)
         outlines[rim] = colours
     for other in source.beside:
-        window = _enlarged(_window(other.index, corner, field_px), size_px)
         dash = max(round(OTHER_TEAM_DASH_PX * per_point), 1)
         width = max(round(OTHER_TEAM_RIM_PX * per_point), 1)
-        rim = _rim(window, width) & checks((size_px, size_px), dash)
+        beside_it = _enlarged(window(other.index, field), size_px)
+        rim = _rim(beside_it, width) & checks((size_px, size_px), dash)
         outlines[rim] = OTHER_TEAM_RGBA
     return Crop(tissue_at(source.image, corner, field_px, size_px), outlines)
 
@@ -170,9 +184,8 @@ def windows_around(
         Side -> the labels of the object, of its partner, and of objects that they overlap.
     """
     uppermost = _on_top(source, side, row)
-    windows = {
-        which: _drawn(source.labels(which), uppermost[which], corner, field_px) for which in Side
-    }
+    field = _square(corner, field_px)
+    windows = {which: _drawn(source.labels(which), uppermost[which], field) for which in Side}
     return windows, _concerned(source, side, row, windows)
 
 
@@ -188,14 +201,16 @@ def _on_top(source: CropSource, side: Side, row: int) -> dict[Side, int]:
     return {side: row + 1, side.other: partner + 1}
 
 
-def _drawn(
-    labels: LabelImage, label: int, corner: tuple[int, int], field_px: int
-) -> NDArray[np.int32]:
-    """Return a square window; among overlapping objects, the one of a label is on top."""
-    window: NDArray[np.int32] = _window(labels.index, corner, field_px)
+def _square(corner: tuple[int, int], width: int) -> Box:
+    return corner[0], corner[1], corner[0] + width, corner[1] + width
+
+
+def _drawn(labels: LabelImage, label: int, box: Box) -> NDArray[np.int32]:
+    """Return a window; among overlapping objects, the one of a label is on top."""
+    drawn: NDArray[np.int32] = window(labels.index, box)
     for plane in labels.planes:
-        window[_window(plane, corner, field_px) == label] = label
-    return window
+        drawn[window(plane, box) == label] = label
+    return drawn
 
 
 def _concerned(
@@ -209,30 +224,10 @@ def _concerned(
     return {side: np.array([row + 1]), side.other: touching}
 
 
-def _window(index: NDArray[Any], corner: tuple[int, int], field_px: int) -> NDArray[Any]:
-    """Return a square window; zero beyond the image."""
-    inside, place = _overlap(index.shape[:2], corner, field_px)
-    window = np.zeros((field_px, field_px, *index.shape[2:]), index.dtype)
-    window[place] = index[inside]
-    return window
-
-
-def _overlap(
-    shape: tuple[int, ...], corner: tuple[int, int], field_px: int
-) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Return the common part of a square and an image as slices of each."""
-    inside, place = [], []
-    for start, length in zip(corner, shape, strict=False):
-        low, high = min(max(start, 0), length), min(max(start + field_px, 0), length)
-        inside.append(slice(low, high))
-        place.append(slice(low - start, max(high, low) - start))
-    return tuple(inside), tuple(place)
-
-
-def _enlarged(window: NDArray[Any], size_px: int) -> NDArray[Any]:
+def _enlarged(square: NDArray[Any], size_px: int) -> NDArray[Any]:
     """Resize a square with nearest-neighbour interpolation."""
-    nearest = ((np.arange(size_px) + 0.5) * len(window) / size_px).astype(np.intp)
-    return window[np.ix_(nearest, nearest)]
+    nearest = ((np.arange(size_px) + 0.5) * len(square) / size_px).astype(np.intp)
+    return square[np.ix_(nearest, nearest)]
 
 
 def _rim(labels: NDArray[np.int32], width: int) -> NDArray[np.bool_]:
@@ -292,7 +287,7 @@ def tissue_at(
             level, factor = coarser, by
     width = max(round(field_px / factor), 1)
     at = round(corner[0] / factor), round(corner[1] / factor)
-    inside, place = _overlap(level.shape[:2], at, width)
+    inside, place = overlap(level.shape, _square(at, width))
     tissue = np.full((width, width, 3), BEYOND, np.uint8)
     tissue[place] = np.asarray(level[inside])[..., :3]
     return tissue

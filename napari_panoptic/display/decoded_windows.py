@@ -91,9 +91,7 @@ class DecodedWindows:
         step
             1 or 2.
         """
-        places = self._places(box, step)
-        known = self._known(places)
-        missing = [place for place in places if place not in known]
+        known, missing = self._known(self._places(box, step))
         if len(missing) > 1:
             with ThreadPoolExecutor(max_workers=READ_AT_A_TIME) as pool:
                 known.update(zip(missing, pool.map(self._read, missing), strict=True))
@@ -113,8 +111,7 @@ class DecodedWindows:
         if self._is_left:
             return self.window(box, step), []
         places = self._places(box, step)
-        known = self._known(places)
-        missing = [place for place in places if place not in known]
+        known, missing = self._known(places)
         self._in_view = frozenset(places)
         self.fetch(missing)
         y0, x0, y1, x1 = box
@@ -169,12 +166,13 @@ class DecodedWindows:
             for tx in range(x0 // self._edge, (x1 - 1) // self._edge + 1)
         ]
 
-    def _known(self, places: Sequence[Place]) -> dict[Place, NDArray[np.int32]]:
+    def _known(self, places: Sequence[Place]) -> tuple[dict[Place, NDArray[np.int32]], list[Place]]:
+        """Return the windows that are kept, and those that must be read."""
         with self._lock:
             known = {place: self._kept[place] for place in places if place in self._kept}
             for place in known:
                 self._kept.move_to_end(place)
-        return known
+        return known, [place for place in places if place not in known]
 
     def _assembled(
         self, box: Box, step: int, known: dict[Place, NDArray[np.int32]]

@@ -18,7 +18,7 @@ from napari_panoptic.display import styles
 from napari_panoptic.display.palette import hex_colour, rgba_table
 from napari_panoptic.nuclei.outcomes import Outcomes
 from napari_panoptic.values.cohort import Rgb
-from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Side, Status
+from napari_panoptic.values.vocabulary import STATUSES, Side, Status
 
 SMALLEST_CELL_PX = 64
 """Edge of the smallest square in which failures are counted."""
@@ -167,21 +167,16 @@ def share_texts() -> list[str]:
     return [first, *middle, last]
 
 
-_NOTHING, _OBJECT, _MISSED, _INVENTED, _MISCLASSIFIED = -1, 0, 1, 2, 3
-
-
-def _cell_kinds() -> dict[Side, NDArray[np.int8]]:
-    """Return the column in which each status code of a side is counted."""
-    reference = np.full(len(STATUSES), _NOTHING, np.int8)
-    reference[STATUS_CODE[Status.TP]] = _OBJECT
-    reference[STATUS_CODE[Status.FN]] = _MISSED
-    reference[STATUS_CODE[Status.MISCLASSIFIED]] = _MISCLASSIFIED
-    prediction = np.full(len(STATUSES), _NOTHING, np.int8)
-    prediction[STATUS_CODE[Status.FP]] = _INVENTED
-    return {Side.REFERENCE: reference, Side.PREDICTION: prediction}
-
-
-_CELL_KINDS = _cell_kinds()
+_COUNTED_IN = {
+    Side.REFERENCE: {Status.TP: 0, Status.FN: 1, Status.MISCLASSIFIED: 3},
+    Side.PREDICTION: {Status.FP: 2},
+}
+"""Side -> the column of counts of each status; others do not count."""
+_CELL_KINDS = {
+    side: np.array([columns.get(status, -1) for status in STATUSES], np.int8)
+    for side, columns in _COUNTED_IN.items()
+}
+"""Side -> the same by status code, -1 for none."""
 
 
 def scale_text() -> str:

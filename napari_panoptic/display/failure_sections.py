@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.display import styles
 from napari_panoptic.display.object_rows import ObjectFilter, let_through, object_words
 from napari_panoptic.questions.cohort_failures import CohortFailures
@@ -23,31 +23,16 @@ _BY_STATUS = 100
 """Plus the code of a status: the section of objects without a cause."""
 
 
-class GroupBy(StrEnum):
+class GroupBy(MenuChoice):
     """What the sections of the gallery are."""
 
-    CAUSE = "cause"
-    CLASS = "class"
-    TEAM = "team"
-    REGION = "region"
-
-    @property
-    def short(self) -> str:
-        """The value as the text of a button."""
-        return str(self)
-
-    @property
-    def meaning(self) -> str:
-        """One sentence for the tooltip."""
-        return _GROUP_MEANINGS[self]
-
-
-_GROUP_MEANINGS = {
-    GroupBy.CAUSE: "One section per cause of failure; the cause of the worst failure comes first.",
-    GroupBy.CLASS: "One section per class of the objects.",
-    GroupBy.TEAM: "One section per team; shows the failures of all teams.",
-    GroupBy.REGION: "One section per region.",
-}
+    CAUSE = (
+        "cause",
+        "One section per cause of failure; the cause of the worst failure comes first.",
+    )
+    CLASS = "class", "One section per class of the objects."
+    TEAM = "team", "One section per team; shows the failures of all teams."
+    REGION = "region", "One section per region."
 
 
 @dataclass(frozen=True, eq=False)

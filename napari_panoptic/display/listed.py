@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.display.object_rows import ObjectRows
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import Outcomes
@@ -18,34 +18,29 @@ DIMMED_ALPHA = 0.25
 """How opaque objects that are not listed are drawn where they are dimmed."""
 
 
-class Others(StrEnum):
+class Others(MenuChoice):
     """How objects that the table does not list are drawn."""
 
-    SHOWN = "all objects"
-    DIMMED = "these in context"
-    HIDDEN = "only these"
-
-    @property
-    def short(self) -> str:
-        """The value as the text of a button."""
-        return {Others.SHOWN: "show", Others.DIMMED: "dim", Others.HIDDEN: "hide"}[self]
-
-    @property
-    def meaning(self) -> str:
-        """One sentence for the tooltip."""
-        return _MEANINGS[self]
+    SHOWN = (
+        "all objects",
+        "The image shows every object, whether it is listed here or not.",
+        "show",
+    )
+    DIMMED = (
+        "these in context",
+        "The image shows the listed objects and their partners, the others faintly.",
+        "dim",
+    )
+    HIDDEN = (
+        "only these",
+        "The image shows the listed objects and their partners, and no others.",
+        "hide",
+    )
 
     @property
     def alpha(self) -> float:
         """How opaque they are, as a share of what they would be."""
         return {Others.SHOWN: 1.0, Others.DIMMED: DIMMED_ALPHA, Others.HIDDEN: 0.0}[self]
-
-
-_MEANINGS = {
-    Others.SHOWN: "The image shows every object, whether it is listed here or not.",
-    Others.DIMMED: "The image shows the listed objects and their partners, the others faintly.",
-    Others.HIDDEN: "The image shows the listed objects and their partners, and no others.",
-}
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_panoptic.display.object_layers import Emphasis, emphasis
+from napari_panoptic.display.object_layers import Emphasis, emphasis, window
 from napari_panoptic.kernels import drawing
 from napari_panoptic.kernels.drawing import MARK, MARK_EDGE
 from napari_panoptic.live.session import Selection
@@ -21,6 +21,7 @@ from napari_panoptic.nuclei.evaluate import Evaluation
 from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.values.labels import LabelImage
 from napari_panoptic.values.vocabulary import Side
+from napari_panoptic.values.windowed_labels import Box
 
 MARK_COLOURS: tuple[tuple[float, float, float, float], ...] = (
     (0.0, 0.0, 0.0, 0.0),
@@ -28,7 +29,6 @@ MARK_COLOURS: tuple[tuple[float, float, float, float], ...] = (
     (0.0, 0.0, 0.0, 1.0),
 )
 """RGBA of these values, background first."""
-Box = tuple[int, int, int, int]
 
 
 def outlines(
@@ -107,23 +107,18 @@ def ring_around(
     from scipy import ndimage
 
     reach = 3 * ring_px + 1
-    y0, x0, y1, x1 = box[0] - reach, box[1] - reach, box[2] + reach, box[3] + reach
-    union = np.zeros((y1 - y0, x1 - x0), bool)
+    around = box[0] - reach, box[1] - reach, box[2] + reach, box[3] + reach
+    union = np.zeros((around[2] - around[0], around[3] - around[1]), bool)
     for labels, values in objects:
-        height, width = labels.shape
-        top, left = max(y0, 0), max(x0, 0)
         for sheet in labels.sheets:
-            window = sheet[top : min(y1, height), left : min(x1, width)]
-            down, along = top - y0, left - x0
-            part = union[down : down + window.shape[0], along : along + window.shape[1]]
-            part |= np.isin(window, values)
+            union |= np.isin(window(sheet, around), values)
     union = ndimage.binary_fill_holes(ndimage.binary_closing(union, iterations=ring_px))
     distance = ndimage.distance_transform_edt(~union)
     half = max(ring_px / 2, 1.0)
     picture = np.zeros(union.shape, np.uint8)
     picture[(distance > 0) & (distance <= ring_px + 2 * half)] = MARK_EDGE
     picture[(distance > half) & (distance <= ring_px + half)] = MARK
-    return Emphasis(picture, (y0, x0))
+    return Emphasis(picture, around[:2])
 
 
 def box_of(snapshot: RegionSnapshot | None, selection: Selection) -> NDArray[np.int32] | None:
@@ -195,12 +190,7 @@ def _rings(evaluation: Evaluation, side: Side, row: int, ring_px: int) -> Emphas
     outcomes, pair = evaluation.outcomes, evaluation.pair
     own, other = outcomes.side(side), outcomes.other(side)
     partner = int(own.partner[row])
-    return emphasis(
-        pair.side(side),
-        row,
-        box=own.bbox[row],
-        other=pair.side(side.other),
-        partner_row=partner,
-        partner_box=None if partner == NO_PARTNER else other.bbox[partner],
-        ring_px=ring_px,
-    )
+    beside = None
+    if partner != NO_PARTNER:
+        beside = pair.side(side.other), partner, other.bbox[partner]
+    return emphasis((pair.side(side), row, own.bbox[row]), beside, ring_px=ring_px)

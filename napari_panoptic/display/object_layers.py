@@ -17,6 +17,7 @@ from napari_panoptic.kernels.drawing import HATCH_SPACING_PX, MAX_OBJECTS, outli
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.values.cohort import ClassScheme, Placement
 from napari_panoptic.values.labels import LabelImage
+from napari_panoptic.values.windowed_labels import Box
 
 HATCH_RIM_PX = 2
 """Width of the outline of ambiguous areas."""
@@ -247,55 +248,63 @@ def hatching(
     return drawn
 
 
-def emphasis(
-    own: LabelImage,
-    row: int,
-    *,
-    box: NDArray[np.int32],
-    other: LabelImage | None = None,
-    partner_row: int = -1,
-    partner_box: NDArray[np.int32] | None = None,
-    ring_px: int = 2,
-) -> Emphasis:
+Marked = tuple[LabelImage, int, NDArray[np.int32]]
+"""An object: its label image, its row there, and its bounding box y0, x0, y1, x1, half open."""
+
+
+def emphasis(own: Marked, partner: Marked | None = None, *, ring_px: int = 2) -> Emphasis:
     """Draw a ring around an object and a dashed one around its partner.
 
     The rings lie outside the objects, so that their own outlines stay visible.
 
     Parameters
     ----------
-    own, row
-        The object.
-    box
-        Its bounding box: y0, x0, y1, x1, half open.
-    other, partner_row, partner_box
-        Its partner, if it has one.
+    own, partner
+        The object, and its partner if it has one.
     ring_px
         Width of the inner, light ring; the outer, dark one is about as wide.
     """
     reach = 2 * ring_px
-    boxes = [box] if partner_box is None else [box, partner_box]
+    boxes = [box for _, _, box in filter(None, (own, partner))]
     y0, x0 = np.min(boxes, axis=0)[:2] - reach
     y1, x1 = np.max(boxes, axis=0)[2:] + reach
-    window = int(y0), int(x0), int(y1), int(x1)
-    image = np.zeros((window[2] - window[0], window[3] - window[1]), np.uint8)
-    if other is not None and partner_row >= 0:
-        mask = _cut(other, partner_row, window)
-        _draw_rings(image, mask, ring_px, PARTNER, PARTNER_EDGE)
+    around = int(y0), int(x0), int(y1), int(x1)
+    image = np.zeros((around[2] - around[0], around[3] - around[1]), np.uint8)
+    if partner is not None:
+        _draw_rings(image, _cut(partner, around), ring_px, PARTNER, PARTNER_EDGE)
         image[~checks(image.shape, DASHES_PER_RING * ring_px)] = 0
-    _draw_rings(image, _cut(own, row, window), ring_px, SELECTED, SELECTED_EDGE)
-    return Emphasis(image, (window[0], window[1]))
+    _draw_rings(image, _cut(own, around), ring_px, SELECTED, SELECTED_EDGE)
+    return Emphasis(image, around[:2])
 
 
-def _cut(labels: LabelImage, row: int, window: tuple[int, int, int, int]) -> NDArray[np.bool_]:
-    """Cut the whole mask of an object out; what lies beyond the image is background."""
-    y0, x0, y1, x1 = window
-    height, width = labels.shape
-    mask = np.zeros((y1 - y0, x1 - x0), bool)
-    part = np.s_[max(y0, 0) : min(y1, height), max(x0, 0) : min(x1, width)]
-    inside = np.any([sheet[part] == row + 1 for sheet in labels.sheets], axis=0)
-    top, left = max(-y0, 0), max(-x0, 0)
-    mask[top : top + inside.shape[0], left : left + inside.shape[1]] = inside
+def _cut(marked: Marked, box: Box) -> NDArray[np.bool_]:
+    """Cut the whole mask of an object out."""
+    labels, row, _ = marked
+    mask: NDArray[np.bool_] = np.any(
+        [window(sheet, box) == row + 1 for sheet in labels.sheets], axis=0
+    )
     return mask
+
+
+def window(picture: NDArray[Any], box: Box) -> NDArray[Any]:
+    """Return a window of a picture (y, x), which may lie beyond its edges: zero there."""
+    inside, place = overlap(picture.shape, box)
+    found = np.zeros((box[2] - box[0], box[3] - box[1]), picture.dtype)
+    found[place] = picture[inside]
+    return found
+
+
+def overlap(shape: tuple[int, ...], box: Box) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+    """Return the common part of a picture and a window as slices of each."""
+    y0, x0, y1, x1 = box
+    rows, place_y = _common(y0, y1, shape[0])
+    columns, place_x = _common(x0, x1, shape[1])
+    return (rows, columns), (place_y, place_x)
+
+
+def _common(start: int, end: int, length: int) -> tuple[slice, slice]:
+    low, high = min(max(start, 0), length), min(max(end, 0), length)
+    return slice(low, high), slice(low - start, max(high, low) - start)
 
 
 def _draw_rings(

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.common.spreadsheets import inert
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import OBJECT_MEANINGS, VERDICT_WORDS
@@ -93,34 +94,18 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 
-class WorstFirst(StrEnum):
+class WorstFirst(MenuChoice):
     """What makes one failure worse than another."""
 
-    IOU = "lowest IoU"
-    AREA = "largest area"
-    CAUSE = "cause"
-    CLASS = "class"
-    DISTANCE = "largest HD"
-
-    @property
-    def short(self) -> str:
-        """The value as the text of a button."""
-        return str(self)
-
-    @property
-    def meaning(self) -> str:
-        """One sentence for the tooltip."""
-        return _WORST_MEANINGS[self]
-
-
-_WORST_MEANINGS = {
-    WorstFirst.IOU: "Failures that overlap nothing come first, then those that nearly match.",
-    WorstFirst.AREA: "The largest failures come first.",
-    WorstFirst.CAUSE: "Failures of one cause come together, in the order of the cause menu.",
-    WorstFirst.CLASS: "Failures of one class come together, in the order of the classes.",
-    WorstFirst.DISTANCE: "The failures whose outlines are furthest from their partner's come "
-    "first; those without a partner have no such distance and come after them.",
-}
+    IOU = "lowest IoU", "Failures that overlap nothing come first, then those that nearly match."
+    AREA = "largest area", "The largest failures come first."
+    CAUSE = "cause", "Failures of one cause come together, in the order of the cause menu."
+    CLASS = "class", "Failures of one class come together, in the order of the classes."
+    DISTANCE = (
+        "largest HD",
+        "The failures whose outlines are furthest from their partner's come first; those without a "
+        "partner have no such distance and come after them.",
+    )
 
 
 @dataclass(frozen=True)
@@ -307,7 +292,7 @@ class ObjectRows:
         """
         if by not in self._known_orders:
             order = worst_first(self.values, by)
-            severity = _SEVERITY[self.values["status"][order].astype(np.intp)]
+            severity = SEVERITY[self.values["status"][order].astype(np.intp)]
             self._known_orders[by] = order[np.argsort(severity, kind="stable")]
         return self._known_orders[by]
 
@@ -373,7 +358,7 @@ def _severities() -> NDArray[np.int64]:
     return severity
 
 
-_SEVERITY = _severities()
+SEVERITY = _severities()
 """Status code -> 0 for failures, 1 for what is in order, 2 for what is ignored."""
 _CAUSE_RANKS = np.arange(len(CAUSES))
 _CAUSE_RANKS[CAUSE_CODE[Cause.NONE]] = len(CAUSES)

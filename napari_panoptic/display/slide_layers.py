@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
-from napari_panoptic.display import styles
 from napari_panoptic.display.decoded_windows import DecodedWindows
 from napari_panoptic.display.listed import DIMMED_ALPHA, Listed, Others
 from napari_panoptic.display.object_layers import HATCH_RIM_PX, Emphasis, emphasis, hatching
+from napari_panoptic.display.object_rows import SEVERITY
 from napari_panoptic.display.palette import class_colours, rgba_table, status_colour_table
 from napari_panoptic.display.styles import ColourBy
 from napari_panoptic.io.images.lazy_levels import read_indexed
@@ -29,7 +29,6 @@ from napari_panoptic.nuclei.matching import NO_PARTNER
 from napari_panoptic.nuclei.outcomes import SideOutcomes
 from napari_panoptic.values.cohort import ClassScheme
 from napari_panoptic.values.labels import LabelImage
-from napari_panoptic.values.vocabulary import STATUS_CODE, STATUSES, Status
 from napari_panoptic.values.windowed_labels import Box, TiledArea, TiledLabels
 
 CHUNK_PX = 512
@@ -102,10 +101,7 @@ class DrawnSide:
         """Draw the same objects with their outcomes under other settings."""
         self.outcomes = outcomes
         # What failed lies on top of what did not.
-        rank = np.ones(len(STATUSES), np.int8)
-        rank[STATUS_CODE[Status.IGNORED]] = 0
-        rank[[STATUS_CODE[status] for status in styles.FAILURES]] = 2
-        order = np.argsort(rank[outcomes.status], kind="stable")
+        order = np.argsort(-SEVERITY[outcomes.status], kind="stable")
         self._boxes = np.ascontiguousarray(outcomes.bbox[order])
         self._labels = order + 1
 
@@ -170,16 +166,12 @@ class DrawnSide:
         factor, look = 1 << level, self.look
         if level >= LEVELS_FROM_PIXELS:
             picture = np.zeros((height, width), np.uint8)
-            boxes, codes = self._in_sight(y * factor, x * factor, height * factor, width * factor)
+            boxes, codes = self._in_sight(
+                (y * factor, x * factor, (y + height) * factor, (x + width) * factor)
+            )
             drawing_kernels.paint_ellipses(boxes, codes, float(factor), y, x, 0, picture)
             return picture
-        most_y, most_x = self.labels.shape
-        box = (
-            y * factor,
-            x * factor,
-            min((y + height) * factor, most_y),
-            min((x + width) * factor, most_x),
-        )
+        box = _at_full_resolution(self.labels.shape, factor, y, x, height, width)
         index, missing = self.windows.window_so_far(box, factor)
         # What an outline needs from beyond the window lies out of sight.
         thickness = look.widths_px[level]
@@ -187,7 +179,7 @@ class DrawnSide:
             index = drawing_kernels.outline_pixels(index, thickness)
         picture = look.codes[index]
         if missing:
-            boxes, codes = self._in_sight(box[0], box[1], box[2] - box[0], box[3] - box[1])
+            boxes, codes = self._in_sight(box)
         for y0, x0, y1, x1 in missing:
             top, left = y0 // factor, x0 // factor
             part = np.zeros((-(-y1 // factor) - top, -(-x1 // factor) - left), np.uint8)
@@ -196,11 +188,9 @@ class DrawnSide:
             picture[top - y : top - y + rows, left - x : left - x + columns] = part
         return picture
 
-    def _in_sight(
-        self, y: int, x: int, height: int, width: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    def _in_sight(self, box: Box) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return boxes and codes of the objects in a window, those that failed last."""
-        found = _touching(self._boxes, y, x, y + height, x + width)
+        found = _touching(self._boxes, *box)
         return self._boxes[found], self.look.codes[self._labels[found]]
 
 
@@ -251,13 +241,7 @@ class DrawnArea:
         factor = 1 << level
         mask, rim_px = self._from_afar(factor, y, x, height, width), FAR_RIM_PX
         if level < LEVELS_FROM_PIXELS:
-            bottom, right = self.area.shape
-            box = (
-                y * factor,
-                x * factor,
-                min((y + height) * factor, bottom),
-                min((x + width) * factor, right),
-            )
+            box = _at_full_resolution(self.area.shape, factor, y, x, height, width)
             exact, missing = self.windows.window_so_far(box, factor)
             near = exact > 0
             for y0, x0, y1, x1 in missing:
@@ -361,6 +345,14 @@ class DrawnLevel:
         return self._side.picture(self._number, y, x, height, width)
 
 
+def _at_full_resolution(
+    shape: tuple[int, int], factor: int, y: int, x: int, height: int, width: int
+) -> Box:
+    """Return a window of a level in px at full resolution, without what lies beyond the slide."""
+    bottom, right = min((y + height) * factor, shape[0]), min((x + width) * factor, shape[1])
+    return y * factor, x * factor, bottom, right
+
+
 def _levels(shape: tuple[int, int]) -> int:
     """Count the levels: the last is small, and needs no pixels."""
     halvings = math.ceil(math.log2(max(max(shape) / LARGEST_LAST_LEVEL_PX, 1)))
@@ -412,14 +404,9 @@ def selected_rings(
     y1, x1 = (int(value) for value in np.max(boxes, axis=0)[2:])
     around = y0, x0, y1, x1
     corner = np.array([y0, x0, y0, x0], np.int32)
-    rings = emphasis(
-        own.cut(row, around),
-        0,
-        box=boxes[0] - corner,
-        other=None if partner == NO_PARTNER else other.cut(partner, around),
-        partner_row=-1 if partner == NO_PARTNER else 0,
-        partner_box=None if partner == NO_PARTNER else boxes[1] - corner,
-        ring_px=ring_px,
-    )
+    beside = None
+    if partner != NO_PARTNER:
+        beside = other.cut(partner, around), 0, boxes[1] - corner
+    rings = emphasis((own.cut(row, around), 0, boxes[0] - corner), beside, ring_px=ring_px)
     top, left = rings.origin_yx_px
     return Emphasis(rings.image, (top + y0, left + x0)), around

@@ -291,6 +291,14 @@ def ranked_cell(value: float, rank: float) -> Cell:
     return Cell(fragment(shown, element("span", f" ({rank:.0f})", class_="rank")), value)
 
 
+def stacked(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of the frames of teams as one frame, whose first column is the team."""
+    import pandas as pd
+
+    named = [frame.assign(team=team)[["team", *frame.columns]] for team, frame in frames.items()]
+    return pd.concat(named, ignore_index=True)
+
+
 def across(frame: pd.DataFrame, by: Sequence[str], column: str) -> list[dict[Any, Any]]:
     """Return wide rows: one per value of ``by``, with the record of each value of ``column``."""
     rows: dict[tuple[Any, ...], dict[Any, Any]] = {}

@@ -57,6 +57,11 @@ def p_value(value: float) -> str:
     return f"< {_LEAST_P}" if value < _LEAST_P else f"{value:.3f}"
 
 
+def p_digits(value: float) -> str:
+    """Write a p-value with two digits, however small it is; an en dash if undefined."""
+    return UNDEFINED if math.isnan(value) else f"{value:.2g}"
+
+
 def interval(low: float, high: float, places: int = 3) -> str:
     """Write the ends of an interval; an en dash if undefined."""
     if math.isnan(low) or math.isnan(high):

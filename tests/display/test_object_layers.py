@@ -96,7 +96,7 @@ def test_hatching_stays_inside_and_lets_tissue_through():
 def test_emphasis_rings_lie_around_the_object(evaluation):
     labels, outcomes = evaluation.pair.reference, evaluation.outcomes.reference
 
-    picture = layers.emphasis(labels, 2, box=outcomes.bbox[2], ring_px=2)
+    picture = layers.emphasis((labels, 2, outcomes.bbox[2]), ring_px=2)
 
     y, x = picture.origin_yx_px
     assert (y, x) == (20, 0)
@@ -112,7 +112,7 @@ def test_emphasis_reaches_beyond_the_image_edge():
     one = np.array([1])
     labels = LabelImage(index, one, np.ones(1, np.int16), one, ("Round",))
 
-    picture = layers.emphasis(labels, 0, box=np.array([0, 0, 2, 2], np.int32), ring_px=1)
+    picture = layers.emphasis((labels, 0, np.array([0, 0, 2, 2], np.int32)), ring_px=1)
 
     assert picture.origin_yx_px == (-2, -2)
     assert picture.image[1, 2] == SELECTED
@@ -121,12 +121,8 @@ def test_emphasis_reaches_beyond_the_image_edge():
 def test_emphasis_shows_the_partner_too(evaluation):
     outcomes = evaluation.outcomes
     picture = layers.emphasis(
-        evaluation.pair.reference,
-        0,
-        box=outcomes.reference.bbox[0],
-        other=evaluation.pair.prediction,
-        partner_row=0,
-        partner_box=outcomes.prediction.bbox[0],
+        (evaluation.pair.reference, 0, outcomes.reference.bbox[0]),
+        (evaluation.pair.prediction, 0, outcomes.prediction.bbox[0]),
     )
     assert PARTNER in picture.image
     assert SELECTED in picture.image

@@ -243,14 +243,9 @@ def test_rings_are_those_of_the_whole_image(pair: LabelPair, outcomes: Outcomes)
         for row in range(0, len(own), 7):
             partner = int(own.partner[row])
             partners.add(partner >= 0)
+            beside = labels[across], partner, outcomes.side(across).bbox[partner]
             expected = emphasis(
-                labels[side],
-                row,
-                box=own.bbox[row],
-                other=labels[across] if partner >= 0 else None,
-                partner_row=partner,
-                partner_box=outcomes.side(across).bbox[partner] if partner >= 0 else None,
-                ring_px=2,
+                (labels[side], row, own.bbox[row]), beside if partner >= 0 else None, ring_px=2
             )
             found, _ = selected_rings(sides[side], row, sides[across], ring_px=2)
             np.testing.assert_array_equal(found.image, expected.image)

@@ -143,7 +143,7 @@ def test_what_is_covered_is_ringed_and_cut_out_whole(cohort: Cohort) -> None:
     found = kept(cohort, "covered")
     labels, outcomes = found.pair.prediction, found.outcomes
     mask = labels.planes[0] == 1
-    rings = emphasis(labels, 0, box=outcomes.prediction.bbox[0], ring_px=1)
+    rings = emphasis((labels, 0, outcomes.prediction.bbox[0]), ring_px=1)
     y, x = np.nonzero(rings.image == SELECTED)
     assert (y + rings.origin_yx_px[0]).min() == np.nonzero(mask)[0].min() - 1
     assert (x + rings.origin_yx_px[1]).max() == np.nonzero(mask)[1].max() + 1

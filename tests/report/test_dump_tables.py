@@ -233,6 +233,17 @@ def real() -> DumpEvaluation:
     return DumpEvaluation(read_dump(REAL_DUMP), MONUSAC_2020_TEST_ORGANS)
 
 
+def test_the_text_has_the_digits_of_small_p_values(tmp_path: Path) -> None:
+    patients = [f"P{k}" for k in range(12)]
+    figures = {
+        team: {f"{own} {own}_1 E": pq + 0.01 * k for k, own in enumerate(patients)}
+        for team, pq in (("A", 0.1), ("B", 0.4), ("C", 0.8))
+    }
+    text = dump_text(dumped(tmp_path, figures))
+    assert "Friedman: chi2 24.00, p 6.1e-06, Kendall's W 1.000" in text
+    assert re.search(r"^A +B +12 .* 0\.00049 +0\.0015$", text, re.MULTILINE)
+
+
 TABLE_2 = {
     "Breast": (0.667, 0.608, 0.342, 0.446),
     "Kidney": (0.583, 0.542, 0.465, 0.441),

@@ -76,7 +76,7 @@ def failure_pictures(result: FrameResult, radius_um: float, n: int) -> Iterator[
     try:
         field_px = max(round(FIELD_UM / mpp_xy[0]), 8)
         for side, row in failures_of(result, n):
-            points = result.judged.reference if side is Side.REFERENCE else result.judged.prediction
+            points = result.judged.side(side).points
             x, y = (round(value) for value in points.xy_px[row].tolist())
             corner = (y - field_px // 2, x - field_px // 2)
             tissue = tissue_at(image, corner, field_px, PICTURE_PX)
@@ -98,15 +98,12 @@ def _picture(
     picture = Image.fromarray(tissue).resize((_DRAWN_PX, _DRAWN_PX), Image.Resampling.BILINEAR)
     draw = ImageDraw.Draw(picture)
     factor = _DRAWN_PX / field_px
-    judged = result.judged
     reach = [factor * radius_um / mpp for mpp in mpp_xy]
-    for side, xy_px, status in (
-        (Side.REFERENCE, judged.reference.xy_px, judged.reference_status),
-        (Side.PREDICTION, judged.prediction.xy_px, judged.prediction_status),
-    ):
+    for side in Side:
+        own = result.judged.side(side)
         # The middle of a pixel lies half a pixel inside the picture.
-        places = (xy_px - np.array(corner[::-1]) + 0.5) * factor
-        for (x, y), code in zip(places.tolist(), status.tolist(), strict=True):
+        places = (own.points.xy_px - np.array(corner[::-1]) + 0.5) * factor
+        for (x, y), code in zip(places.tolist(), own.status.tolist(), strict=True):
             if not (-reach[0] <= x <= _DRAWN_PX + reach[0]):
                 continue
             colour = STATUS_COLOURS[STATUSES[code]]

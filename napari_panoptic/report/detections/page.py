@@ -8,6 +8,7 @@ from typing import Any
 
 from napari_panoptic.detections.atypia import POINTS_RULE, SCORES, AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
+from napari_panoptic.display.styles import points_text
 from napari_panoptic.report import pictures as point_pictures
 from napari_panoptic.report.columns import (
     Cell,
@@ -36,7 +37,6 @@ from napari_panoptic.report.detections.tables import (
     input_fingerprints,
     patients_table,
     teams_table,
-    whole_number,
 )
 from napari_panoptic.report.page import (
     Child,
@@ -196,19 +196,18 @@ def _frame_title(result: FrameResult) -> Html:
 
 
 def _figure(picture: PointPicture) -> Html:
-    judged = picture.result.judged
-    is_reference = picture.side is Side.REFERENCE
-    points = judged.reference if is_reference else judged.prediction
-    distances = judged.reference_distance_um if is_reference else judged.prediction_distance_um
-    confidence, distance = float(points.confidence[picture.row]), float(distances[picture.row])
-    what = "annotated point" if is_reference else "detection"
-    lines: list[Child] = [f"{picture.status}: {what} {points.ids[picture.row]}"]
+    own, row = picture.result.judged.side(picture.side), picture.row
+    id_, confidence = own.points.ids[row], float(own.points.confidence[row])
+    distance = float(own.distance_um[row])
+    what, nearest = "annotated point", "detection"
+    if picture.side is Side.PREDICTION:
+        what, nearest = nearest, what
+    lines: list[Child] = [f"{picture.status}: {what} {id_}"]
     if not math.isnan(confidence):
         lines += [element("br"), f"confidence {confidence:g}"]
     if not math.isnan(distance):
-        nearest = "detection" if is_reference else "annotated point"
         lines += [element("br"), f"nearest {nearest}: {distance:.1f} µm"]
-    alt = f"{picture.status}, {what} {points.ids[picture.row]}, frame {picture.result.frame.name}"
+    alt = f"{picture.status}, {what} {id_}, frame {picture.result.frame.name}"
     return point_pictures.figure(picture.jpeg, alt, *lines)
 
 
@@ -228,11 +227,9 @@ def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
         }
         for key in sorted(found.teams, key=lambda own: found.ranks[own])
     ]
-    columns = [team_column(teams), *(number(key, write=whole_number) for key in list(rows[0])[1:])]
-    frame_columns = ATYPIA.shown(teams, ["region"])
-    listed = table(
-        "atypia-frames", "Every frame of every team.", frame_columns, atypia_table(evaluation)
-    )
+    columns = [team_column(teams), *(number(key, write=points_text) for key in list(rows[0])[1:])]
+    caption, shown = "Every frame of every team.", ATYPIA.shown(teams, ["region"])
+    listed = table("atypia-frames", caption, shown, atypia_table(evaluation))
     return [
         table("atypia", f"{POINTS_RULE}; teams are ranked by the sum.", columns, rows),
         *(_confusion(evaluation, key) for key in found.teams),
@@ -241,10 +238,8 @@ def _atypia(evaluation: DetectionEvaluation) -> list[Child]:
 
 
 def _confusion(evaluation: DetectionEvaluation, key: str) -> Html:
-    teams, titles = (
-        evaluation.cohort.team_names,
-        [*map(str, SCORES), str(AnswerState.NOT_EVALUATED)],
-    )
+    teams = evaluation.cohort.team_names
+    titles = [*map(str, SCORES), str(AnswerState.NOT_EVALUATED)]
     records: list[dict[str, Any]] = [
         {"true score": score, **dict(zip(titles, own, strict=True))}
         for score, own in zip(SCORES, evaluation.atypia.of(key).confusion.tolist(), strict=True)

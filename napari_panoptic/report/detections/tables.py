@@ -13,6 +13,7 @@ from napari_panoptic.common.records import fields_of
 from napari_panoptic.detections.atypia import AnswerState
 from napari_panoptic.detections.evaluate import DetectionEvaluation, FrameResult
 from napari_panoptic.detections.pairing import NO_PARTNER, DetectionCounts
+from napari_panoptic.display.styles import points_text
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.report.columns import (
     Cell,
@@ -39,11 +40,6 @@ if TYPE_CHECKING:
 
 def _short(value: float) -> str:
     return count(value) if value == int(value) and value > 1 else ratio(value)
-
-
-def whole_number(value: float) -> str:
-    """Write a whole number, which may be negative."""
-    return f"\N{MINUS SIGN}{count(-value)}" if value < 0 else count(value)
 
 
 def _score(row: Record) -> Cell:
@@ -122,7 +118,7 @@ ATYPIA = TableSpec(
         whole("reference", "true score", about="true score"),
         Column("score", _score, ("score",), about="empty: not evaluated"),
         unshown("confidence"),
-        number("points", write=whole_number),
+        number("points", write=points_text),
     ],
 )
 TABLES = (DETECTIONS, FRAMES, PATIENTS, TEAMS, CURVE, ATYPIA)
@@ -164,19 +160,6 @@ def frame_points(result: FrameResult) -> pd.DataFrame:
     """Return the points of a team in a frame, the annotated ones first."""
     import pandas as pd
 
-    judged = result.judged
-    sides = (
-        (
-            Side.REFERENCE,
-            (judged.reference, judged.reference_status, judged.reference_partner),
-            (judged.reference_distance_um, judged.prediction),
-        ),
-        (
-            Side.PREDICTION,
-            (judged.prediction, judged.prediction_status, judged.prediction_partner),
-            (judged.prediction_distance_um, judged.reference),
-        ),
-    )
     words = np.array([str(status) for status in STATUSES])
     frames = [
         pd.DataFrame(
@@ -185,18 +168,19 @@ def frame_points(result: FrameResult) -> pd.DataFrame:
                 "patient": result.frame.patient,
                 "region": result.frame.name,
                 "side": str(side),
-                "id": points.ids,
-                "x_px": points.xy_px[:, 0],
-                "y_px": points.xy_px[:, 1],
-                "confidence": points.confidence,
-                "status": words[status],
+                "id": own.points.ids,
+                "x_px": own.points.xy_px[:, 0],
+                "y_px": own.points.xy_px[:, 1],
+                "confidence": own.points.confidence,
+                "status": words[own.status],
                 "partner_id": pd.array(
-                    [others.ids[p] if p != NO_PARTNER else None for p in partner], "Int64"
+                    [others.ids[p] if p != NO_PARTNER else None for p in own.partner], "Int64"
                 ),
-                "distance_um": distance,
+                "distance_um": own.distance_um,
             }
         )
-        for side, (points, status, partner), (distance, others) in sides
+        for side in Side
+        for own, others in [(result.judged.side(side), result.judged.side(side.other).points)]
     ]
     return pd.concat(frames, ignore_index=True)
 

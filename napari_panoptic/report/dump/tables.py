@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from napari_panoptic.report.columns import (
     unshown,
     whole,
 )
-from napari_panoptic.report.text import interval, p_value, ratio, two_places
+from napari_panoptic.report.text import interval, p_digits, ratio, two_places
 from napari_panoptic.report.writing import write_set
 from napari_panoptic.statistics.bootstrap import (
     RESAMPLES,
@@ -114,8 +114,8 @@ PAIRS = TableSpec(
         number("difference"),
         _interval("difference"),
         number("rank_biserial", "r (rank-biserial)"),
-        number("wilcoxon_p", "Wilcoxon p", p_value),
-        number("holm_p", "Holm p", p_value),
+        number("wilcoxon_p", "Wilcoxon p", p_digits),
+        number("holm_p", "Holm p", p_digits),
         unshown("why_undefined"),
     ],
 )
@@ -155,15 +155,11 @@ class DumpEvaluation:
         """PQ by (patient, region, class), one column per team; NaN in gaps."""
         import pandas as pd
 
-        figures = self.dump.figures
-        listed = dict.fromkeys((f.patient, f.region, f.class_name) for f in figures)
-        rows = pd.MultiIndex.from_tuples(list(listed), names=_PLACE)
-        places = {place: row for row, place in enumerate(listed)}
-        columns = {team: column for column, team in enumerate(self.dump.teams)}
-        values = np.full((len(places), len(columns)), np.nan)
-        for f in figures:
-            values[places[f.patient, f.region, f.class_name], columns[f.team]] = f.pq
-        return pd.DataFrame(values, index=rows, columns=list(columns))
+        rows: dict[tuple[str, str, str], dict[str, float]] = {}
+        for f in self.dump.figures:
+            rows.setdefault((f.patient, f.region, f.class_name), {})[f.team] = f.pq
+        index = pd.MultiIndex.from_tuples(list(rows), names=_PLACE)
+        return pd.DataFrame(list(rows.values()), index=index, columns=list(self.dump.teams))
 
     @cached_property
     def gaps(self) -> list[tuple[str, str, str, str]]:
@@ -172,14 +168,20 @@ class DumpEvaluation:
         return [(self.dump.teams[column], *self.as_dumped.index[row]) for row, column in missing]
 
     @cached_property
+    def not_submitted(self) -> list[tuple[str, str, str, str]]:
+        """Team, patient, region and class of every mask that was not handed in."""
+        lacking = (f for f in self.dump.figures if not f.submitted)
+        return [(f.team, f.patient, f.region, f.class_name) for f in lacking]
+
+    @cached_property
     def cells(self) -> pd.DataFrame:
         """The figures after the rule for gaps."""
         return self.as_dumped.fillna(0.0) if self.missing is MissingRule.WORST else self.as_dumped
 
-    @cached_property
+    @property
     def regions(self) -> pd.DataFrame:
         """Mean over the classes of a region, by (patient, region)."""
-        return _complete_means(self.cells, ["patient", "region"])
+        return self.by_class[MEAN]
 
     @cached_property
     def classes(self) -> list[str]:
@@ -189,7 +191,7 @@ class DumpEvaluation:
     @cached_property
     def by_class(self) -> dict[str, pd.DataFrame]:
         """Figures by (patient, region) of each class, and of the mean over classes (first)."""
-        return {MEAN: self.regions, **self._of_classes(self.cells)}
+        return self._by_class(self.cells)
 
     @cached_property
     def patients(self) -> dict[str, pd.DataFrame]:
@@ -199,15 +201,15 @@ class DumpEvaluation:
     @cached_property
     def patients_as_dumped(self) -> dict[str, pd.DataFrame]:
         """Means as in `patients`, but NaN for patients with a gap."""
-        regions = _complete_means(self.as_dumped, ["patient", "region"])
-        return self._of_patients({MEAN: regions, **self._of_classes(self.as_dumped)})
+        return self._of_patients(self._by_class(self.as_dumped))
 
-    def _of_classes(self, cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    def _by_class(self, cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
         names = cells.index.get_level_values("class")
-        return {name: cells[names == name].droplevel("class") for name in self.classes}
+        of_classes = {name: cells[names == name].droplevel("class") for name in self.classes}
+        return {MEAN: _complete_means(cells, ["patient", "region"]), **of_classes}
 
     def _of_patients(self, by_class: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-        listed = self.regions.index.unique("patient")
+        listed = by_class[MEAN].index.unique("patient")
         return {
             name: _complete_means(regions, ["patient"]).reindex(listed)
             for name, regions in by_class.items()
@@ -219,12 +221,6 @@ class DumpEvaluation:
         scores = {team: mean_defined(self.regions[team]) for team in self.dump.teams}
         order = sorted(scores, key=lambda team: (math.isnan(scores[team]), -scores[team]))
         return {team: scores[team] for team in order}
-
-    @cached_property
-    def places(self) -> dict[str, int | None]:
-        """The place of each team by its score. Equal scores share a place; None if undefined."""
-        ranks = ranked_teams(self.scores)
-        return {team: ranks.get(team) for team in self.scores}
 
     @cached_property
     def organ_by_patient(self) -> dict[str, str]:
@@ -292,6 +288,7 @@ def leaderboard_table(evaluation: DumpEvaluation) -> pd.DataFrame:
     """
     statistics = evaluation.statistics[MEAN]
     comparison = statistics.comparison
+    places = ranked_teams(evaluation.scores)
     rows = []
     for team, score in evaluation.scores.items():
         number = comparison.teams.index(team)
@@ -299,16 +296,14 @@ def leaderboard_table(evaluation: DumpEvaluation) -> pd.DataFrame:
         patients = statistics.means[team]
         rows.append(
             {
-                "place": evaluation.places[team],
+                "place": places.get(team),
                 "team": team,
                 "score": score,
                 **_ends("score", evaluation.interval_over_patients(figures)),
                 "regions": int(figures.notna().sum()),
                 "regions_listed": len(figures),
-                "not_submitted": sum(
-                    f.team == team and not f.submitted for f in evaluation.dump.figures
-                ),
-                "gaps": sum(gap[0] == team for gap in evaluation.gaps),
+                "not_submitted": _number(evaluation.not_submitted, team),
+                "gaps": _number(evaluation.gaps, team),
                 "patients": patients.n,
                 "patient_mean": patients.mean,
                 **_ends("patient_mean", patients),
@@ -393,20 +388,19 @@ def record_of_dump(evaluation: DumpEvaluation) -> dict[str, Any]:
         "bootstrap": bootstrap_record(evaluation.resamples, evaluation.seed),
         "score": evaluation.scores,
         "organs": evaluation.organ_by_patient,
-        "gaps": [
-            dict(zip(("team", "patient", "region", "class"), gap, strict=True))
-            for gap in evaluation.gaps
-        ],
+        "gaps": [dict(zip(["team", *_PLACE], gap, strict=True)) for gap in evaluation.gaps],
         "not_submitted": [
-            {"team": f.team, "patient": f.patient, "region": f.region, "class": f.class_name}
-            for f in evaluation.dump.figures
-            if not f.submitted
+            dict(zip(["team", *_PLACE], mask, strict=True)) for mask in evaluation.not_submitted
         ],
         "statistics": {
             name: statistics_record(statistics)
             for name, statistics in evaluation.statistics.items()
         },
     }
+
+
+def _number(figures: Sequence[tuple[str, ...]], team: str) -> int:
+    return sum(figure[0] == team for figure in figures)
 
 
 def _ends(name: str, found: Interval) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from napari_panoptic.common.text import counted, english_list
@@ -25,7 +26,7 @@ from napari_panoptic.report.dump.tables import (
     leaderboard_table,
     pairs_table,
 )
-from napari_panoptic.report.text import p_value
+from napari_panoptic.report.text import p_digits
 from napari_panoptic.statistics.bootstrap import LEVEL
 from napari_panoptic.statistics.friedman import MissingRule, PairedFigures
 from napari_panoptic.statistics.pairwise import PairComparison
@@ -56,11 +57,8 @@ def _leaderboard(evaluation: DumpEvaluation) -> str:
 
 
 def _not_submitted(evaluation: DumpEvaluation) -> list[str]:
-    counts = {
-        team: sum(f.team == team and not f.submitted for f in evaluation.dump.figures)
-        for team in evaluation.dump.teams
-    }
-    found = [f"{count} of {team}" for team, count in counts.items() if count]
+    counts = Counter(team for team, *_ in evaluation.not_submitted)
+    found = [f"{counts[team]} of {team}" for team in evaluation.dump.teams if counts[team]]
     return [f"masks not handed in, which scored 0: {english_list(found)}"] if found else []
 
 
@@ -104,7 +102,7 @@ def _tests(name: str, statistics: TeamStatistics, pairs: list[dict[Any, Any]]) -
         lines.append(f"Friedman: undefined: {comparison.why_undefined}")
     else:
         lines += [
-            f"Friedman: chi2 {comparison.friedman_chi2:.2f}, p {p_value(comparison.friedman_p)}, "
+            f"Friedman: chi2 {comparison.friedman_chi2:.2f}, p {p_digits(comparison.friedman_p)}, "
             f"Kendall's W {comparison.kendall_w:.3f}",
             f"Nemenyi: critical difference of mean ranks {critical.difference:.3f} at "
             f"{critical.alpha}; not different: "
@@ -129,11 +127,9 @@ def _left_out(figures: PairedFigures) -> list[str]:
         patients.setdefault(omission.teams, []).append(omission.patient)
     lines = []
     for teams, names in patients.items():
-        who = (
-            "no team has a"
-            if len(teams) == len(figures.teams)
-            else (f"{english_list(teams)} {'has' if len(teams) == 1 else 'have'} no")
-        )
+        who = f"{english_list(teams)} {'has' if len(teams) == 1 else 'have'} no"
+        if len(teams) == len(figures.teams):
+            who = "no team has a"
         lines.append(f"left out: {who} figure for {english_list(names, limit=len(names))}")
     return lines
 

@@ -15,6 +15,7 @@ from napari_panoptic.report.columns import (
     Record,
     across,
     number,
+    stacked,
     table,
     team_column,
     whole,
@@ -178,15 +179,10 @@ def _figure(picture: Picture) -> Html:
 
 def slices_section(report: CohortReport) -> list[Child]:
     """Show the slices in which each team fails often, and failure rates by covariate."""
-    import pandas as pd
-
     teams = all_teams(report)
-    frames = []
+    frames = {team: slices_table(found, Side.REFERENCE) for team, found in report.slices.items()}
     parts: list[Child] = []
     for place, (team, found) in enumerate(report.slices.items()):
-        frame = slices_table(found, Side.REFERENCE)
-        frame.insert(0, "team", team)
-        frames.append(frame)
         sentences: list[Child] = [
             named(slice_sentence(own, Side.REFERENCE)) for own in found.slices
         ]
@@ -199,17 +195,16 @@ def slices_section(report: CohortReport) -> list[Child]:
                 found.curves, team, teams, rate=found.failures / found.objects
             )
             parts.append(plot_figure(curves, f"covariates-{place + 1}", _caption(found)))
-    listed = [frame for frame in frames if len(frame)]
+    listed = {team: frame for team, frame in frames.items() if len(frame)}
     if not listed:
         return parts
-    shown = pd.concat(listed, ignore_index=True)
     columns = [team_column(teams), *SLICES.shown(teams)]
     caption = (
         "Slices of at most two conditions whose annotated objects are FN or misclassified more "
         "often than other objects of the same patients. Family-wise p-values by permutation "
         "within patients; confirmed in patients held out of a second search."
     )
-    return [*parts, table("slices", caption, columns, shown)]
+    return [*parts, table("slices", caption, columns, stacked(listed))]
 
 
 def _caption(found: SliceSearch) -> str:

@@ -104,7 +104,7 @@ def worst_failures(results: Sequence[RegionResult]) -> tuple[Failure, ...]:
     chosen: list[Failure] = []
     for team in dict.fromkeys(result.team for result in results):
         frames = [
-            _failed(result.objects).assign(patient=result.patient, region=result.region)
+            failed(result.objects).assign(patient=result.patient, region=result.region)
             for result in results
             if result.team == team and result.objects is not None
         ]
@@ -127,7 +127,8 @@ def failure_kinds() -> Iterator[tuple[Side, Cause]]:
     yield Side.REFERENCE, Cause.NONE  # misclassified pairs, once each
 
 
-def _failed(objects: pd.DataFrame) -> pd.DataFrame:
+def failed(objects: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of objects that failed; misclassified pairs once, by the reference object."""
     status, side = objects["status"], objects["side"]
     is_failed = (status == str(Status.MISCLASSIFIED)) & (side == str(Side.REFERENCE))
     for which, word in _FAILED.items():
@@ -194,10 +195,8 @@ def pictures(
             teams = list(dict.fromkeys(failure.team for failure in own))
             for team, evaluated in held.each_team(teams, quick, source):
                 if (found := evaluated.evaluation) is not None:
-                    pair = found.pair
-                    crops = CropSource(image, pair.reference, pair.prediction, found.outcomes)
                     of_team = [failure for failure in own if failure.team == team]
-                    yield from pictures_of(crops, of_team, held.mpp)
+                    yield from pictures_of(CropSource.of(image, found), of_team, held.mpp)
         finally:
             if image is not None:
                 image.close()

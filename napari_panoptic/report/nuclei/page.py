@@ -284,21 +284,18 @@ def _conclusions(report: CohortReport) -> list[Child]:
     moved = [name for name, own in ranks if len(set(own[own > 0].tolist())) > 1]
     changed = {change.team for change in two_by_two.changes}
     unsteady = [name for name in two_by_two.teams if name in changed]
-    sentences.append(
-        fragment("The rank depends on the protocol for ", team_list(moved, all_teams(report)), ".")
-        if moved
-        else "Every team has the same rank under all protocols."
-    )
-    sentences.append(
-        fragment(
-            "The rank depends on restoration or matching rule for ",
-            team_list(unsteady, all_teams(report)),
-            ".",
-        )
-        if unsteady
-        else "Every team has the same rank under both restorations and both matching rules."
-    )
-    return sentences
+    rules = "both restorations and both matching rules"
+    return [
+        *sentences,
+        _dependence(report, moved, "the protocol", "all protocols"),
+        _dependence(report, unsteady, "restoration or matching rule", rules),
+    ]
+
+
+def _dependence(report: CohortReport, names: Sequence[str], on: str, every: str) -> Child:
+    if not names:
+        return f"Every team has the same rank under {every}."
+    return fragment(f"The rank depends on {on} for ", team_list(names, all_teams(report)), ".")
 
 
 def _settings(report: CohortReport) -> list[Child]:

@@ -212,31 +212,24 @@ def patients_by_class_table(evaluation: CohortEvaluation) -> pd.DataFrame:
 
 def teams_table(evaluation: CohortEvaluation) -> pd.DataFrame:
     """Return one row per team: mean and sample standard deviation over patients."""
-    rows = []
-    for team, summary in evaluation.summaries.items():
-        row: dict[str, Any] = {"team": team, "patients": len(summary.patients)}
-        for name in METRIC_NAMES:
-            row[f"{name}_mean"] = summary.averaged[name].mean
-            row[f"{name}_sd"] = summary.averaged[name].sd
-        rows.append(row)
-    return TEAMS.frame(rows)
+    return TEAMS.frame(
+        {"team": team, "patients": len(summary.patients)}
+        | {f"{name}_mean": summary.averaged[name].mean for name in METRIC_NAMES}
+        | {f"{name}_sd": summary.averaged[name].sd for name in METRIC_NAMES}
+        for team, summary in evaluation.summaries.items()
+    )
 
 
 def confusion_table(evaluation: CohortEvaluation) -> pd.DataFrame:
     """Return the confusion matrix of each team, summed over the cohort, one cell a row."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for team, summary in evaluation.summaries.items():
         total = summed(summary.patients.values(), evaluation.cohort.scheme.names)
-        for reference, cells in confusion_frame(total).iterrows():
-            for prediction, n_objects in cells.items():
-                rows.append(
-                    {
-                        "team": team,
-                        "reference": reference,
-                        "prediction": prediction,
-                        "count": int(n_objects),
-                    }
-                )
+        rows += (
+            {"team": team, "reference": reference, "prediction": prediction, "count": int(n)}
+            for reference, cells in confusion_frame(total).iterrows()
+            for prediction, n in cells.items()
+        )
     return CONFUSION.frame(rows)
 
 
@@ -290,10 +283,7 @@ def _absent_classes(evaluation: CohortEvaluation) -> dict[str, dict[str, int]]:
     """Count, per team, the predictions that the challenge's scoring ignored."""
     record = {}
     for team in evaluation.team_names:
-        objects, masks = uncounted(
-            result.scores
-            for result in evaluation.evaluated
-            if result.team == team and result.scores is not None
-        )
+        own = (result for result in evaluation.evaluated if result.team == team)
+        objects, masks = uncounted(r.scores for r in own if r.scores is not None)
         record[team] = {"false_positives": objects, "masks": masks}
     return record

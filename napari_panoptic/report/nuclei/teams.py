@@ -19,6 +19,7 @@ from napari_panoptic.report.columns import (
     figure_of,
     name_column,
     number,
+    stacked,
     table,
     team_column,
     whole,
@@ -141,15 +142,13 @@ def patients_section(report: CohortReport) -> list[Child]:
 
 def classes_section(report: CohortReport) -> list[Child]:
     """Show the figures of every class."""
-    import pandas as pd
-
     teams, classes = all_teams(report), report.cohort.scheme.names
-    frames = []
-    for key, summary in report.evaluation.summaries.items():
-        own = class_metrics(summed(summary.patients.values(), classes))
-        own.insert(0, "team", key)
-        frames.append(own)
-    pooled = pd.concat(frames, ignore_index=True)
+    pooled = stacked(
+        {
+            team: class_metrics(summed(summary.patients.values(), classes))
+            for team, summary in report.evaluation.summaries.items()
+        }
+    )
     order = {key: place for place, key in enumerate(classes)}
     rows = pooled.sort_values("class", kind="stable", key=lambda names: names.map(order))
     caption = (
@@ -302,7 +301,6 @@ def scores_section(report: CohortReport) -> list[Child]:
 
     teams, iou = all_teams(report), report.request.detailed.iou_threshold
     parts: list[Child] = []
-    averages, failures = [], []
     for place, (team, found) in enumerate(report.scores.items(), start=1):
         sentences: list[Child] = [named(f"{text}.") for text in score_sentences(found)]
         drawn = plots.score_plots(found, teams, iou=iou, best=best_thresholds(found))
@@ -311,11 +309,8 @@ def scores_section(report: CohortReport) -> list[Child]:
             bullets(sentences),
             plot_figure(drawn, f"scores-{place}", _scores_caption(iou)),
         ]
-        frame = average_table(found, iou)
-        frame.insert(0, "team", team)
-        averages.append(frame)
-        failures.append(failures_table(found))
-    average = pd.concat(averages, ignore_index=True)
+    average = stacked({team: average_table(found, iou) for team, found in report.scores.items()})
+    failures = [failures_table(found) for found in report.scores.values()]
     listed = pd.concat(failures, ignore_index=True)
     listed = listed.sort_values("score", ascending=False, kind="stable", ignore_index=True)
     shown = average[average["iou"].isin(_SHOWN_IOUS)].to_dict("records")

@@ -16,6 +16,7 @@ from napari_panoptic.display.crops import (
     tissue_at,
     windows_around,
 )
+from napari_panoptic.display.object_layers import window
 from napari_panoptic.io.formats.polygons.trace import pixel_outlines
 from napari_panoptic.io.images.slides import SlideImage
 from napari_panoptic.nuclei.evaluate import Evaluation
@@ -129,12 +130,7 @@ def drawn(cohort: Cohort, questions: Sequence[Question], reading: Reading) -> It
             for team in dict.fromkeys(question.team for question in own):
                 of_team = [question for question in own if question.team == team]
                 evaluation = _evaluation(held, region.name, team, reading)
-                crops = CropSource(
-                    image,
-                    evaluation.pair.reference,
-                    evaluation.pair.prediction,
-                    evaluation.outcomes,
-                )
+                crops = CropSource.of(image, evaluation)
                 subjects = Subjects(evaluation, region=region.name, team=team)
                 for question in of_team:
                     if question.object_id is None:
@@ -199,8 +195,12 @@ def _tile(question: Question, crops: CropSource) -> Drawn:
     field = SMALLEST_FIELD_PX
     room = (field - TILE_PX) // 2
     corner = y0 - room, x0 - room
-    sides = {which: _padded(crops.labels(which).index, corner, field) for which in Side}
-    outlines = {which: _outlined(window, np.zeros(0)) for which, window in sides.items()}
+    top, left = corner[0] - _MARGIN_PX, corner[1] - _MARGIN_PX
+    width = field + 2 * _MARGIN_PX
+    box = top, left, top + width, left + width
+    outlines = {
+        which: _outlined(window(crops.labels(which).index, box), np.zeros(0)) for which in Side
+    }
     return Drawn(
         item=Item(question.item, question.team, question.region, None),
         jpeg=_tissue(crops.image, corner, field, _length(outlines)),
@@ -212,29 +212,16 @@ def _tile(question: Question, crops: CropSource) -> Drawn:
     )
 
 
-def _padded(index: NDArray[np.int32], corner: tuple[int, int], field_px: int) -> NDArray[np.int32]:
-    """Return a square window with a margin; zero beyond the image."""
-    width = field_px + 2 * _MARGIN_PX
-    rows = np.arange(corner[0] - _MARGIN_PX, corner[0] - _MARGIN_PX + width)
-    columns = np.arange(corner[1] - _MARGIN_PX, corner[1] - _MARGIN_PX + width)
-    inside = np.ix_(
-        (rows >= 0) & (rows < index.shape[0]), (columns >= 0) & (columns < index.shape[1])
-    )
-    window = np.zeros((width, width), np.int32)
-    window[inside] = index[max(rows[0], 0) : rows[-1] + 1, max(columns[0], 0) : columns[-1] + 1]
-    return window
-
-
 def _classes(labels: LabelImage, concerned: NDArray[np.int64]) -> tuple[str, ...]:
     numbers = labels.class_index[concerned - 1].tolist()
     return tuple(dict.fromkeys(labels.class_names[number - 1] for number in sorted(numbers)))
 
 
-def _outlined(window: NDArray[np.int32], concerned: NDArray[np.generic]) -> Outlined:
+def _outlined(labels: NDArray[np.int32], concerned: NDArray[np.generic]) -> Outlined:
     """Trace the objects of a window that has a margin around the picture."""
-    present = np.unique(window[window > 0])
-    numbers = np.zeros(window.shape, np.int32)
-    numbers[window > 0] = 1 + np.searchsorted(present, window[window > 0])
+    present = np.unique(labels[labels > 0])
+    numbers = np.zeros(labels.shape, np.int32)
+    numbers[labels > 0] = 1 + np.searchsorted(present, labels[labels > 0])
     outlines = pixel_outlines(numbers, len(present))
     paths: dict[bool, list[str]] = {True: [], False: []}
     is_concerned = np.isin(present, concerned).tolist()

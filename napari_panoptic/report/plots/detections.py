@@ -8,7 +8,6 @@ import numpy as np
 
 from napari_panoptic.detections.curve import DetectionCurve
 from napari_panoptic.detections.pairing import DetectionCounts
-from napari_panoptic.display.palette import team_styles
 from napari_panoptic.report.plots.theme import INK, NORMAL, Drawing, Plot, Point, equal_f1_lines
 from napari_panoptic.report.text import ratio
 
@@ -29,24 +28,23 @@ def precision_recall_curves(
     evaluated
         Team -> its counts at the threshold of the evaluation, shown as a large mark.
     """
-    drawing = Drawing(6.0, 4.6)
+    drawing = Drawing(6.0, 4.6, teams)
     (axes,) = drawing.panels([""], 1)
     equal_f1_lines(axes)
-    styles = team_styles(teams)
     shown = []
     for team in teams:
         curve, counts = curves.get(team), evaluated.get(team)
         if curve is not None and len(curve) and curve.n_reference:
             points = [_point(curve, place, team) for place in range(len(curve))]
-            drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1.3, markersize=3.0)
+            drawing.mark(axes, points, team, linestyle="-", linewidth=1.3, markersize=3.0)
             shown.append(team)
         if counts is not None and np.isfinite([counts.recall, counts.precision]).all():
-            drawing.summary_mark(axes, _evaluated(counts, team), styles[team])
+            drawing.summary_mark(axes, _evaluated(counts, team))
             shown.append(team)
     axes.set_xlabel("recall", fontsize=NORMAL, color=INK)
     axes.set_ylabel("precision", fontsize=NORMAL, color=INK)
     axes.set(xlim=(-0.02, 1.04), ylim=(-0.02, 1.04))
-    drawing.legend({team: styles[team] for team in dict.fromkeys(shown)})
+    drawing.legend(dict.fromkeys(shown))
     return drawing.done()
 
 

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from numpy.typing import NDArray
 
-from napari_panoptic.display.palette import team_styles
 from napari_panoptic.report.plots.theme import (
     INK,
     NORMAL,
@@ -124,7 +123,6 @@ def cause_dots(table: pd.DataFrame, teams: Sequence[str]) -> Plot:
     shown = shown_teams([table], teams)
     if not shown:
         return nothing_to_show("no team has a failure to show")
-    styles = team_styles(teams)
     titles = {
         str(Side.REFERENCE): "FN: annotated nuclei",
         str(Side.PREDICTION): "FP: predictions",
@@ -132,7 +130,7 @@ def cause_dots(table: pd.DataFrame, teams: Sequence[str]) -> Plot:
     panels = {title: table[table["side"] == side] for side, title in titles.items()}
     panels = {title: rows for title, rows in panels.items() if len(rows)}
     n_causes = max(rows["cause"].nunique() for rows in panels.values())
-    drawing = Drawing(7.4, 1.1 + 0.3 * n_causes)
+    drawing = Drawing(7.4, 1.1 + 0.3 * n_causes, teams)
     drawn = drawing.panels(list(panels), len(panels), share=False)
     for axes, rows in zip(drawn, panels.values(), strict=True):
         causes = list(dict.fromkeys(rows["cause"]))
@@ -147,12 +145,12 @@ def cause_dots(table: pd.DataFrame, teams: Sequence[str]) -> Plot:
                 for row in rows[rows["team"] == team].to_dict("records")
                 if not math.isnan(row["share"])
             ]
-            drawing.mark(axes, points, styles[team], markersize=6, alpha=0.9)
+            drawing.mark(axes, points, team, markersize=6, alpha=0.9)
         axes.set_yticks(range(len(causes)), causes)
         axes.set(xlim=(-0.03, 1.03), ylim=(len(causes) - 0.5, -0.5))
         grid(axes)
         axes.set_xlabel("share of the team's failures on this side", fontsize=SMALL, wrap=True)
-    drawing.legend({team: styles[team] for team in shown})
+    drawing.legend(shown)
     return drawing.done()
 
 
@@ -172,8 +170,7 @@ def size_lines(
     shown = shown_teams([table], teams)
     if not shown:
         return nothing_to_show("no team has a figure to show")
-    styles = team_styles(teams)
-    drawing = Drawing(7.4, 3.0)
+    drawing = Drawing(7.4, 3.0, teams)
     titles = [name.replace("mean_iou", "mean IoU") for name in SIZE_FIGURES]
     panels = drawing.panels(titles, len(titles))
     sizes = table.drop_duplicates("size")
@@ -185,10 +182,10 @@ def size_lines(
         for team in shown:
             rows = table[table["team"] == team].dropna(subset=[name])
             points = points_of(team, rows["size"], rows[name], map(ratio, rows[name]))
-            drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1.3)
+            drawing.mark(axes, points, team, linestyle="-", linewidth=1.3)
         slanted_names(axes, sizes["size"].tolist(), names, rotation=25)
         axes.set_ylim(-0.02, 1.02)
         axes.grid(color=PALE, linewidth=0.4)
         axes.set_xlabel(f"area ({table['area_unit'].iloc[0]})", fontsize=NORMAL)
-    drawing.legend({team: styles[team] for team in shown}, lines=True)
+    drawing.legend(shown, lines=True)
     return drawing.done()

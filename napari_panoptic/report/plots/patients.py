@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from napari_panoptic.display.palette import TeamStyle, team_styles
 from napari_panoptic.report.plots.theme import (
     INK,
     LEVELS,
@@ -50,17 +49,16 @@ def patient_boxes(
         A column of the tables.
     """
     shown = shown_teams(panels.values(), teams)
-    styles = team_styles(teams)
     columns = min(2, len(panels))
     rows = math.ceil(len(panels) / max(columns, 1))
     if not shown:
         return nothing_to_show("no team has a figure to show")
-    drawing = Drawing(7.4, 0.7 + rows * (0.55 + 0.36 * len(shown)))
+    drawing = Drawing(7.4, 0.7 + rows * (0.55 + 0.36 * len(shown)), teams)
     axes = drawing.panels(list(panels), columns)
     for own, table in zip(axes, panels.values(), strict=True):
         for place, team in enumerate(shown):
             rows_of_team = table[table["team"] == team].dropna(subset=[figure])
-            _box(drawing, own, rows_of_team, figure, team, styles[team], place)
+            _box(drawing, own, rows_of_team, figure, team, place)
         own.set_yticks(range(len(shown)), [label(team) for team in shown])
         own.set_ylim(len(shown) - 0.45, -0.55)
         grid(own, axis="x")
@@ -72,29 +70,22 @@ def patient_boxes(
 
 
 def _box(
-    drawing: Drawing,
-    axes: Axes,
-    rows: pd.DataFrame,
-    figure: str,
-    team: str,
-    style: TeamStyle,
-    place: int,
+    drawing: Drawing, axes: Axes, rows: pd.DataFrame, figure: str, team: str, place: int
 ) -> None:
     values = rows[figure].to_numpy(np.float64)
     if not len(values):
         note = axes.text(0.02, place, "no patient has a figure", fontsize=SMALL, va="center")
         note.set_color("#666666")
         return
-    _draw_box(axes, values, place, style.colour)
+    _draw_box(axes, values, place, drawing.styles[team].colour)
     # Spread points horizontally, in the same way in every drawing.
     aside = np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(1)
     points = _points(rows, values, place + aside, team, [figure])
-    drawing.mark(axes, points, style, alpha=0.65, markersize=3.5)
+    drawing.mark(axes, points, team, alpha=0.65, markersize=3.5)
     mean = float(values.mean())
     mark = Point(mean, place, team, text=f"mean over {len(values)}: {writer(figure)(mean)}")
-    drawing.mark(
-        axes, [mark], style, marker="x", color=INK, markersize=6, markeredgewidth=1.6, zorder=5
-    )
+    look = {"marker": "x", "color": INK, "markersize": 6, "markeredgewidth": 1.6, "zorder": 5}
+    drawing.mark(axes, [mark], team, **look)
 
 
 def _draw_box(axes: Axes, values: NDArray[np.float64], place: float, colour: str) -> None:
@@ -155,46 +146,37 @@ def _scatter(
     shown = shown_teams(panels.values(), teams)
     if not shown:
         return nothing_to_show("no team has a figure to show")
-    styles = team_styles(teams)
     columns = min(2, len(panels))
     rows = math.ceil(len(panels) / columns)
-    drawing = Drawing(7.4 if columns > 1 else 4.6, 0.6 + rows * 3.3)
+    drawing = Drawing(7.4 if columns > 1 else 4.6, 0.6 + rows * 3.3, teams)
     axes = drawing.panels(list(panels), columns)
     for own, table in zip(axes, panels.values(), strict=True):
         draw_levels(own)
         for team in shown:
             rows_of_team = table[table["team"] == team].dropna(subset=[x, y])
-            _cloud(drawing, own, rows_of_team, x, y, team, styles[team])
+            _cloud(drawing, own, rows_of_team, x, y, team)
         own.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
     for number, own in enumerate(axes):
         if number >= len(axes) - columns:
             own.set_xlabel(FIGURE_NAMES[x], fontsize=NORMAL)
         if number % columns == 0:
             own.set_ylabel(FIGURE_NAMES[y], fontsize=NORMAL)
-    drawing.legend({team: styles[team] for team in shown})
+    drawing.legend(shown)
     return drawing.done()
 
 
-def _cloud(
-    drawing: Drawing,
-    axes: Axes,
-    rows: pd.DataFrame,
-    x: str,
-    y: str,
-    team: str,
-    style: TeamStyle,
-) -> None:
+def _cloud(drawing: Drawing, axes: Axes, rows: pd.DataFrame, x: str, y: str, team: str) -> None:
     if rows.empty:
         return
     xs, ys = rows[x].to_numpy(np.float64), rows[y].to_numpy(np.float64)
-    drawing.mark(axes, _points(rows, xs, ys, team, [x, y]), style, alpha=0.55)
+    drawing.mark(axes, _points(rows, xs, ys, team, [x, y]), team, alpha=0.55)
     centre = Point(
         float(xs.mean()),
         float(ys.mean()),
         team,
         text=f"mean over {len(xs)}: {ratio(float(xs.mean()))}, {ratio(float(ys.mean()))}",
     )
-    drawing.summary_mark(axes, centre, style)
+    drawing.summary_mark(axes, centre)
 
 
 def _equal_product_lines(axes: Axes) -> None:

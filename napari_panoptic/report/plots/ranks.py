@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from numpy.typing import NDArray
 
-from napari_panoptic.display.palette import team_styles
 from napari_panoptic.nuclei.protocols import Alignment, ProtocolTable
 from napari_panoptic.nuclei.regions.conditions import Robustness
 from napari_panoptic.report.plots.theme import (
@@ -22,6 +21,7 @@ from napari_panoptic.report.plots.theme import (
     Point,
     label,
     nothing_to_show,
+    points_of,
 )
 from napari_panoptic.report.text import FIGURE_NAMES, ratio, signed
 from napari_panoptic.statistics.friedman import CriticalDifference
@@ -43,9 +43,8 @@ def critical_difference_diagram(critical: CriticalDifference, teams: Sequence[st
     if critical.why_undefined:
         return nothing_to_show(f"No diagram: {critical.why_undefined}.")
     n = len(critical.teams)
-    styles = team_styles(teams)
     left = math.ceil(n / 2)
-    drawing = Drawing(7.0, 1.3 + 0.27 * left + 0.14 * len(critical.groups))
+    drawing = Drawing(7.0, 1.3 + 0.27 * left + 0.14 * len(critical.groups), teams)
     (axes,) = drawing.panels([""], 1)
     axes.set_axis_off()
     axes.set(xlim=(1 - 0.9 * n / 4, n + 0.9 * n / 4))
@@ -77,9 +76,9 @@ def critical_difference_diagram(critical: CriticalDifference, teams: Sequence[st
         is_left = place < left
         depth = -below - 0.6 * (place if is_left else n - 1 - place) - 0.4
         end = 1 - 0.1 * n / 4 if is_left else n + 0.1 * n / 4
-        style = styles[team]
-        axes.plot([rank, rank, end], [0, depth, depth], color=style.colour, linewidth=1)
-        drawing.mark(axes, [Point(rank, 0.0, team, text=f"mean rank {rank:.2f}")], style)
+        colour = drawing.styles[team].colour
+        axes.plot([rank, rank, end], [0, depth, depth], color=colour, linewidth=1)
+        drawing.mark(axes, [Point(rank, 0.0, team, text=f"mean rank {rank:.2f}")], team)
         axes.text(
             end - 0.02 * n if is_left else end + 0.02 * n,
             depth,
@@ -107,9 +106,8 @@ def rank_lines(table: ProtocolTable, teams: Sequence[str]) -> Plot:
     n_teams, n_protocols = table.ranks.shape
     if not n_teams or not n_protocols or not (table.ranks > 0).any():
         return nothing_to_show("no team has a score to rank")
-    styles = team_styles(teams)
     # Names of protocols are long: they are on the vertical axis, ranks on the horizontal one.
-    drawing = Drawing(7.4, 1.2 + 0.32 * n_protocols)
+    drawing = Drawing(7.4, 1.2 + 0.32 * n_protocols, teams)
     (axes,) = drawing.panels([""], 1)
     for row, team in enumerate(table.teams):
         tied = _beside(table.ranks, row)
@@ -124,13 +122,13 @@ def rank_lines(table: ProtocolTable, teams: Sequence[str]) -> Plot:
             )
             for k in np.flatnonzero(known)
         ]
-        drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1.6, markersize=6)
+        drawing.mark(axes, points, team, linestyle="-", linewidth=1.6, markersize=6)
     axes.set_yticks(range(n_protocols), [_protocol_label(name) for name in table.protocols])
     axes.set_xticks(range(1, n_teams + 1))
     axes.set(xlim=(0.6, n_teams + 0.4), ylim=(n_protocols - 0.5, -0.5))
     axes.set_xlabel("rank (1 is the best)", fontsize=NORMAL)
     axes.grid(axis="x", color=PALE, linewidth=0.4)
-    drawing.legend({team: styles[team] for team in table.teams}, lines=True)
+    drawing.legend(table.teams, lines=True)
     return drawing.done()
 
 
@@ -173,33 +171,26 @@ def robustness_curves(
     """
     if np.isnan(found.pq).all():
         return nothing_to_show("no team has a figure to show")
-    styles = team_styles(teams)
     figures = ("pq", "sq", "dq")
-    drawing = Drawing(7.4, 3.1)
+    drawing = Drawing(7.4, 3.1, teams)
     axes = drawing.panels([FIGURE_NAMES[name] for name in figures], len(figures))
     changed = {(change.team, change.conditions[1]) for change in found.changes}
     for own, name in zip(axes, figures, strict=True):
         values: NDArray[np.float64] = getattr(found, name)
         for row, team in enumerate(found.teams):
-            points = [
-                Point(
-                    float(x), float(value), team, text=f"{condition}: {ratio(value)}, rank {rank}"
-                )
-                for x, value, condition, rank in zip(
-                    positions, values[row], found.conditions, found.ranks[row], strict=True
-                )
-                if not math.isnan(value)
+            shown = np.flatnonzero(~np.isnan(values[row]))
+            xs, ys = np.asarray(positions, np.float64)[shown], values[row, shown]
+            texts = [
+                f"{found.conditions[k]}: {ratio(values[row, k])}, rank {found.ranks[row, k]}"
+                for k in shown
             ]
-            drawing.mark(own, points, styles[team], linestyle="-", linewidth=1.3, markersize=3.5)
-            conditions = zip(positions, values[row], found.conditions, strict=True)
-            rings = [
-                (x, value)
-                for x, value, condition in conditions
-                if name == "pq" and (team, condition) in changed and not math.isnan(value)
-            ]
-            if rings:
+            points = points_of(team, xs, ys, texts)
+            drawing.mark(own, points, team, linestyle="-", linewidth=1.3, markersize=3.5)
+            is_ringed = [name == "pq" and (team, found.conditions[k]) in changed for k in shown]
+            if any(is_ringed):
                 own.plot(
-                    *zip(*rings, strict=True),
+                    xs[is_ringed],
+                    ys[is_ringed],
                     linestyle="none",
                     marker="o",
                     markerfacecolor="none",
@@ -211,7 +202,7 @@ def robustness_curves(
         own.grid(color=PALE, linewidth=0.4)
         if usual is not None:
             own.axvline(usual, color="#777777", linewidth=0.9, linestyle="--", zorder=0)
-    drawing.legend({team: styles[team] for team in found.teams}, lines=True)
+    drawing.legend(found.teams, lines=True)
     return drawing.done()
 
 
@@ -299,9 +290,9 @@ def alignment_curves(classes: Mapping[str, Sequence[Alignment]]) -> Plot:
     if not shown:
         return nothing_to_show("nothing annotated or predicted here", width=4.5)
     titles = [f"{name}: {_pq_range(found)} as run" for name, found in shown.items()]
-    drawing = Drawing(4.5, 0.4 + 1.5 * len(shown))
+    drawing = Drawing(4.5, 0.4 + 1.5 * len(shown), ["as run", "corrected"])
     panels = drawing.panels(titles, 1, share=False)
-    as_run, corrected = (style.colour for style in team_styles(["as run", "corrected"]).values())
+    as_run, corrected = (style.colour for style in drawing.styles.values())
     for axes, found in zip(panels, shown.values(), strict=True):
         firsts = [alignment.first_id for alignment in found]
         pq, pq_as_run = ([a.pq for a in found], [a.pq_as_run for a in found])

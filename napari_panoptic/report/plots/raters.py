@@ -11,7 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from napari_panoptic.display.palette import hex_colour, team_styles
+from napari_panoptic.display.palette import hex_colour
 from napari_panoptic.raters.evaluate import RatedEvaluation
 from napari_panoptic.raters.levels import levels_reached, levels_reached_by_votes
 from napari_panoptic.raters.slice_outlines import (
@@ -45,8 +45,7 @@ def spread_plot(evaluation: RatedEvaluation) -> Plot:
     against the same references.
     """
     structures = list(evaluation.cohort.structures)
-    styles = team_styles(evaluation.cohort.teams)
-    drawing = Drawing(7.4, 1.2 + 0.5 * len(structures))
+    drawing = Drawing(7.4, 1.2 + 0.5 * len(structures), evaluation.cohort.teams)
     (axes,) = drawing.panels([""], 1)
     rows = evaluation.structures.to_dict("records")
     means = {(r["team"], r["structure"]): float(r["left_out_dice"]) for r in rows}
@@ -68,23 +67,22 @@ def spread_plot(evaluation: RatedEvaluation) -> Plot:
             value = means.get((team, structure), math.nan)
             text = f"{structure}, Dice {ratio(value)}"
             points = points_of(team, [value], [row + shift], [text])
-            drawing.mark(axes, points, styles[team], markersize=5.5, zorder=3)
+            drawing.mark(axes, points, team, markersize=5.5, zorder=3)
     axes.set_yticks(range(len(structures)), [label(name) for name in structures])
     axes.set_ylim(len(structures) - 0.5, -0.5)
     axes.set_xlabel("Dice against all raters but one, mean over levels and cases", fontsize=SMALL)
     grid(axes, 0.3)
     dot = Line2D([], [], linestyle="none", marker=".", color=_RATER, label="a rater")
-    drawing.legend({team: styles[team] for team in evaluation.teams}, others=[dot])
+    drawing.legend(evaluation.teams, others=[dot])
     return drawing.done()
 
 
 def levels_plot(evaluation: RatedEvaluation) -> Plot:
     """Draw Dice over levels, mean over cases: a panel per structure, a line per team."""
     structures = list(evaluation.cohort.structures)
-    styles = team_styles(evaluation.cohort.teams)
     columns = min(3, max(1, len(structures)))
     rows = max(1, math.ceil(len(structures) / columns))
-    drawing = Drawing(7.4, 0.6 + 2.1 * rows)
+    drawing = Drawing(7.4, 0.6 + 2.1 * rows, evaluation.cohort.teams)
     panels = drawing.panels(structures, columns)
     levels = evaluation.settings.levels
     for axes, structure in zip(panels, structures, strict=True):
@@ -95,19 +93,18 @@ def levels_plot(evaluation: RatedEvaluation) -> Plot:
             pairs = zip(levels, means, strict=True)
             texts = [f"{structure}, level {level:g}: Dice {ratio(value)}" for level, value in pairs]
             points = points_of(team, levels, means, texts)
-            drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1)
+            drawing.mark(axes, points, team, linestyle="-", linewidth=1)
         axes.set_ylim(-0.02, 1.02)
         axes.set_xticks(levels)
         name_axes(axes, "level", "Dice")
         grid(axes, 0.3)
-    drawing.legend({team: styles[team] for team in evaluation.teams})
+    drawing.legend(evaluation.teams)
     return drawing.done()
 
 
 def reliability_plot(evaluation: RatedEvaluation) -> Plot:
     """Draw how often raters marked voxels, against the predicted probability."""
-    styles = team_styles(evaluation.cohort.teams)
-    drawing = Drawing(4.4, 4.2)
+    drawing = Drawing(4.4, 4.2, evaluation.cohort.teams)
     (axes,) = drawing.panels([""], 1)
     axes.plot([0, 1], [0, 1], color=PALE, lw=0.8, ls="--")
     for team in evaluation.teams:
@@ -118,11 +115,11 @@ def reliability_plot(evaluation: RatedEvaluation) -> Plot:
         pairs = zip(predicted.tolist(), observed.tolist(), strict=True)
         texts = [f"predicted {ratio(x)}, observed {ratio(y)}" for x, y in pairs]
         points = points_of(team, predicted, observed, texts)
-        drawing.mark(axes, points, styles[team], linestyle="-", linewidth=1)
+        drawing.mark(axes, points, team, linestyle="-", linewidth=1)
     name_axes(axes, "predicted probability (mean of the bin)", "share of raters who marked it")
     axes.set_aspect("equal")
     grid(axes, 0.3)
-    drawing.legend({team: styles[team] for team in evaluation.teams})
+    drawing.legend(evaluation.teams)
     return drawing.done()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from napari_panoptic.display.palette import TeamStyle, class_colours, hex_colour, team_styles
+from napari_panoptic.display.palette import class_colours, hex_colour
 from napari_panoptic.questions.calibration import Reliability
 from napari_panoptic.questions.cohort_scores import CohortScores
 from napari_panoptic.questions.precision import RECALLS
@@ -55,16 +55,15 @@ def score_plots(
         The one of `plot_names` to draw, wider and without a title; empty for all.
     """
     names = [only] if only else plot_names(scores)
-    style = team_styles(teams)[scores.team]
-    drawing = Drawing(4.6 if only else 2.8 * len(names), 2.7)
+    drawing = Drawing(4.6 if only else 2.8 * len(names), 2.7, teams)
     panels = drawing.panels([""] if only else names, len(names), share=False)
     for name, axes in zip(names, panels, strict=True):
         if name == PRECISION:
-            _precision(drawing, axes, scores, style, iou)
+            _precision(drawing, axes, scores, iou)
         elif name == CALIBRATION and scores.reliability is not None:
-            _calibration(drawing, axes, scores.reliability, scores.team, style)
+            _calibration(drawing, axes, scores.reliability, scores.team)
         elif scores.curve is not None:
-            _thresholds(drawing, axes, scores.curve, scores.team, style, best)
+            _thresholds(drawing, axes, scores.curve, scores.team, best)
     return drawing.done()
 
 
@@ -77,12 +76,9 @@ def plot_names(scores: CohortScores) -> list[str]:
     ]
 
 
-def _precision(
-    drawing: Drawing, axes: Axes, scores: CohortScores, style: TeamStyle, iou: float
-) -> None:
-    for name, colour in zip(
-        scores.class_names, class_colours(len(scores.class_names)), strict=True
-    ):
+def _precision(drawing: Drawing, axes: Axes, scores: CohortScores, iou: float) -> None:
+    colours = class_colours(len(scores.class_names))
+    for name, colour in zip(scores.class_names, colours, strict=True):
         found = scores.precision_recall(iou, name)
         if found.references:
             shown = f"{name}, AP {ratio(found.average_precision)}"
@@ -102,8 +98,9 @@ def _precision(
         for x, y, t in zip(xs, ys, score[::10], strict=True)
     ]
     points = points_of(scores.team, xs, ys, texts)
-    axes.plot(RECALLS, precision, color=style.colour, linewidth=1.8)
-    drawing.mark(axes, points, style, label=label(f"all, AP {ratio(whole.average_precision)}"))
+    axes.plot(RECALLS, precision, color=drawing.styles[scores.team].colour, linewidth=1.8)
+    shown = label(f"all, AP {ratio(whole.average_precision)}")
+    drawing.mark(axes, points, scores.team, label=shown)
     name_axes(axes, "recall", "precision")
     _unit(axes)
     axes.legend(fontsize=6, frameon=False, loc="lower left")
@@ -114,25 +111,19 @@ def _reached(precision: NDArray[np.float64], score: NDArray[np.float64]) -> NDAr
     return np.where(np.isnan(score), np.nan, precision)
 
 
-def _calibration(
-    drawing: Drawing, axes: Axes, found: Reliability, team: str, style: TeamStyle
-) -> None:
+def _calibration(drawing: Drawing, axes: Axes, found: Reliability, team: str) -> None:
     there = np.flatnonzero(found.objects > 0)
     axes.plot([0, 1], [0, 1], color=PALE, linewidth=0.8, linestyle="--", zorder=0)
     x = found.score[there]
-    axes.plot(
-        np.stack([x, x]),
-        np.stack([found.low[there], found.high[there]]),
-        color=style.colour,
-        linewidth=1.0,
-    )
+    ends = np.stack([found.low[there], found.high[there]])
+    axes.plot(np.stack([x, x]), ends, color=drawing.styles[team].colour, linewidth=1.0)
     y = found.share[there]
     texts = [
         f"mean score {ratio(score)}, right {ratio(share)} of {count(n)}"
         for score, share, n in zip(x, y, found.objects[there], strict=True)
     ]
     points = points_of(team, x, y, texts)
-    drawing.mark(axes, points, style, linestyle="-", linewidth=0.9)
+    drawing.mark(axes, points, team, linestyle="-", linewidth=0.9)
     name_axes(axes, "score (mean of the bin)", "share right")
     axes.text(
         0.03,
@@ -151,7 +142,6 @@ def _thresholds(
     axes: Axes,
     curve: ThresholdCurve,
     team: str,
-    style: TeamStyle,
     best: Sequence[BestThreshold],
 ) -> None:
     k = len(curve.thresholds)
@@ -162,7 +152,7 @@ def _thresholds(
         name = FIGURE_NAMES[found.figure]
         texts = [f"threshold {ratio(a)}: {name} {ratio(b)}" for a, b in zip(x, y, strict=True)]
         points = points_of(team, x, y, texts)
-        drawing.mark(axes, points, style, linestyle=line, linewidth=1.2, markersize=0, label=name)
+        drawing.mark(axes, points, team, linestyle=line, linewidth=1.2, markersize=0, label=name)
         axes.axvline(found.threshold, color=PALE, linewidth=0.8, linestyle=line, zorder=0)
     name_axes(axes, "threshold of the score", "mean over patients")
     axes.set_ylim(bottom=0)

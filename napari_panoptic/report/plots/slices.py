@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from napari_panoptic.display.palette import TeamStyle, team_styles
 from napari_panoptic.questions.slice_conditions import Curve, number_text
 from napari_panoptic.report.plots.theme import (
     PALE,
@@ -44,12 +43,12 @@ def covariate_curves(
     if not curves:
         return nothing_to_show("no covariate divides the objects")
     rows = -(-len(curves) // _COLUMNS)
-    drawing = Drawing(8.4, 1.75 * rows)
+    drawing = Drawing(8.4, 1.75 * rows, teams)
     names = [name.replace("_", " ") for name in curves]
     axes = drawing.panels(names, _COLUMNS, share=False)
     highest = max(float(np.nanmax(curve.high)) for curve in curves.values())
     for own, curve in zip(axes, curves.values(), strict=True):
-        _panel(drawing, own, curve, team, team_styles(teams)[team], rate)
+        _panel(drawing, own, curve, team, rate)
         own.set_ylim(0, 1.05 * highest or 1.0)
     for own in axes[::_COLUMNS]:
         own.set_ylabel("failure rate", fontsize=SMALL)
@@ -66,17 +65,16 @@ def covariate_curve(curve: Curve, team: str, teams: Sequence[str], *, rate: floa
     team, teams, rate
         As in `covariate_curves`.
     """
-    drawing = Drawing(4.6, 2.0)
+    drawing = Drawing(4.6, 2.0, teams)
     (axes,) = drawing.panels([""], 1)
-    _panel(drawing, axes, curve, team, team_styles(teams)[team], rate)
+    _panel(drawing, axes, curve, team, rate)
     axes.set_ylim(0, min(1.0, 1.05 * float(np.nanmax(curve.high))) or 1.0)
     name_axes(axes, label(curve.covariate.replace("_", " "), _LONGEST_LABEL), "failure rate")
     return drawing.done()
 
 
-def _panel(
-    drawing: Drawing, axes: Axes, curve: Curve, team: str, style: TeamStyle, rate: float
-) -> None:
+def _panel(drawing: Drawing, axes: Axes, curve: Curve, team: str, rate: float) -> None:
+    colour = drawing.styles[team].colour
     shown = np.arange(min(len(curve.bins), _MOST_VALUES))
     rates = curve.rate[shown]
     texts = [
@@ -87,13 +85,13 @@ def _panel(
     is_range = all(condition.value is None for condition in curve.bins)
     if is_range:
         axes.fill_between(
-            shown, curve.low[shown], curve.high[shown], color=style.colour, alpha=0.2, linewidth=0
+            shown, curve.low[shown], curve.high[shown], color=colour, alpha=0.2, linewidth=0
         )
     # Drawn as lines, which the window shows with a rim on a dark background.
     bounds = np.stack([curve.low[shown], curve.high[shown]])
     x, y = (shown, bounds.T) if is_range else (np.stack([shown, shown]), bounds)
-    axes.plot(x, y, color=style.colour, linewidth=0.5 if is_range else 1.0)
-    drawing.mark(axes, points, style, linestyle="-" if is_range else "none", linewidth=0.9)
+    axes.plot(x, y, color=colour, linewidth=0.5 if is_range else 1.0)
+    drawing.mark(axes, points, team, linestyle="-" if is_range else "none", linewidth=0.9)
     axes.set_xlim(-0.5, len(shown) - 0.5)
     if is_range:
         # The tick between two deciles is their common limit.

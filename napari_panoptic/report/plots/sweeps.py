@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from napari_panoptic.display.palette import team_styles
 from napari_panoptic.questions.cohort_objects import CAUSES_OF
 from napari_panoptic.questions.sweep import CohortSweep
 from napari_panoptic.questions.sweep_design import value_text
@@ -36,19 +35,19 @@ def sweep_figure(sweep: CohortSweep) -> Plot:
 
     Settings that differ in the last parameter only are joined by a line.
     """
-    drawing = Drawing(7.4, 3.0)
+    drawing = Drawing(7.4, 3.0, [sweep.metric])
     (axes,) = drawing.panels([""], 1)
-    style = team_styles([sweep.metric])[sweep.metric]
+    colour = drawing.styles[sweep.metric].colour
     means = sweep.means
     for run in _runs(sweep):
         shown = [place for place in run if not math.isnan(means[place].mean)]
         low, high = ([getattr(means[p], end) for p in shown] for end in ("low", "high"))
-        axes.plot([shown, shown], [low, high], color=style.colour, linewidth=1.0)
+        axes.plot([shown, shown], [low, high], color=colour, linewidth=1.0)
         points = [
             Point(p, means[p].mean, sweep.design.teams[p], text=_with_interval(means[p]))
             for p in shown
         ]
-        drawing.mark(axes, points, style, linestyle="-", linewidth=0.9)
+        drawing.mark(axes, points, sweep.metric, linestyle="-", linewidth=0.9)
     if sweep.choice.best is not None:
         axes.axvline(sweep.choice.best, color=PALE, linewidth=0.8, linestyle="--", zorder=0)
     _settings_axis(axes, sweep)
@@ -65,12 +64,11 @@ def sweep_causes(sweep: CohortSweep) -> Plot:
     causes = list(dict.fromkeys(cause for own in names.values() for cause in own))
     if not causes:
         return nothing_to_show("no setting has a failure to show")
-    styles = team_styles(causes)
     titles = {
         Side.REFERENCE: "annotated nuclei: FN, misclassified",
         Side.PREDICTION: "predictions: FP",
     }
-    drawing = Drawing(7.4, 3.4)
+    drawing = Drawing(7.4, 3.4, causes)
     panels = drawing.panels(list(titles.values()), 2, share=False)
     for axes, side in zip(panels, titles, strict=True):
         for cause in names[side]:
@@ -84,11 +82,11 @@ def sweep_causes(sweep: CohortSweep) -> Plot:
                     )
                     for place in run
                 ]
-                drawing.mark(axes, points, styles[cause], linestyle="-", linewidth=1.0)
+                drawing.mark(axes, points, cause, linestyle="-", linewidth=1.0)
         _settings_axis(axes, sweep)
         axes.set_ylim(bottom=0)
     panels[0].set_ylabel("objects", fontsize=SMALL)
-    drawing.legend({cause: styles[cause] for cause in causes}, lines=True)
+    drawing.legend(causes, lines=True)
     return drawing.done()
 
 

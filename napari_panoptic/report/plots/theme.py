@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from napari_panoptic.common.errors import PanopticError
 from napari_panoptic.common.text import shortened, visible
-from napari_panoptic.display.palette import TeamStyle
+from napari_panoptic.display.palette import team_styles
 from napari_panoptic.report.text import UNDEFINED
 from napari_panoptic.report.writing import write_bytes
 
@@ -96,9 +96,19 @@ class Plot:
 
 
 class Drawing:
-    """A figure that becomes a `Plot`."""
+    """A figure that becomes a `Plot`.
 
-    def __init__(self, width: float, height: float) -> None:
+    Parameters
+    ----------
+    width, height
+        Its size in inches.
+    teams
+        All teams of the cohort, or whatever else has a colour and shape each, in their order,
+        which decides these.
+    """
+
+    def __init__(self, width: float, height: float, teams: Sequence[str] = ()) -> None:
+        self.styles = team_styles(teams)
         self.figure = Figure(figsize=(width, height), layout="constrained")
         self.points: dict[Artist, tuple[Point, ...]] = {}
 
@@ -116,10 +126,11 @@ class Drawing:
             own.spines[["top", "right"]].set_visible(False)
         return axes[: len(names)]
 
-    def mark(self, axes: Axes, points: Sequence[Point], style: TeamStyle, **look: object) -> None:
+    def mark(self, axes: Axes, points: Sequence[Point], team: str, **look: object) -> None:
         """Draw any points, to be picked, in a team's colour and shape; ``look`` overrides."""
         if not points:
             return
+        style = self.styles[team]
         looks: dict[str, object] = {
             "linestyle": "none",
             "marker": style.marker,
@@ -145,18 +156,13 @@ class Drawing:
         mesh.set_picker(True)
         self.points[mesh] = tuple(points)
 
-    def summary_mark(self, axes: Axes, point: Point, style: TeamStyle) -> None:
+    def summary_mark(self, axes: Axes, point: Point) -> None:
         """Draw a large mark with a dark edge."""
-        self.mark(
-            axes, [point], style, markersize=10, markeredgecolor=INK, markeredgewidth=1.3, zorder=5
-        )
+        look = {"markersize": 10, "markeredgecolor": INK, "markeredgewidth": 1.3, "zorder": 5}
+        self.mark(axes, [point], point.team, **look)
 
     def legend(
-        self,
-        styles: Mapping[str, TeamStyle],
-        *,
-        lines: bool = False,
-        others: Sequence[Line2D] = (),
+        self, teams: Iterable[str], *, lines: bool = False, others: Sequence[Line2D] = ()
     ) -> None:
         """Name the teams, and then other lines, above the panels."""
         handles = [
@@ -164,12 +170,12 @@ class Drawing:
                 [],
                 [],
                 linestyle="-" if lines else "none",
-                marker=style.marker,
-                color=style.colour,
+                marker=self.styles[team].marker,
+                color=self.styles[team].colour,
                 markersize=5,
                 label=label(team),
             )
-            for team, style in styles.items()
+            for team in teams
         ]
         handles += others
         if handles:

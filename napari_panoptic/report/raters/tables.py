@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from napari_panoptic.common.records import fields_of
 from napari_panoptic.io.files.fingerprints import file_fingerprints
 from napari_panoptic.raters.evaluate import RatedEvaluation, RatedResult
-from napari_panoptic.raters.levels import RELIABILITY_BINS, Standing
+from napari_panoptic.raters.levels import RELIABILITY_BINS, MapComparison, Standing
 from napari_panoptic.report.columns import (
     Cell,
     Column,
@@ -220,23 +220,19 @@ def write_rater_tables(evaluation: RatedEvaluation, folder: Path) -> None:
 def levels_table(evaluation: RatedEvaluation) -> pd.DataFrame:
     """Return a row per team, structure, case and level."""
     rows = []
-    for team, result in _each(evaluation):
-        comparison = result.teams[team][1]
-        dice = comparison.dice(evaluation.settings)
-        for place, level in enumerate(evaluation.settings.levels):
-            counts = comparison.counts[place]
-            rows.append(
-                {
-                    "team": team,
-                    "structure": result.structure,
-                    "case": result.case,
-                    "level": level,
-                    "dice": dice[place],
-                    "reference_px": int(counts.reference),
-                    "prediction_px": int(counts.prediction),
-                    "both_px": int(counts.both),
-                }
-            )
+    for place, comparison in _each(evaluation):
+        dice, counts = comparison.dice(evaluation.settings), comparison.counts
+        rows += [
+            {
+                **place,
+                "level": level,
+                "dice": dice[k],
+                "reference_px": int(counts.reference[k]),
+                "prediction_px": int(counts.prediction[k]),
+                "both_px": int(counts.both[k]),
+            }
+            for k, level in enumerate(evaluation.settings.levels)
+        ]
     return LEVELS.frame(rows)
 
 
@@ -246,13 +242,11 @@ def slices_table(evaluation: RatedEvaluation) -> pd.DataFrame:
 
     levels = [f"dice_at_{level:g}" for level in evaluation.settings.levels]
     rows = []
-    for team, result in _each(evaluation):
-        comparison = result.teams[team][1]
+    for place, comparison in _each(evaluation):
         if comparison.slices is None:
             continue
         dice = comparison.slices.dice(evaluation.settings.both_empty)
         scores = comparison.slice_scores(evaluation.settings)
-        place = {"team": team, "structure": result.structure, "case": result.case}
         for place_z, (score, row) in enumerate(zip(scores, dice, strict=True)):
             own = dict(zip(levels, row, strict=True))
             rows.append({**place, "slice": place_z, "dice": score, **own})
@@ -331,8 +325,10 @@ def input_fingerprints(cohort: RatedCohort, teams: tuple[str, ...]) -> dict[str,
     return file_fingerprints(paths, cohort.root)
 
 
-def _each(evaluation: RatedEvaluation) -> Iterator[tuple[str, RatedResult]]:
+def _each(evaluation: RatedEvaluation) -> Iterator[tuple[dict[str, str], MapComparison]]:
+    """Yield the place of each prediction, as columns, and its comparison with the raters."""
     for team in evaluation.teams:
         for structure in evaluation.cohort.structures:
             for result in evaluation.of_structure(structure):
-                yield team, result
+                place = {"team": team, "structure": structure, "case": result.case}
+                yield place, result.teams[team][1]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QAction, QKeyEvent, QMouseEvent  # type: ignore[attr-defined]
 from qtpy.QtWidgets import QMenu, QToolButton
 
+from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.display import styles
 from napari_panoptic.display.glossary import VERDICT_MEANINGS, VERDICT_WORDS
 from napari_panoptic.display.object_rows import SIDE_WORDS
@@ -106,18 +107,6 @@ class FilterMenu(QToolButton):
         self.setText(title if chosen is None or not self._words else f"{title} ({len(chosen)})")
 
 
-class Choice(Protocol):
-    """An entry of a menu of choices; its text is the entry's."""
-
-    @property
-    def short(self) -> str:
-        """The text of the button."""
-
-    @property
-    def meaning(self) -> str:
-        """One sentence for the tooltip."""
-
-
 class ChoiceMenu(QToolButton):
     """A button with a menu of which one entry is chosen.
 
@@ -128,12 +117,12 @@ class ChoiceMenu(QToolButton):
     meaning
         One sentence for the tooltip.
     choices
-        The entries, the first chosen; each has a ``meaning``.
+        The entries, the first chosen.
     """
 
     chosen = Signal(object)
 
-    def __init__(self, title: str, meaning: str, choices: Sequence[Choice]) -> None:
+    def __init__(self, title: str, meaning: str, choices: Sequence[MenuChoice]) -> None:
         super().__init__()
         self._title = title
         self._menu = QMenu(self)
@@ -156,11 +145,11 @@ class ChoiceMenu(QToolButton):
         """The entry that is chosen."""
         return next(choice for choice, action in self._actions.items() if action.isChecked())
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: MenuChoice) -> None:
         """Choose an entry, as a click in the menu does."""
         self._actions[choice].trigger()
 
-    def offer(self, choice: Choice, *, offered: bool) -> None:
+    def offer(self, choice: MenuChoice, *, offered: bool) -> None:
         """Show or hide an entry that cannot always be chosen."""
         self._actions[choice].setVisible(offered)
 
@@ -173,13 +162,13 @@ class ChoiceMenu(QToolButton):
         self._menu.addAction(action)
         return action
 
-    def show_choice(self, choice: Choice) -> None:
+    def show_choice(self, choice: MenuChoice) -> None:
         """Show the choice without emitting a signal."""
         for other, action in self._actions.items():
             action.setChecked(other is choice)
         self.setText(f"{self._title}: {choice.short}")
 
-    def _on_choice(self, choice: Choice) -> None:
+    def _on_choice(self, choice: MenuChoice) -> None:
         self.show_choice(choice)
         self.chosen.emit(choice)
 

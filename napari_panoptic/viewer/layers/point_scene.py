@@ -132,7 +132,7 @@ class PointScene:
         self._distance_um, self._judged = distance_um, judged
         with self._filling:
             for side, points in list(self._known.items()):
-                if judged is not None and points is not judged.of(side):
+                if judged is not None and points is not judged.side(side).points:
                     continue  # those of another frame or team, which are about to go
                 layer = self._layer(side)
                 if is_other_size:
@@ -470,12 +470,10 @@ class PointScene:
         if not len(points):
             return
         judged = self._judged
-        if judged is None or points is not judged.of(side):
+        if judged is None or points is not judged.side(side).points:
             colours = np.repeat(rgba_table([NEUTRAL_COLOUR]), len(points), axis=0)
-        elif side is Side.REFERENCE:
-            colours = status_colours(judged.reference_status)
         else:
-            colours = status_colours(judged.prediction_status)
+            colours = status_colours(judged.side(side).status)
         dark = np.tile(np.array(_DARK, np.float32), (len(colours), 1))
         border, face = (
             (colours, np.zeros_like(colours)) if side is Side.REFERENCE else (dark, colours)

@@ -284,10 +284,9 @@ class ObjectPresenter(SeenPresenter[ObjectCard]):
         found = snapshot.evaluations.get(selection.team)
         if found is None:
             return None
-        outcomes, pair = found.outcomes, found.pair
-        source = CropSource(snapshot.image, pair.reference, pair.prediction, outcomes)
+        source = CropSource.of(snapshot.image, found)
         side, row = selection.side, selection.row
-        y0, x0, y1, x1 = (int(edge) for edge in outcomes.side(side).bbox[row])
+        y0, x0, y1, x1 = (int(edge) for edge in found.outcomes.side(side).bbox[row])
         field_px = bounded_field_px(max(source.usual_field_px(), ROOM * max(y1 - y0, x1 - x0)))
         return lambda size_px, fine: crop_picture(
             source, side, row, field_px=field_px, size_px=size_px, per_point=fine

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from napari.settings import get_plugin_settings
 
+from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.display.listed import Others
 from napari_panoptic.display.object_rows import COLUMNS, ObjectFilter, WorstFirst
 from napari_panoptic.display.styles import FILL_OPACITY, ColourBy, Display, Look
@@ -44,27 +45,19 @@ UNFOLDED = "settings"
 _LOGGER = logging.getLogger(__name__)
 
 
-class Queue(StrEnum):
+class Queue(MenuChoice):
     """How the next failure is found."""
 
-    COHORT = "whole cohort, worst first"
-    REGION = "region by region"
-
-    @property
-    def short(self) -> str:
-        """The value as the text of a button."""
-        return {Queue.COHORT: "cohort"}.get(self, "region")
-
-    @property
-    def meaning(self) -> str:
-        """One sentence for the tooltip."""
-        return _QUEUE_MEANINGS[self]
-
-
-_QUEUE_MEANINGS = {
-    Queue.COHORT: "N goes to the next worst failure of all regions evaluated so far.",
-    Queue.REGION: "N goes through the failures of a region, then to the next region.",
-}
+    COHORT = (
+        "whole cohort, worst first",
+        "N goes to the next worst failure of all regions evaluated so far.",
+        "cohort",
+    )
+    REGION = (
+        "region by region",
+        "N goes through the failures of a region, then to the next region.",
+        "region",
+    )
 
 
 KeptT = TypeVar("KeptT")

@@ -461,16 +461,14 @@ def _described(session: DetectionSession) -> str:
     if session.selection is None or judged is None:
         return NOTHING_SELECTED
     side, row = session.selection
-    is_reference = side is Side.REFERENCE
-    points = judged.reference if is_reference else judged.prediction
-    status = STATUSES[(judged.reference_status if is_reference else judged.prediction_status)[row]]
-    distances = judged.reference_distance_um if is_reference else judged.prediction_distance_um
-    parts = [f"▶ {SIDE_WORDS[side]} {points.ids[row]}", str(status)]
-    if not math.isnan(points.confidence[row]):
-        parts.append(f"confidence {points.confidence[row]:g}")
-    if not math.isnan(distances[row]):
+    own = judged.side(side)
+    status = STATUSES[own.status[row]]
+    parts = [f"▶ {SIDE_WORDS[side]} {own.points.ids[row]}", str(status)]
+    if not math.isnan(own.points.confidence[row]):
+        parts.append(f"confidence {own.points.confidence[row]:g}")
+    if not math.isnan(own.distance_um[row]):
         what = "partner" if status is Status.TP else "nearest"
-        parts.append(f"{what} {distances[row]:.1f} µm away")
+        parts.append(f"{what} {own.distance_um[row]:.1f} µm away")
     return " · ".join(parts)
 
 
@@ -542,9 +540,7 @@ class DetectionLegend(QWidget):
         for side, status, word in _LEGEND:
             text = UNDEFINED
             if judged is not None:
-                own = (
-                    judged.reference_status if side is Side.REFERENCE else judged.prediction_status
-                )
+                own = judged.side(side).status
                 text = count_text(int((own == STATUS_CODE[status]).sum()))
             self._words[side, status].setText(f"{word} {text}")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from psygnal import Signal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QHBoxLayout, QSlider, QVBoxLayout, QWidget
 
+from napari_panoptic.common.choices import MenuChoice
 from napari_panoptic.display import styles
 from napari_panoptic.display.failure_sections import GroupBy
 from napari_panoptic.display.object_rows import WorstFirst
@@ -35,31 +34,13 @@ FILTERED = "No failure passes the filters. Press “List all” to see every fai
 SLIDER_PX = 90
 
 
-class Scope(StrEnum):
+class Scope(MenuChoice):
     """Which failures the gallery shows."""
 
-    ALL = "all regions"
-    REGION = "this region"
-    LISTED = "listed objects"
-    CHOSEN = "chosen failures"
-
-    @property
-    def short(self) -> str:
-        """The value as the text of a button."""
-        return str(self)
-
-    @property
-    def meaning(self) -> str:
-        """One sentence for the tooltip."""
-        return _SCOPE_MEANINGS[self]
-
-
-_SCOPE_MEANINGS = {
-    Scope.ALL: "The failures of all regions of the cohort, except whole slides.",
-    Scope.REGION: "The failures of the region that is shown.",
-    Scope.LISTED: "The failures that the object table lists, in its order.",
-    Scope.CHOSEN: "The failures that another panel chose, such as those of a slice.",
-}
+    ALL = "all regions", "The failures of all regions of the cohort, except whole slides."
+    REGION = "this region", "The failures of the region that is shown."
+    LISTED = "listed objects", "The failures that the object table lists, in its order."
+    CHOSEN = "chosen failures", "The failures that another panel chose, such as those of a slice."
 
 
 class FailuresPanel(QWidget):

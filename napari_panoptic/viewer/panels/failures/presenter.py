@@ -596,9 +596,7 @@ def _usual_field_px(failures: CohortFailures) -> int:
 def _sources(snapshot: RegionSnapshot) -> dict[tuple[str, str], CropSource]:
     """Return what crops of a region are cut from, by region and team."""
     return {
-        (snapshot.region.name, team): CropSource(
-            snapshot.image, found.pair.reference, found.pair.prediction, found.outcomes
-        )
+        (snapshot.region.name, team): CropSource.of(snapshot.image, found)
         for team, found in snapshot.evaluations.items()
     }
 
